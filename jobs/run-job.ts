@@ -1,0 +1,144 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { parentPort, workerData } from 'node:worker_threads'
+import { loadConfig } from '#config.ts'
+import type { Context } from '#context.ts'
+import type { Counted, JobMessage, JobOrder, JobSettings } from '#daemon/job-message.ts'
+import { insertJobRun } from '#db/store.ts'
+import { openContext } from '#open-context.ts'
+import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+
+/** What a job's command works with, besides the context. */
+export interface Job {
+  readonly settings: JobSettings
+  /** Comes when the job must end. */
+  readonly signal: AbortSignal
+  /** Calls the listener whenever the daemon wakes this job. */
+  readonly onWake: (listener: () => void) => void
+  /** Notes in the record of runs what was done since `startedAt`, or else since the last note. */
+  readonly report: (done: object, startedAt?: Date) => Promise<void>
+  /** Marks the beginning of a sweep that is meant to end, and its end. */
+  readonly sweeping: (isSweeping: boolean) => void
+}
+
+const POOL_SIZE = 6
+/** Figures travel to the daemon together. */
+const COUNTS_MS = SECOND_MS
+/** Sweeps that did nothing are noted this often, so that the record shows that the job lives. */
+const QUIET_MS = MINUTE_MS
+
+/** Runs a command in this thread until the daemon cancels it, with a context of the thread's own. */
+export async function runJob(command: (ctx: Context, job: Job) => Promise<unknown>): Promise<void> {
+  const port = parentPort
+  if (!port) throw new Error('a job runs in a thread of the daemon')
+  const settings = workerData as JobSettings
+  const post = (message: JobMessage): void => port.postMessage(message)
+  const stop = new AbortController()
+  let wake = (): void => undefined
+  port.on('message', (order: JobOrder) => (order === 'cancel' ? stop.abort() : wake()))
+  const heart = startHeart(settings.heartbeatMs, post)
+  const counts = openCounts(post)
+  const { ctx, close } = await openContext({
+    config: loadConfig(),
+    thread: settings.job,
+    poolSize: POOL_SIZE,
+    wakeSender: () => post({ type: 'wake' }),
+    count: counts.count,
+  })
+  try {
+    await command(ctx, {
+      settings,
+      signal: stop.signal,
+      onWake: (listener) => (wake = listener),
+      report: openReport(ctx, settings),
+      sweeping: heart.sweeping,
+    })
+  } finally {
+    heart.stop()
+    await close()
+    counts.flush()
+  }
+  post(stop.signal.aborted ? 'cancelled' : 'done')
+  // Nothing that a library left open may hold back the end.
+  process.exit(0)
+}
+
+/** A command that sweeps again and again, with the schedule's pause between, until it is cancelled. */
+export function repeatedly(
+  sweep: (ctx: Context, options: { signal: AbortSignal }) => Promise<object | number>,
+): (ctx: Context, job: Job) => Promise<void> {
+  return async (ctx, job) => {
+    while (!job.signal.aborted) {
+      const startedAt = ctx.clock.now()
+      job.sweeping(true)
+      const done = await sweep(ctx, { signal: job.signal })
+      job.sweeping(false)
+      await job.report(typeof done === 'number' ? { done } : done, startedAt)
+      await pause(job)
+    }
+  }
+}
+
+async function pause({ settings, signal }: Job): Promise<void> {
+  try {
+    await delay(settings.everyMs, undefined, { signal })
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+}
+
+interface Heart {
+  readonly sweeping: (isSweeping: boolean) => void
+  readonly stop: () => void
+}
+
+/** Tells the daemon that this thread's event loop turns, and how long the present sweep has been running. */
+function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): Heart {
+  let sweepStartedMs: number | null = null
+  const beat = (): void =>
+    post({ type: 'heartbeat', sweepMs: sweepStartedMs === null ? null : performance.now() - sweepStartedMs })
+  const timer = setInterval(beat, heartbeatMs)
+  beat()
+  return {
+    sweeping: (isSweeping) => {
+      sweepStartedMs = isSweeping ? performance.now() : null
+    },
+    stop: () => clearInterval(timer),
+  }
+}
+
+/** Adds up figures and posts them once in a while: a message for each would cost more than the work it counts. */
+function openCounts(post: (message: JobMessage) => void): { count: Context['count']; flush: () => void } {
+  const sums = new Map<string, Counted>()
+  let timer: NodeJS.Timeout | null = null
+  const flush = (): void => {
+    if (timer) clearTimeout(timer)
+    timer = null
+    if (sums.size > 0) post({ type: 'counted', counts: [...sums.values()] })
+    sums.clear()
+  }
+  const count: Context['count'] = (metric, labels = {}, by = 1) => {
+    const key = JSON.stringify([metric, labels])
+    sums.set(key, { metric, labels, by: by + (sums.get(key)?.by ?? 0) })
+    timer ??= setTimeout(flush, COUNTS_MS)
+  }
+  return { count, flush }
+}
+
+/** Writes runs that did something, and now and then one that did not. What cannot be written is logged: the work is done. */
+function openReport(ctx: Context, { job, daemon }: JobSettings): Job['report'] {
+  let notedAt = ctx.clock.now()
+  let notedAtMs = -Infinity
+  return async (done, startedAt = notedAt) => {
+    ctx.count('job_runs_total', { job })
+    const isQuiet = Object.values(done).every((figure) => figure === 0)
+    if (isQuiet && performance.now() - notedAtMs < QUIET_MS) return
+    notedAt = ctx.clock.now()
+    notedAtMs = performance.now()
+    const run = { job, daemon, startedAt, finishedAt: notedAt, outcome: 'done', summary: done } as const
+    try {
+      await insertJobRun(ctx.db, run)
+    } catch (error) {
+      ctx.log.warn({ error }, 'a run of the job could not be noted')
+    }
+  }
+}

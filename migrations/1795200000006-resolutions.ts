@@ -1,0 +1,17 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+import { exactCollation } from '#db/columns.ts'
+
+/** What an operator decided about a flagged transaction. */
+export class Resolutions1795200000006 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
+    if (await runner.hasColumn('transactions', 'resolution')) return
+    await runner.query(
+      `ALTER TABLE transactions ADD COLUMN resolution VARCHAR(16) ${exact} NULL, ADD COLUMN resolved_at DATETIME(3) NULL`,
+    )
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE transactions DROP COLUMN resolution, DROP COLUMN resolved_at')
+  }
+}

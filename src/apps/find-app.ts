@@ -1,0 +1,13 @@
+import type { Context } from '#context.ts'
+import { notFound } from '#shared/errors.ts'
+import { parseNumericId } from '#shared/ids.ts'
+import { findApp, findAppByKey } from './store.ts'
+import type { App } from './store.ts'
+
+/** The app that an operator names by id or api_key; throws `not_found`. */
+export async function appNamed(ctx: Context, name: string): Promise<App> {
+  const id = parseNumericId(name)
+  const app = id === null ? await findAppByKey(ctx.db, name) : await findApp(ctx.db, id)
+  if (!app) throw notFound(`app "${name}"`)
+  return app
+}

@@ -1,0 +1,4 @@
+/** Whether a URL's host is this machine itself, by its name or its address. */
+export function isLoopbackHost(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+}

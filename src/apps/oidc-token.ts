@@ -1,0 +1,90 @@
+import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
+import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import type { Context } from '#context.ts'
+import { requestEndpoint } from '#http/outbound.ts'
+import { isLoopbackHost } from './loopback.ts'
+import type { IdentityProvider } from './store.ts'
+
+type OidcProvider = Extract<IdentityProvider, { provider: 'oidc' }>
+
+/** Signatures by key pairs only: with a shared secret, the issuer's public key would be one (RFC 8725, 2.1). */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+/** Keys are fetched again when they are this old, or when a token names one that is not among them. */
+const KEYS_FRESH_MS = 10 * 60 * 1000
+const FETCH_MS = 4000
+/** Anyone can send tokens with made-up key ids, so fetches are few: this many at once, then one in so many milliseconds. */
+const FETCH_BURST = 10
+const FETCH_EVERY_MS = 5000
+/** Key sets kept; the one made first goes first. */
+const MAX_KEY_SETS = 256
+
+const keySets = new Map<string, JWTVerifyGetKey>()
+
+/** The claims of a token that the provider signed for this audience, not expired by more than the leeway. Throws for others. */
+export async function verifyOidcToken(
+  ctx: Context,
+  provider: OidcProvider,
+  token: string,
+  leewaySeconds: number,
+): Promise<JWTPayload> {
+  const { payload } = await jwtVerify(token, keySetOf(ctx, provider.jwksUrl), {
+    issuer: provider.issuer,
+    audience: provider.audience,
+    algorithms: ALGORITHMS,
+    clockTolerance: leewaySeconds,
+    currentDate: ctx.clock.now(),
+  })
+  return payload
+}
+
+function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
+  const known = keySets.get(jwksUrl)
+  if (known) return known
+  const url = new URL(jwksUrl)
+  if (url.protocol !== 'https:' && !(ctx.config.env === 'development' && isLoopbackHost(url.hostname))) {
+    throw new Error('the address of the key set must be https')
+  }
+  const mayFetch = openAllowance()
+  const keySet = createRemoteJWKSet(url, {
+    cacheMaxAge: KEYS_FRESH_MS,
+    // The allowance takes its place, so that a new key counts at once.
+    cooldownDuration: 0,
+    timeoutDuration: FETCH_MS,
+    [customFetch]: () => fetchKeys(ctx, url, mayFetch),
+  })
+  keySets.set(jwksUrl, keySet)
+  const [oldest] = keySets.keys()
+  if (keySets.size > MAX_KEY_SETS && oldest !== undefined) keySets.delete(oldest)
+  return keySet
+}
+
+async function fetchKeys(ctx: Context, url: URL, mayFetch: () => boolean): Promise<Response> {
+  if (!mayFetch()) throw new Error('the key set was fetched often enough lately')
+  try {
+    const answer = await requestEndpoint({
+      method: 'GET',
+      url: url.href,
+      headers: { accept: 'application/json, application/jwk-set+json' },
+      deadlineMs: FETCH_MS,
+    })
+    if (answer.status !== 200) throw new Error(`the key set's server answered ${answer.status}`)
+    return new Response(answer.body)
+  } catch (error) {
+    ctx.log.warn({ jwksOrigin: url.origin, error }, 'the keys for identity tokens could not be fetched')
+    throw error
+  }
+}
+
+/** A token bucket: whether one more is allowed now. */
+function openAllowance(): () => boolean {
+  let left = FETCH_BURST
+  let countedMs = performance.now()
+  return () => {
+    const nowMs = performance.now()
+    left = Math.min(FETCH_BURST, left + (nowMs - countedMs) / FETCH_EVERY_MS)
+    countedMs = nowMs
+    if (left < 1) return false
+    left -= 1
+    return true
+  }
+}

@@ -1,0 +1,23 @@
+import { formatTimestamp } from '#shared/time.ts'
+import type { App } from './store.ts'
+
+/** The app as operators see it: never a secret, only whether there is one. */
+export function presentApp(app: App): Record<string, unknown> {
+  return {
+    app_id: app.id,
+    api_key: app.apiKey,
+    name: app.name,
+    auth: app.auth,
+    sandbox: app.isSandbox,
+    disabled: app.disabledAt !== null,
+    webhook_url: app.webhookUrl,
+    has_webhook_secret: app.webhookSecret !== null,
+    mail_from: app.mailFrom,
+    identity: app.identity,
+    realtime: app.realtimeDatabaseUrl ? { database_url: app.realtimeDatabaseUrl, path: app.realtimePath } : null,
+    bank_account_id: app.bankAccountId,
+    clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),
+    created_at: formatTimestamp(app.createdAt),
+    updated_at: formatTimestamp(app.updatedAt),
+  }
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { validate, webAddress } from '#shared/validate.ts'
+import { isLoopbackHost } from './loopback.ts'
+import { presentApp } from './present.ts'
+import { realtimePath } from './realtime-path.ts'
+import { ServiceAccountFile } from './service-account.ts'
+import { getApp, secretPlace, updateAppRow } from './store.ts'
+import type { App } from './store.ts'
+
+const setRealtimeInput = (isDevelopment: boolean) =>
+  z.strictObject({
+    databaseUrl: webAddress.refine(
+      (value) => isDatabaseUrl(value, isDevelopment),
+      isDevelopment
+        ? 'must be the https address of a realtime database (http on loopback), without a path'
+        : 'must be the https address of a realtime database, without a path',
+    ),
+    /** The text of the service account's JSON file. */
+    serviceAccount: z.string().max(50_000, 'is too long'),
+    path: realtimePath.default('users/{uid}/subscription'),
+  })
+
+/**
+ * Gives an identity-token app the realtime database that its clients read their state from; the service account is sealed. Nodes of
+ * subscriptions that exist already are written by the next change or by a re-sync. Throws `invalid_request`.
+ */
+export async function setRealtime(ctx: Context, actor: string, app: App, input: unknown): Promise<App> {
+  if (app.auth !== 'identity') {
+    throw new AppError(
+      'invalid_request',
+      'only identity-token apps have a realtime database: this one signs its requests',
+    )
+  }
+  const { databaseUrl, serviceAccount, path } = validate(setRealtimeInput(ctx.config.env === 'development'), input)
+  const account = readAccount(serviceAccount)
+  const place = secretPlace('realtime_service_account', app.apiKey)
+  return inTransaction(ctx, async (tx) => {
+    await updateAppRow(tx, app.id, {
+      realtimeDatabaseUrl: databaseUrl,
+      realtimeServiceAccount: ctx.keyring.seal(JSON.stringify(account), place),
+      realtimePath: path,
+    })
+    const updated = await getApp(tx, app.id)
+    await recordAudit(tx, {
+      actor,
+      action: 'app.set-realtime',
+      appId: app.id,
+      subject: `app ${app.id}`,
+      before: { realtime: presentApp(app)['realtime'] },
+      after: { realtime: presentApp(updated)['realtime'], service_account: account.client_email },
+    })
+    return updated
+  })
+}
+
+/** The address alone: the database's name is its host, or `ns` where the host serves several. */
+function isDatabaseUrl(value: string, isDevelopment: boolean): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, hostname, pathname, searchParams, hash } = new URL(value)
+  const isBare = pathname === '/' && hash === '' && [...searchParams.keys()].every((name) => name === 'ns')
+  return isBare && (protocol === 'https:' || (isDevelopment && isLoopbackHost(hostname)))
+}
+
+function readAccount(text: string): z.infer<typeof ServiceAccountFile> {
+  let file: unknown
+  try {
+    file = JSON.parse(text)
+  } catch {
+    throw invalidField('serviceAccount', 'must be the JSON file of a service account')
+  }
+  return validate(z.object({ serviceAccount: ServiceAccountFile }), { serviceAccount: file }).serviceAccount
+}

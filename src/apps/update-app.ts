@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { emailAddress, text, validate } from '#shared/validate.ts'
+import { presentApp } from './present.ts'
+import { realtimePath } from './realtime-path.ts'
+import { getApp, updateAppRow } from './store.ts'
+import type { App } from './store.ts'
+import { webhookUrl } from './webhook-url.ts'
+
+const updateAppInput = (allowInsecure: boolean) =>
+  z.strictObject({
+    name: text(191).optional(),
+    /** Null takes the address away; events are kept all the same. */
+    webhook_url: webhookUrl(allowInsecure).nullish(),
+    mail_from: emailAddress.nullish(),
+    path: realtimePath.optional(),
+  })
+
+/** Changes an app's settings; null clears one. Throws `invalid_request` where nothing is to be changed. */
+export async function updateApp(ctx: Context, actor: string, app: App, input: unknown): Promise<App> {
+  const changes = validate(updateAppInput(ctx.config.webhook.allowInsecure), input)
+  if (Object.keys(changes).length === 0) throw new AppError('invalid_request', 'nothing to change: name a setting')
+  if (changes.path && !app.realtimeDatabaseUrl)
+    throw invalidField('path', 'needs a realtime database: use app set-realtime')
+  return inTransaction(ctx, async (tx) => {
+    await updateAppRow(tx, app.id, {
+      ...(changes.name === undefined ? {} : { name: changes.name }),
+      ...(changes.webhook_url === undefined ? {} : { webhookUrl: changes.webhook_url }),
+      ...(changes.mail_from === undefined ? {} : { mailFrom: changes.mail_from }),
+      ...(changes.path === undefined ? {} : { realtimePath: changes.path }),
+    })
+    const updated = await getApp(tx, app.id)
+    const [before, after] = [presentApp(app), presentApp(updated)]
+    await recordAudit(tx, { actor, action: 'app.update', appId: app.id, subject: `app ${app.id}`, before, after })
+    return updated
+  })
+}
+
+/** Disables or enables an app. What was opened before completes all the same (contract 4). */
+export async function setAppDisabled(ctx: Context, actor: string, app: App, isDisabled: boolean): Promise<App> {
+  return inTransaction(ctx, async (tx) => {
+    await updateAppRow(tx, app.id, { disabledAt: isDisabled ? tx.now : null })
+    const action = isDisabled ? 'app.disable' : 'app.enable'
+    await recordAudit(tx, {
+      actor,
+      action,
+      appId: app.id,
+      subject: `app ${app.id}`,
+      before: { disabled: app.disabledAt !== null },
+      after: { disabled: isDisabled },
+    })
+    return getApp(tx, app.id)
+  })
+}

@@ -1,0 +1,63 @@
+import { decodeProtectedHeader } from 'jose'
+import type { JWTPayload } from 'jose'
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { verifyFirebaseToken } from './firebase-token.ts'
+import { verifyOidcToken } from './oidc-token.ts'
+import type { App, IdentityProvider } from './store.ts'
+
+/** How far the issuer's clock may be from ours (contract 2, Identity-token apps). */
+export const LEEWAY_SECONDS = 60
+/** No issuer's token is longer; longer ones are refused unread. */
+const MAX_TOKEN_LENGTH = 8192
+/** As long as an `external_ref` may be, which it stands for. */
+const MAX_SUBJECT_CHARACTERS = 191
+
+/** What of a token counts once its signature, issuer and audience are checked. */
+export interface EndUserToken {
+  /** The end user. */
+  readonly sub: string
+}
+
+/**
+ * Checks an end user's identity token against the app's identity provider: signature by an allowed algorithm, issuer, audience,
+ * expiry, subject, and that it is not from the future. Keys come from the provider's address alone, whatever the token says.
+ * Throws `unauthorized`, the same for every fault.
+ */
+export async function verifyIdentityToken(ctx: Context, app: App, token: string): Promise<EndUserToken> {
+  try {
+    if (!app.identity) throw new Error('the app has no identity provider')
+    if (token.length > MAX_TOKEN_LENGTH) throw new Error('the token is too long')
+    return { sub: subjectOf(await verifiedClaims(ctx, app.identity, token), unixSeconds(ctx.clock.now())) }
+  } catch (error) {
+    ctx.log.debug({ appId: app.id, error }, 'an identity token was refused')
+    throw new AppError('unauthorized', 'the identity token is not valid', { cause: error })
+  }
+}
+
+async function verifiedClaims(ctx: Context, identity: IdentityProvider, token: string): Promise<JWTPayload> {
+  const { alg, kid } = decodeProtectedHeader(token)
+  switch (identity.provider) {
+    case 'firebase':
+      // The SDK checks no signature at all while FIREBASE_AUTH_EMULATOR_HOST is set, but then takes `none` alone.
+      if (alg !== 'RS256' || typeof kid !== 'string') throw new Error('the token is not signed as Firebase signs')
+      return verifyFirebaseToken(ctx, identity.projectId, token)
+    case 'oidc':
+      return verifyOidcToken(ctx, identity, token, LEEWAY_SECONDS)
+  }
+}
+
+/** The subject of claims that are in time; throws for others. */
+function subjectOf(claims: JWTPayload, nowSeconds: number): string {
+  const { sub, exp, iat, auth_time: authTime } = claims
+  if (typeof exp !== 'number' || exp + LEEWAY_SECONDS <= nowSeconds) throw new Error('the token has expired')
+  for (const past of [iat, authTime]) {
+    if (past === undefined) continue
+    if (typeof past !== 'number' || past > nowSeconds + LEEWAY_SECONDS) throw new Error('the token is from the future')
+  }
+  if (typeof sub !== 'string' || sub === '' || Array.from(sub).length > MAX_SUBJECT_CHARACTERS) {
+    throw new Error('the token names no end user')
+  }
+  return sub
+}

@@ -1,0 +1,23 @@
+import { isIP } from 'node:net'
+import type { z } from 'zod'
+import { isBlockedAddress } from '#http/blocked-address.ts'
+import { webAddress } from '#shared/validate.ts'
+
+/**
+ * The address that an app's webhooks go to. Where insecure receivers are not allowed, `http:` and addresses that are plainly
+ * loopback or private are refused here already; delivery checks what the name resolves to, always (contract 4, Private receivers).
+ */
+export function webhookUrl(allowInsecure: boolean): z.ZodType<string> {
+  return webAddress.refine(
+    (value) => allowInsecure || isPublicHttps(value),
+    'must be an https address of a public host',
+  )
+}
+
+function isPublicHttps(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { protocol, hostname } = new URL(value)
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+  if (protocol !== 'https:' || /(^|\.)localhost$/i.test(host)) return false
+  return isIP(host) === 0 || !isBlockedAddress(host)
+}

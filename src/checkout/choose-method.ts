@@ -1,0 +1,62 @@
+import { appNow, realTime } from '#apps/app-time.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { METHODS } from '#providers/provider.ts'
+import type { Method, PaymentRequest } from '#providers/provider.ts'
+import { isMethod, providerOf } from '#providers/providers.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { updateTransactionIn } from '#transactions/store.ts'
+import type { ProviderCode } from '#transactions/store.ts'
+import { checkoutUrl } from './create-session.ts'
+import { viewCheckout } from './view-checkout.ts'
+import type { CheckoutView } from './view-checkout.ts'
+
+const PROVIDER_CODE: Readonly<Record<Method, ProviderCode>> = {
+  card: 'stripe',
+  payos: 'payos',
+  bank_transfer: 'bank_transfer',
+  test: 'test',
+}
+
+/**
+ * The payer chooses how to pay; returns where to go on: the provider's page, the bank page, or, once it is paid, `success_url`.
+ * Throws `not_found`, `invalid_request`, `checkout_expired`, `payment_method_unavailable`, `provider_error`.
+ */
+export async function chooseMethod(ctx: Context, token: string, method: unknown): Promise<{ redirectUrl: string }> {
+  const view = await viewCheckout(ctx, token)
+  if (!isMethod(method)) throw invalidField('payment_method', `must be one of ${METHODS.join(', ')}`)
+  if (view.state === 'completed') return { redirectUrl: view.session.successUrl }
+  if (view.state === 'expired') throw new AppError('checkout_expired', 'this checkout link has expired')
+  if (!view.methods.includes(method)) {
+    throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
+      field: 'payment_method',
+    })
+  }
+  await rememberChoice(ctx, view, method)
+  return providerOf(method).open(ctx, requestOf(ctx, view))
+}
+
+async function rememberChoice(ctx: Context, { app, transaction }: CheckoutView, method: Method): Promise<void> {
+  await inTransaction(ctx, async (tx) => {
+    await updateTransactionIn(tx, transaction.id, 'pending', {
+      providerCode: PROVIDER_CODE[method],
+      updatedAt: appNow(app, tx.now),
+    })
+  })
+}
+
+/** What a provider is asked to open. */
+export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
+  const { app, session, transaction, title, customer } = view
+  return {
+    app,
+    transaction,
+    title,
+    returnUrl: session.successUrl,
+    cancelUrl: session.cancelUrl,
+    bankPageUrl: `${checkoutUrl(ctx.config.baseUrl, session.token)}/bank`,
+    expiresAt: realTime(app, session.expiresAt),
+    customerEmail: customer?.email ?? null,
+    locale: customer?.locale ?? 'en',
+  }
+}

@@ -1,0 +1,217 @@
+import { z } from 'zod'
+import { appNow } from '#apps/app-time.ts'
+import { checkRealtimeKey } from '#realtime/realtime-key.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { requireCustomer } from '#customers/require-customer.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
+import type { PriceWithPlan } from '#plans/store.ts'
+import { availableMethods } from '#providers/available-methods.ts'
+import { METHODS } from '#providers/provider.ts'
+import type { Method } from '#providers/provider.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import { addMs, formatTimestamp, SECOND_MS, wholeSeconds } from '#shared/time.ts'
+import { currencyCode, integer, text, validate, webAddress } from '#shared/validate.ts'
+import { isLifetime } from '#subscriptions/lifecycle.ts'
+import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
+import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+import { openTransaction } from '#transactions/open-transaction.ts'
+import { insertCheckoutSession } from './store.ts'
+
+const either = {
+  external_ref: text(191),
+  customer_id: z.string().optional(),
+  success_url: webAddress,
+  cancel_url: webAddress,
+  payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`).optional(),
+  expires_in: integer(1800, 86_400).optional(),
+}
+
+const SubscriptionCheckout = z.strictObject({
+  ...either,
+  mode: z.literal('subscription'),
+  price_id: z.string(),
+  skip_trial: z.boolean().optional(),
+})
+
+const PaymentCheckout = z.strictObject({
+  ...either,
+  mode: z.literal('payment'),
+  plan_ref: z.string().regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -'),
+  amount: integer(1),
+  currency: currencyCode,
+})
+
+/** The body of `POST /api/v1/checkout-sessions` (specification 4; contract 3). */
+export const CreateSessionInput = z.discriminatedUnion(
+  'mode',
+  [SubscriptionCheckout, PaymentCheckout],
+  'must be subscription or payment',
+)
+type SubscriptionInput = z.infer<typeof SubscriptionCheckout>
+type PaymentInput = z.infer<typeof PaymentCheckout>
+
+export interface CreatedSession {
+  readonly id: string
+  readonly checkout_url: string
+  readonly activated: boolean
+  readonly trial: { amount: number; interval_unit: string; interval_count: number; ends_at: string } | null
+  readonly transaction_id: number | null
+  readonly expires_at: string
+}
+
+/**
+ * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. Throws
+ * `invalid_request`, `price_not_found`, `already_lifetime`, `payment_method_unavailable`.
+ */
+export async function createCheckoutSession(ctx: Context, app: App, body: unknown): Promise<CreatedSession> {
+  const input = validate(CreateSessionInput, body)
+  checkRealtimeKey(app, input.external_ref)
+  const price = input.mode === 'subscription' ? await findPriceOnSale(ctx.db, app.id, input.price_id) : null
+  if (input.payment_method) await requireAvailable(ctx, app, input.payment_method, sumsAsked(input, price))
+  return inTransaction(ctx, (tx) =>
+    input.mode === 'subscription' && price
+      ? openSubscriptionCheckout(tx, app, input, price)
+      : openPaymentCheckout(tx, app, input as PaymentInput),
+  )
+}
+
+/** What the payer may be asked for: a price's amount, or its trial's. */
+function sumsAsked(
+  input: SubscriptionInput | PaymentInput,
+  found: PriceWithPlan | null,
+): { amount: number; currency: string }[] {
+  if (input.mode === 'payment') return [{ amount: input.amount, currency: input.currency }]
+  if (!found) return []
+  const { amount, currency, trialAmount } = found.price
+  return [amount, ...(trialAmount ? [trialAmount] : [])].map((sum) => ({ amount: sum, currency }))
+}
+
+async function requireAvailable(
+  ctx: Context,
+  app: App,
+  method: Method,
+  sums: readonly { amount: number; currency: string }[],
+): Promise<void> {
+  for (const { amount, currency } of sums) {
+    if (!(await availableMethods(ctx, app, amount, currency)).includes(method)) {
+      throw new AppError(
+        'payment_method_unavailable',
+        `payment_method: ${method} is not enabled or cannot take ${amount} ${currency}`,
+        {
+          field: 'payment_method',
+        },
+      )
+    }
+  }
+}
+
+async function openSubscriptionCheckout(
+  tx: Tx,
+  app: App,
+  input: SubscriptionInput,
+  found: PriceWithPlan,
+): Promise<CreatedSession> {
+  const { price, plan } = found
+  const now = wholeSeconds(appNow(app, tx.now))
+  const customerId = await customerIdOf(tx, app, input)
+  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+  const current = await findSubscriptionOfEndUser(tx, endUserId)
+  if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
+  const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
+  const subject = { endUserId, externalRef: input.external_ref, customerId }
+  if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, now))) {
+    return writeSession(tx, app, input, { endUserId, customerId, transactionId: null }, presentTrial(found, trial))
+  }
+  const transactionId = await openTransaction(tx, app, {
+    ...subject,
+    mode: 'subscription',
+    planRef: plan.code,
+    planId: plan.id,
+    priceId: price.id,
+    isTrial: trial !== null,
+    amount: trial === null ? price.amount : trial.amount,
+    currency: price.currency,
+    renewsEnd: current?.currentPeriodEnd ?? null,
+  })
+  return writeSession(tx, app, input, { endUserId, customerId, transactionId }, trial && presentTrial(found, trial))
+}
+
+async function openPaymentCheckout(tx: Tx, app: App, input: PaymentInput): Promise<CreatedSession> {
+  const customerId = await customerIdOf(tx, app, input)
+  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+  const transactionId = await openTransaction(tx, app, {
+    endUserId,
+    externalRef: input.external_ref,
+    mode: 'payment',
+    planRef: input.plan_ref,
+    planId: null,
+    priceId: null,
+    customerId,
+    isTrial: false,
+    amount: input.amount,
+    currency: input.currency,
+    renewsEnd: null,
+  })
+  return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
+}
+
+async function customerIdOf(tx: Tx, app: App, input: SubscriptionInput | PaymentInput): Promise<number | null> {
+  return input.customer_id === undefined ? null : (await requireCustomer(tx, app.id, input.customer_id)).id
+}
+
+async function writeSession(
+  tx: Tx,
+  app: App,
+  input: SubscriptionInput | PaymentInput,
+  ids: { readonly endUserId: number; readonly customerId: number | null; readonly transactionId: number | null },
+  trial: CreatedSession['trial'],
+): Promise<CreatedSession> {
+  const { config } = tx.ctx
+  const now = appNow(app, tx.now)
+  const token = randomHex(32)
+  const expiresAt = wholeSeconds(addMs(now, (input.expires_in ?? config.checkoutTtlSeconds) * SECOND_MS))
+  const sessionId = await insertCheckoutSession(tx, {
+    ...ids,
+    appId: app.id,
+    token,
+    origin: 'checkout',
+    subscriptionId: null,
+    paymentMethod: input.payment_method ?? null,
+    successUrl: input.success_url,
+    cancelUrl: input.cancel_url,
+    expiresAt,
+    createdAt: now,
+  })
+  const activated = ids.transactionId === null
+  return {
+    id: formatId('cs', sessionId),
+    checkout_url: activated ? input.success_url : checkoutUrl(config.baseUrl, token),
+    activated,
+    trial,
+    transaction_id: ids.transactionId,
+    expires_at: formatTimestamp(expiresAt),
+  }
+}
+
+/** Where the payer is sent. */
+export function checkoutUrl(baseUrl: string, token: string): string {
+  return `${baseUrl}/checkout/${token}`
+}
+
+function presentTrial(
+  { price }: PriceWithPlan,
+  { amount, endsAt }: { amount: number; endsAt: Date },
+): CreatedSession['trial'] {
+  if (price.trialIntervalUnit === null || price.trialIntervalCount === null) return null
+  return {
+    amount,
+    interval_unit: price.trialIntervalUnit,
+    interval_count: price.trialIntervalCount,
+    ends_at: formatTimestamp(endsAt),
+  }
+}

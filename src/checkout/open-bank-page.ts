@@ -1,0 +1,29 @@
+import { appNow } from '#apps/app-time.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { providerOf } from '#providers/providers.ts'
+import { AppError } from '#shared/errors.ts'
+import { updateTransactionIn } from '#transactions/store.ts'
+import { requestOf } from './choose-method.ts'
+import { viewCheckout } from './view-checkout.ts'
+import type { CheckoutView } from './view-checkout.ts'
+
+/**
+ * The checkout as its bank page shows it, once the payment takes bank transfers: from its first opening on, whatever method is chosen
+ * later (contract 4). Throws `not_found`, and `payment_method_unavailable` where it cannot be paid so; a page of an expired or
+ * completed checkout opens nothing.
+ */
+export async function openBankPage(ctx: Context, token: string): Promise<CheckoutView> {
+  const view = await viewCheckout(ctx, token)
+  if (view.state !== 'open' || view.transaction.bankPageOpenedAt) return view
+  if (!view.methods.includes('bank_transfer')) {
+    throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
+      field: 'payment_method',
+    })
+  }
+  await providerOf('bank_transfer').open(ctx, requestOf(ctx, view))
+  await inTransaction(ctx, async (tx) => {
+    await updateTransactionIn(tx, view.transaction.id, 'pending', { bankPageOpenedAt: appNow(view.app, tx.now) })
+  })
+  return viewCheckout(ctx, token)
+}

@@ -1,0 +1,90 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
+import type { Customer } from '#customers/store.ts'
+import { findPrice } from '#plans/store.ts'
+import type { Price } from '#plans/store.ts'
+import { availableMethods } from '#providers/available-methods.ts'
+import type { Method } from '#providers/provider.ts'
+import { notFound } from '#shared/errors.ts'
+import { SECOND_MS, wholeSeconds } from '#shared/time.ts'
+import { intervalOf } from '#subscriptions/apply-payment.ts'
+import { effectOfPayment } from '#subscriptions/lifecycle.ts'
+import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
+import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { findTransaction } from '#transactions/store.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { findCheckoutSession } from './store.ts'
+import type { CheckoutSession } from './store.ts'
+
+/** An open, expired or completed checkout, with what its page shows. */
+export interface CheckoutView {
+  readonly app: App
+  readonly session: CheckoutSession
+  readonly transaction: Transaction
+  readonly state: 'open' | 'expired' | 'completed'
+  /** Until the link expires, in the app's own time; 0 once it has. */
+  readonly secondsLeft: number
+  /** The plan's name, or the plan_ref of a one-time purchase. */
+  readonly title: string
+  /** Null for a one-time purchase. */
+  readonly price: Price | null
+  readonly customer: Customer | null
+  /** What the payer can choose: one where it was chosen up front and can be used. */
+  readonly methods: readonly Method[]
+  /** What the payment will do to the subscription if made now; null for a one-time purchase. */
+  readonly preview: PaymentEffect | null
+}
+
+/** The checkout behind a public token; throws `not_found` for unknown tokens. */
+export async function viewCheckout(ctx: Context, token: string): Promise<CheckoutView> {
+  const session = /^[0-9a-f]{64}$/.test(token) ? await findCheckoutSession(ctx.db, token) : null
+  const transaction = session?.transactionId ? await findTransaction(ctx.db, session.transactionId) : null
+  if (!session || !transaction) throw notFound('checkout')
+  const app = await getApp(ctx.db, session.appId)
+  const now = appNow(app, ctx.clock.now())
+  const found = transaction.priceId === null ? null : await findPrice(ctx.db, app.id, transaction.priceId)
+  // A renewal sets no customer, and its page still speaks the language of the one whom the subscription has.
+  const customerId = transaction.customerId ?? session.customerId
+  return {
+    app,
+    session,
+    transaction,
+    state: stateOf(session, transaction, now),
+    secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
+    title: found?.plan.name ?? transaction.planRef,
+    price: found?.price ?? null,
+    customer: customerId === null ? null : await findCustomer(ctx.db, app.id, customerId),
+    methods: await payableMethods(ctx, app, session, transaction),
+    preview: found && (await previewOf(ctx, transaction, found.plan.id, found.price, now)),
+  }
+}
+
+/** `completed` for whatever is not waiting for money any more; it stays so after the link's end. */
+export function stateOf(session: CheckoutSession, transaction: Transaction, now: Date): CheckoutView['state'] {
+  if (transaction.status !== 'pending') return 'completed'
+  return now < session.expiresAt ? 'open' : 'expired'
+}
+
+async function payableMethods(
+  ctx: Context,
+  app: App,
+  session: CheckoutSession,
+  transaction: Transaction,
+): Promise<Method[]> {
+  const methods = await availableMethods(ctx, app, transaction.amount, transaction.currency)
+  return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
+}
+
+async function previewOf(
+  ctx: Context,
+  transaction: Transaction,
+  planId: number,
+  price: Price,
+  now: Date,
+): Promise<PaymentEffect> {
+  const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
+  return effectOfPayment(current, { planId, interval: intervalOf(price, transaction.isTrial) }, wholeSeconds(now))
+}

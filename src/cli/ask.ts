@@ -1,0 +1,77 @@
+import { printable } from './printable.ts'
+import { UsageError } from './usage-error.ts'
+
+/** Whether somebody can be asked. Piped input is no answer to a question that it never saw. */
+export function isTerminal(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY
+}
+
+/** Questions go to standard error, so that `--json` output stays one value. */
+const prompts = { output: process.stderr }
+
+/** The operator said no: exit code 1. */
+export class DeclinedError extends Error {
+  override readonly name = 'DeclinedError'
+
+  constructor() {
+    super('not confirmed; nothing was changed')
+  }
+}
+
+/** The value, or on a terminal the answer to a question; elsewhere its absence is wrong usage. */
+export async function required(value: string | undefined, name: string, question = `${name}:`): Promise<string> {
+  if (value !== undefined && value !== '') return value
+  refuseToAsk(name)
+  const { input } = await import('@inquirer/prompts')
+  return input({ message: question, required: true }, prompts)
+}
+
+export interface Choice {
+  readonly value: string
+  readonly name: string
+  readonly description?: string
+}
+
+/** The value, or on a terminal one picked from a menu. */
+export async function requiredChoice(
+  value: string | undefined,
+  name: string,
+  message: string,
+  choices: () => Promise<readonly Choice[]>,
+): Promise<string> {
+  if (value !== undefined && value !== '') return value
+  refuseToAsk(name)
+  const found = await choices()
+  if (found.length === 0) throw new UsageError(`${name} is missing, and there is none to choose from`)
+  const { select } = await import('@inquirer/prompts')
+  return select({ message, choices: found.map((choice) => ({ ...choice, name: printable(choice.name) })) }, prompts)
+}
+
+/** A secret: from its environment variable, or typed on a terminal without being shown; never an argument. */
+export async function requiredSecret(
+  variable: string,
+  fromEnvironment: string | undefined,
+  message: string,
+): Promise<string> {
+  if (fromEnvironment) return fromEnvironment
+  refuseToAsk(variable, `a secret is needed: set ${variable}, or run this on a terminal`)
+  const { password } = await import('@inquirer/prompts')
+  return password({ message, mask: '*' }, prompts)
+}
+
+/** Whether to go on: `--yes` says so, a terminal is asked, anything else is wrong usage. */
+export async function confirmed(isYes: boolean | undefined, message: string): Promise<boolean> {
+  if (isYes === true) return true
+  if (!isTerminal()) throw new UsageError(`${message} Say --yes to go on without being asked.`)
+  const { confirm } = await import('@inquirer/prompts')
+  return confirm({ message: printable(message), default: false }, prompts)
+}
+
+/** Asks whoever sits at a terminal before the command goes on; a script is not asked. Throws `DeclinedError`. */
+export async function goAhead(isYes: boolean | undefined, message: string): Promise<void> {
+  if (process.stdin.isTTY && !(await confirmed(isYes, message))) throw new DeclinedError()
+}
+
+function refuseToAsk(name: string, message = `${name} is missing`): void {
+  if (!isTerminal()) throw new UsageError(message)
+}

@@ -1,0 +1,109 @@
+import { z } from 'zod'
+import { childEnvironment, loadConfig } from '#config.ts'
+import { requestEndpoint } from '#http/outbound.ts'
+import { hmacHex } from '#shared/crypto.ts'
+import { messageOf } from '#shared/errors.ts'
+import { systemClock, unixSeconds } from '#shared/time.ts'
+import { openOutput, printError } from './output.ts'
+
+/**
+ * `bank-mail-relay <envelope recipient>…`: reads one mail on standard input, as a mail server's pipe gives it, signs it and posts it to
+ * the service (contract 5). What it needs of the settings is `BILLING_RELAY_SECRET` and `BILLING_BASE_URL` (or the listen address).
+ *
+ * Exit codes, which mail servers know from sysexits.h:
+ *   0   decided: the service took the mail, for every recipient, whatever it made of it
+ *   64  wrong usage: no recipient
+ *   65  the mail is larger than the service takes, so that no later try will do
+ *   75  everything else, such as a service that is away or a secret that is wrong: the mail server keeps the mail and tries again
+ */
+const DECIDED = 0
+const WRONG_USAGE = 64
+const TOO_LARGE = 65
+const TRY_AGAIN = 75
+
+/** Largest post that the service takes (specification 8). */
+const LARGEST_BODY = 256 * 1024
+const DEADLINE_MS = 30_000
+
+const Decision = z.object({ status: z.string().regex(/^[a-z_]+$/), reason: z.string().optional() })
+
+async function relay(recipients: readonly string[]): Promise<number> {
+  if (recipients.length === 0 || recipients.includes('')) {
+    printError('usage: bank-mail-relay <envelope recipient>… < mail')
+    return WRONG_USAGE
+  }
+  const mail = await readMail()
+  const bodies = recipients.map((envelopeTo) => bodyOf(mail, envelopeTo))
+  if (bodies.some((body) => body.length > LARGEST_BODY)) {
+    printError('the mail is larger than the service takes')
+    return TOO_LARGE
+  }
+  // One after another: where one is decided and the next is not, the mail comes again for both, and the first knows it.
+  for (const body of bodies) openOutput(false).line(await post(body))
+  return DECIDED
+}
+
+function bodyOf(mail: Buffer, envelopeTo: string): Buffer {
+  return Buffer.from(JSON.stringify({ envelope_to: envelopeTo, raw: mail.toString('base64') }))
+}
+
+/** The mail's bytes, up to one more than ever fit. What is not kept is read all the same: mail servers mind a closed pipe. */
+async function readMail(): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    if (size <= LARGEST_BODY) chunks.push(chunk)
+    size += chunk.length
+  }
+  return Buffer.concat(chunks)
+}
+
+/** What the service decided, in a line. Throws where it did not. */
+async function post(body: Buffer): Promise<string> {
+  const { secret, url } = settings()
+  const timestamp = String(unixSeconds(systemClock.now()))
+  const answer = await requestEndpoint({
+    method: 'POST',
+    url,
+    headers: {
+      'content-type': 'application/json',
+      'x-timestamp': timestamp,
+      'x-signature': hmacHex(secret, `${timestamp}.`, body),
+    },
+    body,
+    deadlineMs: DEADLINE_MS,
+  })
+  const decision = answer.status === 200 ? Decision.safeParse(parsed(answer.body)) : null
+  if (!decision?.success) throw new Error(`${url} answered ${answer.status}: ${hintFor(answer.status)}`)
+  const { status, reason } = decision.data
+  return reason === undefined ? status : `${status}: ${reason}`
+}
+
+function settings(): { secret: string; url: string } {
+  // Production asks for keys and a database, which a mail server's user has no business with.
+  const { relay: relaySettings, baseUrl, port } = loadConfig(childEnvironment({ BILLING_ENV: 'development' }))
+  if (relaySettings.secret === null) throw new Error('BILLING_RELAY_SECRET is not set')
+  if (port === 0 && baseUrl.endsWith(':0')) throw new Error('BILLING_BASE_URL is not set')
+  return { secret: relaySettings.secret, url: `${baseUrl}/api/v1/webhooks/bank-transfer` }
+}
+
+function hintFor(status: number): string {
+  if (status === 400) return 'is BILLING_RELAY_SECRET the same there, and are both clocks right?'
+  if (status === 404) return 'is BILLING_RELAY_SECRET set there?'
+  return 'not a decision'
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return null
+  }
+}
+
+try {
+  process.exitCode = await relay(process.argv.slice(2))
+} catch (thrown) {
+  printError(messageOf(thrown))
+  process.exitCode = TRY_AGAIN
+}

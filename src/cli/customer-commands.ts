@@ -1,0 +1,61 @@
+import type { Command } from 'commander'
+import { required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { gatherRows, readLimit } from './pages.ts'
+import { banner, inSession } from './session.ts'
+import { formatFields } from './table.ts'
+
+/** `customer …`: whom reminders go to. */
+export function registerCustomerCommands(program: Command): void {
+  const customer = program.command('customer').description('whom reminders go to')
+  const list = customer
+    .command('list [app]')
+    .description("an app's customers, newest first")
+    .option('--email <address>', 'only of this address')
+    .option('--merchant-customer-id <id>', "only of this id of the seller's")
+    .option('--limit <n>', 'how many at most', '100')
+    .action(
+      async (
+        named: string | undefined,
+        options: { email?: string; merchantCustomerId?: string; limit: string },
+        command: Command,
+      ) => {
+        const limit = readLimit(options.limit)
+        await inSession(command, async ({ ctx, out, app: pick }) => {
+          const [{ listCustomers }, { presentCustomer }] = await Promise.all([
+            import('#customers/list-customers.ts'),
+            import('#customers/present.ts'),
+          ])
+          const app = await pick(named)
+          const filter = { email: options.email, merchant_customer_id: options.merchantCustomerId }
+          const rows = await gatherRows(out, limit, (page) => listCustomers(ctx, app.id, { ...filter, ...page }))
+          out.result(rows.map(presentCustomer), () => {
+            out.line(banner(app))
+            const cells = rows.map((row) => [`cus_${row.id}`, row.name, row.email, row.merchantCustomerId, row.locale])
+            out.table({ head: ['id', 'name', 'email', 'merchant id', 'locale'], rows: cells, none: 'no customers' })
+          })
+        })
+      },
+    )
+  withExamples(list, 'customer list 1', 'customer list 1 --email an@example.com')
+  const show = customer
+    .command('show [app] [customer_id]')
+    .description('one customer')
+    .action(async (named: string | undefined, customerId: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out, app: pick }) => {
+        const [{ getCustomer }, { presentCustomer }, { requireId }] = await Promise.all([
+          import('#customers/store.ts'),
+          import('#customers/present.ts'),
+          import('#shared/ids.ts'),
+        ])
+        const app = await pick(named)
+        const id = requireId('cus', await required(customerId, '<customer_id>'))
+        const found = presentCustomer(await getCustomer(ctx.db, app.id, id))
+        out.result(found, () => {
+          out.line(banner(app))
+          out.line(formatFields(found))
+        })
+      })
+    })
+  withExamples(show, 'customer show 1 cus_5')
+}

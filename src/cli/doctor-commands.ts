@@ -1,0 +1,71 @@
+import type { Command } from 'commander'
+import type { Finding } from '#operations/finding.ts'
+import { withExamples } from './examples.ts'
+import type { Output } from './output.ts'
+import { outputOf } from './session.ts'
+
+/** `doctor`: what is wrong with the service, and what to do about it. */
+export function registerDoctorCommands(program: Command): void {
+  const doctor = program
+    .command('doctor')
+    .description('examine the whole service; exit 1 when anything is wrong, each fault with its mend')
+    .action(async (_options: object, command: Command) => {
+      const out = outputOf(command)
+      const findings = await findAll(out)
+      out.result(findings, () => show(out, findings))
+      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+    })
+  withExamples(doctor, 'doctor', 'doctor --json')
+}
+
+/** Settings and database are examined here: without them there is no context to examine the rest with. */
+async function findAll(out: Output): Promise<Finding[]> {
+  const [{ loadConfig, ConfigError }, { openContext }, { messageOf }, { examine }, { fault, sound }] =
+    await Promise.all([
+      import('#config.ts'),
+      import('#open-context.ts'),
+      import('#shared/errors.ts'),
+      import('#operations/doctor.ts'),
+      import('#operations/finding.ts'),
+    ])
+  let config
+  try {
+    config = { ...loadConfig(), logLevel: 'silent' as const }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.faults.map((text) =>
+      fault('settings', text, 'set it right in the environment (README, Configuration)'),
+    )
+  }
+  const settings = sound('settings', `${config.env}, base address ${config.baseUrl}`)
+  let opened
+  try {
+    opened = await openContext({ config, thread: 'cli', poolSize: 4 })
+  } catch (error) {
+    const mend =
+      config.databaseUrl === null
+        ? 'install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
+        : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
+    return [settings, fault('database', `it cannot be opened: ${messageOf(error)}`, mend)]
+  }
+  try {
+    return [settings, ...(await examine(opened.ctx, (check) => out.hint(`checking ${check}`)))]
+  } finally {
+    await opened.close()
+  }
+}
+
+function show(out: Output, findings: readonly Finding[]): void {
+  const rows = findings.flatMap(({ check, ok, detail, mend }) => [
+    [check, stateOf(ok, mend), detail],
+    ...(mend === null ? [] : [['', 'mend', mend]]),
+  ])
+  out.table({ head: ['check', 'state', 'finding'], rows, none: '' })
+  const wrong = findings.filter(({ ok }) => !ok).length
+  out.line(wrong === 0 ? 'Nothing is wrong.' : `${wrong} of ${findings.length} findings are wrong.`)
+}
+
+function stateOf(ok: boolean, mend: string | null): string {
+  if (!ok) return 'WRONG'
+  return mend === null ? 'ok' : 'look'
+}

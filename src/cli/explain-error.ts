@@ -1,0 +1,64 @@
+/** Where an operator finds the id that a command did not know. */
+const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
+  app: 'app list',
+  plan: 'plan list <app>',
+  price: 'plan show <app> <plan_id>',
+  customer: 'customer list <app>',
+  subscription: 'subscription list <app>',
+  transaction: 'transaction list',
+  event: 'webhook list <app>',
+  reminder: 'reminders unconfirmed',
+  'bank account': 'bank-account list',
+  'bank mail': 'bank-mail list',
+}
+const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
+const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
+const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
+
+interface Coded {
+  readonly code?: string
+  readonly address?: string
+  readonly port?: number
+}
+
+/** What went wrong and what to do next, in a line; a line for each fault of the settings. */
+export function explainError(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown)
+  // Ctrl-C at a question.
+  if (thrown.name === 'ExitPromptError') return 'stopped; nothing was changed'
+  if (thrown.name === 'AppError') return withHint(thrown)
+  if (thrown.name === 'MailError')
+    return `the mail server did not take it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`
+  return ofDatabase(thrown) ?? thrown.message
+}
+
+function withHint(error: Error): string {
+  const noun = /^([a-z ]+?)(?: "[^"]*"| (?:evt_)?\d+)? not found$/.exec(error.message)?.[1]
+  const place = noun === undefined ? undefined : WHERE_TO_LOOK[noun]
+  return place === undefined ? error.message : `${error.message}; see billing-cli ${place}`
+}
+
+function ofDatabase(error: Error): string | null {
+  const { code = '', address, port } = rootOf(error) as Coded
+  if (UNREACHABLE.test(code) && isConnecting(error)) {
+    const place = address === undefined ? '' : ` at ${address}${port === undefined ? '' : `:${port}`}`
+    return `the database cannot be reached${place} (${code}): is the server up, and is BILLING_DATABASE_URL right?`
+  }
+  if (DENIED.test(code))
+    return `the database refuses us (${code}): check user, password and name in BILLING_DATABASE_URL`
+  if (OLD_SCHEMA.test(code)) return "the database's schema is not up to date: run billing-cli migrate"
+  return null
+}
+
+/** A host name with several addresses fails with an error for each. */
+function rootOf(error: Error): Error {
+  return error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
+}
+
+/** Files that are missing have codes too; only sockets name what they connect to. */
+function isConnecting(error: Error): boolean {
+  const { syscall } = rootOf(error) as NodeJS.ErrnoException
+  return (
+    syscall === 'connect' || syscall === 'getaddrinfo' || syscall === 'read' || error.message.startsWith('connect ')
+  )
+}

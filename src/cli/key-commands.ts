@@ -1,0 +1,25 @@
+import type { Command } from 'commander'
+import { withExamples } from './examples.ts'
+import { inSession } from './session.ts'
+
+/** `key …`: the keys that secrets are encrypted with. */
+export function registerKeyCommands(program: Command): void {
+  const rotate = program
+    .command('key')
+    .description('the keys that secrets are encrypted with')
+    .command('rotate')
+    .description('re-encrypt every secret under the first key of BILLING_ENCRYPTION_KEYS; may be run again at any time')
+    .action(async (_options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out, actor }) => {
+        const { rotateKeys } = await import('#operations/rotate-keys.ts')
+        const report = await rotateKeys(ctx, actor, {
+          onProgress: ({ rotated, already_current }) =>
+            out.hint(`${rotated} rotated, ${already_current} were already under "${ctx.keyring.currentId}"`),
+        })
+        out.result(report, () => {
+          out.line(`${report.rotated} secrets rotated, ${report.already_current} already under the first key`)
+        })
+      })
+    })
+  withExamples(rotate, 'key rotate', 'key rotate --json')
+}

@@ -1,0 +1,290 @@
+import type { Command } from 'commander'
+import type { App } from '#apps/store.ts'
+import type { PlanWithPrices } from '#plans/store.ts'
+import { required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { banner, inSession } from './session.ts'
+import type { Session } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `plan …` and `price …`: what an app sells. */
+export function registerPlanCommands(program: Command): void {
+  const plan = program.command('plan').description('what an app sells')
+  registerReads(plan)
+  registerCreate(plan)
+  registerUpdate(plan)
+  registerPlanStatus(plan)
+  const price = program.command('price').description('the prices of a plan')
+  registerPriceAdd(price)
+  registerPriceStatus(price)
+}
+
+function registerReads(plan: Command): void {
+  const list = plan
+    .command('list [app]')
+    .description("an app's plans, newest first, with the prices on sale")
+    .option('--status <status>', 'active or archived')
+    .action(async (named: string | undefined, options: { status?: string }, command: Command) => {
+      await inSession(command, async (session) => {
+        const [{ listPlansOf }, { presentPlan }] = await Promise.all([
+          import('#plans/list-plans.ts'),
+          import('#plans/present.ts'),
+        ])
+        const app = await session.app(named)
+        const plans = await listPlansOf(
+          session.ctx,
+          app.id,
+          options.status === undefined ? {} : { status: options.status },
+        )
+        session.out.result(
+          plans.map((found) => presentPlan(found, { all: false })),
+          () => {
+            session.out.line(banner(app))
+            const rows = plans.map((found) => [
+              `plan_${found.id}`,
+              found.code,
+              found.name,
+              found.status,
+              found.prices.filter(({ status }) => status === 'active').length,
+            ])
+            session.out.table({
+              head: ['id', 'code', 'name', 'status', 'prices'],
+              rows,
+              none: 'No plans yet: billing-cli plan create',
+            })
+          },
+        )
+      })
+    })
+  withExamples(list, 'plan list 1', 'plan list 1 --status archived --json')
+  const show = plan
+    .command('show [app] [plan_id]')
+    .description('one plan with all its prices')
+    .action(async (named: string | undefined, planId: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async (session) => {
+        const { getPlan } = await import('#plans/store.ts')
+        const app = await session.app(named)
+        await printPlan(session, app, await getPlan(session.ctx.db, app.id, await planNumber(planId)))
+      })
+    })
+  withExamples(show, 'plan show 1 plan_3')
+}
+
+interface CreateOptions {
+  readonly file?: string
+  readonly code?: string
+  readonly name?: string
+  readonly description?: string
+  readonly price: readonly string[]
+}
+
+function registerCreate(plan: Command): void {
+  const create = plan
+    .command('create [app]')
+    .description('publish a plan with its first prices')
+    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .option('--code <code>', 'your stable label: a-z, 0-9, _ and -')
+    .option('--name <name>', 'what customers read')
+    .option('--description <text>', 'what customers read below it')
+    .option('--price <amount:currency:unit[:count]>', 'a price, such as 99000:VND:month; may be repeated', collect, [])
+    .action(async (named: string | undefined, options: CreateOptions, command: Command) => {
+      await inSession(command, async (session) => {
+        const { createPlan } = await import('#plans/create-plan.ts')
+        const app = await session.app(named)
+        await printPlan(session, app, await createPlan(session.ctx, app, await createInput(options), session.actor))
+      })
+    })
+  withExamples(
+    create,
+    'plan create 1 --code pro --name Pro --price 99000:VND:month --price 990000:VND:year',
+    'plan create 1 --file plan.json',
+  )
+}
+
+async function createInput(options: CreateOptions): Promise<unknown> {
+  if (options.file !== undefined) return fileInput(options.file)
+  const code = await required(options.code, '--code')
+  const name = await required(options.name, '--name')
+  const prices =
+    options.price.length > 0
+      ? options.price
+      : [await required(undefined, '--price', 'Price (amount:currency:unit[:count]):')]
+  const description = options.description === undefined ? {} : { description: options.description }
+  return { code, name, ...description, prices: prices.map(parsePrice) }
+}
+
+/** `99000:VND:month:3` as the API's price. */
+export function parsePrice(text: string): object {
+  const [amount = '', currency = '', unit = '', count, ...rest] = text.split(':')
+  if (
+    !/^\d+$/.test(amount) ||
+    currency === '' ||
+    unit === '' ||
+    rest.length > 0 ||
+    (count !== undefined && !/^\d+$/.test(count))
+  ) {
+    throw new UsageError(`--price must be amount:currency:unit[:count], such as 99000:VND:month, and not ${text}`)
+  }
+  const isLifetime = unit === 'lifetime' && count === undefined
+  return {
+    amount: Number(amount),
+    currency,
+    interval_unit: unit,
+    ...(isLifetime ? {} : { interval_count: Number(count ?? 1) }),
+  }
+}
+
+function registerUpdate(plan: Command): void {
+  const update = plan
+    .command('update [app] [plan_id]')
+    .description("change a plan's name or description")
+    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .option('--name <name>', 'what customers read')
+    .option('--description <text>', 'what customers read below it; an empty text clears it')
+    .action(
+      async (
+        named: string | undefined,
+        planId: string | undefined,
+        options: { file?: string; name?: string; description?: string },
+        command: Command,
+      ) => {
+        if (Object.keys(options).length === 0)
+          throw new UsageError('nothing to change: give --name, --description or --file')
+        await inSession(command, async (session) => {
+          const { updatePlan } = await import('#plans/update-plan.ts')
+          const app = await session.app(named)
+          const input =
+            options.file === undefined
+              ? {
+                  ...(options.name === undefined ? {} : { name: options.name }),
+                  ...(options.description === undefined ? {} : { description: options.description || null }),
+                }
+              : await fileInput(options.file)
+          await printPlan(
+            session,
+            app,
+            await updatePlan(session.ctx, app, await planNumber(planId), input, session.actor),
+          )
+        })
+      },
+    )
+  withExamples(update, 'plan update 1 plan_3 --name "Pro 2026"')
+}
+
+const STATUS = { archive: 'archived', restore: 'active' } as const
+
+function registerPlanStatus(plan: Command): void {
+  for (const name of ['archive', 'restore'] as const) {
+    const command = plan
+      .command(`${name} [app] [plan_id]`)
+      .description(
+        name === 'archive' ? 'take a plan off sale; running subscriptions keep renewing' : 'put a plan back on sale',
+      )
+      .action(async (named: string | undefined, planId: string | undefined, _options: object, self: Command) => {
+        await inSession(self, async (session) => {
+          const { updatePlan } = await import('#plans/update-plan.ts')
+          const app = await session.app(named)
+          const changed = await updatePlan(
+            session.ctx,
+            app,
+            await planNumber(planId),
+            { status: STATUS[name] },
+            session.actor,
+          )
+          await printPlan(session, app, changed)
+        })
+      })
+    withExamples(command, `plan ${name} 1 plan_3`)
+  }
+}
+
+function registerPriceAdd(price: Command): void {
+  const add = price
+    .command('add [app] [plan_id]')
+    .description('put one more price on sale')
+    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .option('--price <amount:currency:unit[:count]>', 'such as 99000:VND:month')
+    .action(
+      async (
+        named: string | undefined,
+        planId: string | undefined,
+        options: { file?: string; price?: string },
+        command: Command,
+      ) => {
+        await inSession(command, async (session) => {
+          const { addPrice } = await import('#plans/add-price.ts')
+          const app = await session.app(named)
+          const id = await planNumber(planId)
+          const input =
+            options.file === undefined
+              ? parsePrice(await required(options.price, '--file or --price', 'Price (amount:currency:unit[:count]):'))
+              : await fileInput(options.file)
+          await printPlan(session, app, await addPrice(session.ctx, app, id, input, session.actor))
+        })
+      },
+    )
+  withExamples(add, 'price add 1 plan_3 --file price.json', 'price add 1 plan_3 --price 129000:VND:month')
+}
+
+function registerPriceStatus(price: Command): void {
+  for (const name of ['archive', 'restore'] as const) {
+    const command = price
+      .command(`${name} [app] [plan_id] [price_id]`)
+      .description(name === 'archive' ? 'take a price off sale' : 'put a price back on sale')
+      .action(
+        async (
+          named: string | undefined,
+          planId: string | undefined,
+          priceId: string | undefined,
+          _options: object,
+          self: Command,
+        ) => {
+          await inSession(self, async (session) => {
+            const [{ updatePrice }, { requireId }] = await Promise.all([
+              import('#plans/update-price.ts'),
+              import('#shared/ids.ts'),
+            ])
+            const app = await session.app(named)
+            const id = await planNumber(planId)
+            const price = requireId('price', await required(priceId, '<price_id>'))
+            await printPlan(
+              session,
+              app,
+              await updatePrice(session.ctx, app, id, price, { status: STATUS[name] }, session.actor),
+            )
+          })
+        },
+      )
+    withExamples(command, `price ${name} 1 plan_3 price_7`)
+  }
+}
+
+function collect(value: string, earlier: readonly string[]): string[] {
+  return [...earlier, value]
+}
+
+async function fileInput(file: string): Promise<unknown> {
+  const { readJsonFile } = await import('./read-file.ts')
+  return readJsonFile(file)
+}
+
+async function planNumber(planId: string | undefined): Promise<number> {
+  const { requireId } = await import('#shared/ids.ts')
+  return requireId('plan', await required(planId, '<plan_id>'))
+}
+
+async function printPlan({ out }: Session, app: App, plan: PlanWithPrices): Promise<void> {
+  const { presentPlan } = await import('#plans/present.ts')
+  out.result(presentPlan(plan, { all: true }), () => {
+    out.line(`${banner(app)}\nplan_${plan.id} ${plan.code}: ${plan.name} (${plan.status})`)
+    const rows = plan.prices.map((price) => {
+      const interval = price.intervalUnit === 'lifetime' ? 'lifetime' : `${price.intervalCount} ${price.intervalUnit}`
+      const trial =
+        price.trialAmount === null
+          ? null
+          : `${price.trialAmount} for ${price.trialIntervalCount ?? ''} ${price.trialIntervalUnit ?? ''}`
+      return [`price_${price.id}`, price.amount, price.currency, interval, trial, price.status]
+    })
+    out.table({ head: ['id', 'amount', 'currency', 'interval', 'trial', 'status'], rows, none: 'no prices' })
+  })
+}

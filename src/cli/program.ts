@@ -1,0 +1,136 @@
+import { Command } from 'commander'
+
+type Register = (program: Command) => void
+
+interface Group {
+  /** The words that the group's commands begin with, as the list of commands explains them. */
+  readonly words: Readonly<Record<string, string>>
+  readonly load: () => Promise<Register>
+}
+
+/** In the order in which the list of commands shows them. */
+const GROUPS: readonly Group[] = [
+  {
+    words: { app: "sellers' apps, their secrets and settings" },
+    load: async () => (await import('./app-commands.ts')).registerAppCommands,
+  },
+  {
+    words: { method: "how an app's customers can pay" },
+    load: async () => (await import('./method-commands.ts')).registerMethodCommands,
+  },
+  {
+    words: { notification: 'what payment providers told us that needs a look' },
+    load: async () => (await import('./notification-commands.ts')).registerNotificationCommands,
+  },
+  {
+    words: {
+      'bank-account': 'accounts that customers transfer to',
+      'bank-mail': 'what banks wrote about incoming money',
+    },
+    load: async () => (await import('./bank-commands.ts')).registerBankCommands,
+  },
+  {
+    words: { plan: 'what an app sells', price: 'the prices of a plan' },
+    load: async () => (await import('./plan-commands.ts')).registerPlanCommands,
+  },
+  {
+    words: { customer: 'whom reminders go to' },
+    load: async () => (await import('./customer-commands.ts')).registerCustomerCommands,
+  },
+  {
+    words: { subscription: 'who has access until when' },
+    load: async () => (await import('./subscription-commands.ts')).registerSubscriptionCommands,
+  },
+  {
+    words: { transaction: 'payments, and those that need an operator', ledger: 'the books' },
+    load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
+  },
+  {
+    words: { webhook: 'what apps were told, and what they have not heard' },
+    load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
+  },
+  {
+    words: {
+      reminders: 'renewal mails',
+      mail: 'the mail server',
+      reconcile: 'look up pending card and PayOS payments at their providers now',
+      realtime: 'the realtime databases of client-side apps',
+    },
+    load: async () => {
+      const [{ registerRenewalCommands }, { registerUnconfirmedCommands }] = await Promise.all([
+        import('./renewal-commands.ts'),
+        import('./unconfirmed-commands.ts'),
+      ])
+      return (program) => {
+        registerRenewalCommands(program)
+        registerUnconfirmedCommands(program)
+      }
+    },
+  },
+  {
+    words: { migrate: 'bring the database up to date; safe while daemons run', audit: 'who changed what, and why' },
+    load: async () => (await import('./operations-commands.ts')).registerOperationsCommands,
+  },
+  {
+    words: { key: 'the keys that secrets are encrypted with' },
+    load: async () => (await import('./key-commands.ts')).registerKeyCommands,
+  },
+  {
+    words: {
+      stats: 'subscriptions by state, cash in, unearned value, renewal rate, deliveries; of all live apps, or of one',
+    },
+    load: async () => (await import('./stats-commands.ts')).registerStatsCommands,
+  },
+  {
+    words: { doctor: 'examine the whole service; exit 1 when anything is wrong, each fault with its mend' },
+    load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
+  },
+  {
+    words: { service: 'Paygate as a service of systemd' },
+    load: async () => (await import('./systemd-commands.ts')).registerSystemdCommands,
+  },
+  {
+    words: {
+      docs: 'the reference of all commands, as Markdown',
+      completion: 'a completion script for bash or zsh, to be sourced',
+    },
+    load: async () => (await import('./reference-commands.ts')).registerReferenceCommands,
+  },
+]
+
+/**
+ * The command tree. With `word`, the first of a command line, only the group that it belongs to is loaded, and the others are there
+ * by name: that keeps `--help` quick. Groups import what their commands need only when one runs.
+ */
+export async function createProgram(word?: string): Promise<Command> {
+  const program = new Command('billing-cli')
+    .description('Runs Paygate: apps, plans, payments that need an operator, and the service itself.')
+    .option('--json', 'print one JSON value instead of tables')
+    .helpCommand('help [command]', 'explain a command')
+    .showHelpAfterError('(add --help for how to use it)')
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ outputError: (message, write) => write(withoutWords(message)) })
+  for (const { words, load } of GROUPS) {
+    if (word === undefined || word in words) (await load())(program)
+    else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
+  }
+  throwInsteadOfExit(program)
+  return program
+}
+
+/** The word that says which group a command line is for; `help app` is for `app`. Empty where there is none. */
+export function leadingWord(words: readonly string[]): string {
+  const [first = '', second = ''] = words.filter((word) => !word.startsWith('-'))
+  return first === 'help' ? second : first
+}
+
+/** The words that were too many may hold a secret that was meant for a question. */
+function withoutWords(message: string): string {
+  return message.replace(/(too many arguments .* but got \d+): .*/s, '$1.\n')
+}
+
+/** commander ends the process with 1 on wrong usage, where the contract wants 2. */
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride()
+  for (const child of command.commands) throwInsteadOfExit(child)
+}

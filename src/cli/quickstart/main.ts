@@ -1,0 +1,98 @@
+import { loadConfig } from '#config.ts'
+import { messageOf } from '#shared/errors.ts'
+import { openOutput, printError } from '#cli/output.ts'
+import { runCli, startDaemon, stopDaemon } from './programs.ts'
+import type { Daemon } from './programs.ts'
+import { startReceiver } from './receiver.ts'
+import { callApi, payOnHostedPage } from './seller.ts'
+
+const WEBHOOK_DEADLINE_MS = 15_000
+const out = openOutput(false)
+
+async function quickstart(isKept: boolean): Promise<void> {
+  const startedMs = performance.now()
+  const { databaseUrl, home } = loadConfig()
+  const database =
+    databaseUrl === null ? `with a private database under ${home}` : 'on the database of BILLING_DATABASE_URL'
+  say('1', `the daemon starts, ${database}`)
+  const daemon = await startDaemon()
+  out.line(`     ${daemon.url}   (log: ${daemon.logPath})`)
+  try {
+    await tour(daemon)
+    out.line(`\nDone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s.`)
+  } catch (error) {
+    await stopDaemon(daemon)
+    throw error
+  }
+  if (isKept) {
+    daemon.process.unref()
+    out.line(`The daemon goes on at ${daemon.url}; end it with: kill ${daemon.process.pid ?? ''}`)
+  } else {
+    await stopDaemon(daemon)
+  }
+}
+
+async function tour(daemon: Daemon): Promise<void> {
+  const receiver = await startReceiver()
+  try {
+    say('2', 'an operator registers a sandbox app and enables the test method')
+    const app = await runCli(
+      'app',
+      'create',
+      '--name',
+      'Quickstart',
+      '--auth',
+      'hmac',
+      '--sandbox',
+      '--webhook-url',
+      receiver.url,
+    )
+    const appId = String(app['app_id'])
+    const { webhook_secret } = await runCli('app', 'rotate-webhook-secret', appId)
+    receiver.setSecret(String(webhook_secret))
+    await runCli('method', 'enable', appId, 'test')
+    out.line(`     app ${appId}, api_key ${String(app['api_key'])}`)
+
+    say('3', 'the seller publishes a plan')
+    const keys = { baseUrl: daemon.url, apiKey: String(app['api_key']), apiSecret: String(app['api_secret']) }
+    const prices = [{ amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }]
+    const plan = await callApi(keys, 'POST', '/api/v1/plans', { code: 'premium', name: 'Premium', prices })
+    const [price] = plan['prices'] as { id: string }[]
+    out.line(`     ${String(plan['id'])}: 99 000 VND a month, ${price?.id ?? ''}`)
+
+    say('4', 'the seller opens a checkout, and the customer pays on the hosted page')
+    const checkout = await callApi(keys, 'POST', '/api/v1/checkout-sessions', {
+      external_ref: 'user-42',
+      mode: 'subscription',
+      price_id: price?.id,
+      success_url: 'https://shop.example.com/thanks',
+      cancel_url: 'https://shop.example.com/plans',
+    })
+    out.line(`     ${String(checkout['checkout_url'])}`)
+    out.line(`     paid, and sent to ${await payOnHostedPage(String(checkout['checkout_url']), 'test')}`)
+
+    say('5', 'the subscription')
+    const subscription = await callApi(keys, 'GET', '/api/v1/subscriptions/user-42')
+    out.line(`     ${String(subscription['status'])} until ${String(subscription['current_period_end'])}`)
+    if (subscription['status'] !== 'active') throw new Error('the subscription is not active')
+
+    say('6', 'the webhook')
+    const webhook = await receiver.waitFor('subscription.updated', WEBHOOK_DEADLINE_MS)
+    if (!webhook.signatureIsRight) throw new Error('the webhook signature is wrong')
+    out.line(`     ${webhook.eventId} ${webhook.eventType}: signature verified`)
+    out.line(`     ${webhook.body}`)
+  } finally {
+    receiver.stop()
+  }
+}
+
+function say(step: string, text: string): void {
+  out.line(`\n[${step}/6] ${text}`)
+}
+
+try {
+  await quickstart(process.argv.includes('--keep'))
+} catch (error) {
+  printError(messageOf(error))
+  process.exitCode = 1
+}

@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import { withExamples } from './examples.ts'
+import { outputOf } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `docs` and `completion`: what the command line says of itself. */
+export function registerReferenceCommands(program: Command): void {
+  const docs = program
+    .command('docs')
+    .description('the reference of all commands, as Markdown')
+    .action(async (_options: object, command: Command) => {
+      const [{ describeCommands, formatReference }, { createProgram }] = await Promise.all([
+        import('./reference.ts'),
+        import('./program.ts'),
+      ])
+      const out = outputOf(command)
+      const groups = describeCommands(await createProgram())
+      out.result(groups, () => out.line(formatReference(groups)))
+    })
+  withExamples(docs, 'docs', 'docs --json')
+  const completion = program
+    .command('completion <shell>')
+    .description('a completion script for bash or zsh, to be sourced')
+    .action(async (shell: string, _options: object, command: Command) => {
+      if (shell !== 'bash' && shell !== 'zsh') throw new UsageError('<shell> must be bash or zsh')
+      const [{ completionScript }, { createProgram }] = await Promise.all([
+        import('./completion.ts'),
+        import('./program.ts'),
+      ])
+      const script = completionScript(await createProgram(), shell)
+      const out = outputOf(command)
+      out.result({ shell, script }, () => out.line(script))
+    })
+  withExamples(
+    completion,
+    'completion bash > /etc/bash_completion.d/billing-cli',
+    'completion zsh > ~/.billing-cli.zsh',
+  )
+}

@@ -1,0 +1,150 @@
+import type { Command } from 'commander'
+import { required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { printable } from './printable.ts'
+import { banner, inSession, markOf } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `reminders …`, `reconcile`, `realtime …` and `mail …`: work that runs by itself, looked at or done now. */
+export function registerRenewalCommands(program: Command): void {
+  registerReminders(program)
+  registerMailTest(program)
+  registerReconcile(program)
+  registerRealtime(program)
+}
+
+function registerReminders(program: Command): void {
+  const reminders = program.command('reminders').description('renewal mails')
+  registerReminderPlan(reminders)
+}
+
+function registerReminderPlan(reminders: Command): void {
+  const plan = reminders
+    .command('plan [app]')
+    .description('who gets which mail when, and who gets none and why')
+    .option('--days <n>', 'how far to look ahead', '14')
+    .action(async (named: string | undefined, options: { days: string }, command: Command) => {
+      await inSession(command, async ({ ctx, out, app: pick }) => {
+        const { planReminders } = await import('#renewals/plan-reminders.ts')
+        if (!/^\d{1,3}$/.test(options.days)) throw new UsageError('--days must be a number of days')
+        const planned = await planReminders(ctx, named === undefined ? null : await pick(named), Number(options.days))
+        out.result(planned, () => {
+          const rows = planned.map((row) => [
+            row.due_at,
+            `${markOf(row.is_test)} ${row.app_id}`,
+            row.external_ref,
+            row.reminder_day,
+            row.to,
+            row.will_send ? 'yes' : (row.reason ?? 'no'),
+          ])
+          out.table({
+            head: ['due (UTC)', 'app', 'external_ref', 'stage', 'to', 'sent?'],
+            rows,
+            none: `no mails are due in ${options.days} days`,
+          })
+        })
+      })
+    })
+  withExamples(plan, 'reminders plan', 'reminders plan 1 --days 30 --json')
+}
+
+function registerMailTest(program: Command): void {
+  const test = program
+    .command('mail')
+    .description('the mail server')
+    .command('test [address]')
+    .description('send a sample reminder with the TEST mark to your own address')
+    .option('--locale <locale>', 'en or vi', 'en')
+    .action(async (address: string | undefined, { locale }: { locale: string }, command: Command) => {
+      if (locale !== 'en' && locale !== 'vi') throw new UsageError('--locale must be en or vi')
+      await inSession(command, async ({ ctx, out }) => {
+        const to = await required(address, '<address>', 'Your address:')
+        const { sendTestMail } = await import('#renewals/send-test-mail.ts')
+        await sendTestMail(ctx, to, locale)
+        const { smtpUrl, home } = ctx.config
+        out.result({ address: to, sent: true }, () => {
+          out.line(`the mail to ${printable(to)} was taken ${smtpUrl === null ? 'by a folder:' : 'by the mail server'}`)
+          if (smtpUrl === null) out.line(`${home}/mail`)
+        })
+      })
+    })
+  withExamples(test, 'mail test me@example.com', 'mail test me@example.com --locale vi')
+}
+
+function registerReconcile(program: Command): void {
+  const reconcile = program
+    .command('reconcile')
+    .description('look up pending card and PayOS payments at their providers now')
+    .option('--app <app>', 'only of this app')
+    .action(async (options: { app?: string }, command: Command) => {
+      await inSession(command, async ({ ctx, out, app: pick }) => {
+        const { reconcilePayments } = await import('#providers/reconcile-payments.ts')
+        const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
+        const counts = await reconcilePayments(ctx, { ...appId, all: true })
+        const answer = {
+          looked_up: counts.lookedUp,
+          paid: counts.paid,
+          closed: counts.closed,
+          still_open: counts.stillOpen,
+          failed: counts.failed,
+        }
+        out.result(answer, () => {
+          out.line(
+            `${counts.lookedUp} looked up: ${counts.paid} paid, ${counts.closed} closed, ${counts.stillOpen} still open, ${counts.failed} without answer`,
+          )
+        })
+        if (counts.failed > 0) process.exitCode = 1
+      })
+    })
+  withExamples(reconcile, 'reconcile', 'reconcile --app 1')
+}
+
+interface ResyncOptions {
+  readonly all?: boolean
+  readonly failed?: boolean
+  readonly dryRun?: boolean
+  readonly after?: string
+}
+
+function registerRealtime(program: Command): void {
+  const resync = program
+    .command('realtime')
+    .description('the realtime databases of client-side apps')
+    .command('resync [app] [external_ref]')
+    .description('write nodes as they should be now; what is over becomes free')
+    .option('--all', 'all subscriptions of the app')
+    .option('--failed', 'those whose last write failed')
+    .option('--dry-run', 'only say what differs')
+    .option('--after <n>', 'go on where a run that was cut short ended')
+    .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
+      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+        const { resyncNodes } = await import('#subscriptions/resync-node.ts')
+        const app = await pick(named)
+        if (options.after !== undefined && !/^\d{1,15}$/.test(options.after))
+          throw new UsageError('--after must be a number')
+        const externalRef =
+          options.all || options.failed ? undefined : await required(ref, '<external_ref>, --all or --failed')
+        const result = await resyncNodes(ctx, {
+          app,
+          externalRef,
+          all: options.all,
+          failed: options.failed,
+          dryRun: options.dryRun,
+          after: options.after === undefined ? undefined : Number(options.after),
+          actor,
+          onProgress: ({ written, failed }) => {
+            if (process.stderr.isTTY) out.hint(`${written} written, ${failed} failed so far`)
+          },
+        })
+        out.result(result, () => {
+          out.line(banner(app))
+          if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
+          else out.line(`${result.written} written, ${result.failed} failed`)
+          for (const { external_ref, error } of result.faults ?? []) out.line(`${external_ref}: ${error}`)
+          if (result.next !== undefined) out.line(`cut short: go on with --after ${result.next}`)
+        })
+        if (result.failed > 0) process.exitCode = 1
+      })
+    })
+  withExamples(resync, 'realtime resync 2 user-42', 'realtime resync 2 --failed', 'realtime resync 2 --all --dry-run')
+}

@@ -1,0 +1,66 @@
+import { userInfo } from 'node:os'
+import type { Command } from 'commander'
+import type { Context } from '#context.ts'
+import type { App } from '#apps/store.ts'
+import { requiredChoice } from './ask.ts'
+import { openOutput } from './output.ts'
+import type { Output } from './output.ts'
+import { printable } from './printable.ts'
+
+/** What a command of the CLI works with. */
+export interface Session {
+  readonly ctx: Context
+  readonly out: Output
+  /** The operator's login name, for the audit log. */
+  readonly actor: string
+  /** The app that `<app>` names; on a terminal one is picked from a menu where it is missing. */
+  readonly app: (named: string | undefined) => Promise<App>
+}
+
+/** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
+export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
+  const out = outputOf(command)
+  const [{ loadConfig }, { openContext }] = await Promise.all([import('#config.ts'), import('#open-context.ts')])
+  // A command's log lines would mix with its output; errors reach the operator as its message.
+  const config = { ...loadConfig(), logLevel: 'silent' as const }
+  const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
+  try {
+    await work({ ctx, out, actor: actorName(), app: (named) => pickApp(ctx, named) })
+  } finally {
+    await close()
+  }
+}
+
+/** Where a command's output goes, by its `--json`. */
+export function outputOf(command: Command): Output {
+  return openOutput(command.optsWithGlobals<{ json?: boolean }>().json === true)
+}
+
+/** `[TEST]` or `[LIVE]`, with the app's name. */
+export function banner(app: App): string {
+  return `${markOf(app.isSandbox)} ${printable(app.name)} (app ${app.id})`
+}
+
+/** `[TEST]` of a sandbox app, `[LIVE]` of any other. */
+export function markOf(isSandbox: boolean): string {
+  return isSandbox ? '[TEST]' : '[LIVE]'
+}
+
+/** `[TEST] 1` for the app of each row of a list over several apps. */
+export async function appMarks(ctx: Context): Promise<(appId: number) => string> {
+  const { listApps } = await import('#apps/store.ts')
+  const marks = new Map((await listApps(ctx.db)).map((app) => [app.id, `${markOf(app.isSandbox)} ${app.id}`]))
+  return (appId) => marks.get(appId) ?? String(appId)
+}
+
+function actorName(): string {
+  return userInfo().username
+}
+
+async function pickApp(ctx: Context, named: string | undefined): Promise<App> {
+  const [{ appNamed }, { listApps }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/store.ts')])
+  const name = await requiredChoice(named, '<app>', 'Which app?', async () =>
+    (await listApps(ctx.db)).map((app) => ({ value: String(app.id), name: banner(app), description: app.apiKey })),
+  )
+  return appNamed(ctx, name)
+}

@@ -1,0 +1,172 @@
+import type { Command } from 'commander'
+import type { App } from '#apps/store.ts'
+import type { SubscriptionView } from '#subscriptions/present.ts'
+import { required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { banner, inSession } from './session.ts'
+import type { Session } from './session.ts'
+import { formatFields } from './table.ts'
+import { registerImport } from './transfer-commands.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `subscription …`: who has access until when. */
+export function registerSubscriptionCommands(program: Command): void {
+  const subscription = program.command('subscription').description('who has access until when')
+  registerReads(subscription)
+  registerChanges(subscription)
+  registerReminders(subscription)
+  registerImport(subscription)
+}
+
+interface ListOptions {
+  readonly status?: string
+  readonly expiringWithin?: string
+}
+
+function registerReads(subscription: Command): void {
+  const list = subscription
+    .command('list [app]')
+    .description("an app's subscriptions, those that end first on top")
+    .option('--status <status>', 'active or expired')
+    .option('--expiring-within <duration>', 'only active ones that end within, such as 7d')
+    .action(async (named: string | undefined, options: ListOptions, command: Command) => {
+      await inSession(command, async ({ ctx, out, app: pick }) => {
+        const [{ listSubscriptions }, { parseDuration }] = await Promise.all([
+          import('#subscriptions/list-subscriptions.ts'),
+          import('#shared/time.ts'),
+        ])
+        const app = await pick(named)
+        const withinMs = options.expiringWithin === undefined ? null : parseDuration(options.expiringWithin)
+        if (options.expiringWithin !== undefined && withinMs === null)
+          throw new UsageError('--expiring-within must be such as 36h or 7d')
+        if (options.status !== undefined && options.status !== 'active' && options.status !== 'expired') {
+          throw new UsageError('--status must be active or expired')
+        }
+        const found = await listSubscriptions(ctx, app, { status: options.status ?? null, withinMs })
+        out.result(found, () => {
+          out.line(banner(app))
+          const rows = found.map((row) => [
+            row.external_ref,
+            row.plan_ref,
+            row.price_id,
+            row.status,
+            row.current_period_end ?? 'lifetime',
+            row.in_trial,
+            row.customer_id,
+          ])
+          out.table({
+            head: ['external_ref', 'plan', 'price', 'status', 'ends', 'trial', 'customer'],
+            rows,
+            none: 'no subscriptions',
+          })
+        })
+      })
+    })
+  withExamples(
+    list,
+    'subscription list 1',
+    'subscription list 1 --expiring-within 7d',
+    'subscription list 1 --status expired --json',
+  )
+  const show = subscription
+    .command('show [app] [external_ref]')
+    .description('one subscription')
+    .action(async (named: string | undefined, ref: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async (session) => {
+        const { getSubscription } = await import('#subscriptions/store.ts')
+        const { viewSubscription } = await import('#subscriptions/present.ts')
+        const app = await session.app(named)
+        const found = await getSubscription(session.ctx.db, app.id, await required(ref, '<external_ref>'))
+        await print(session, app, await viewSubscription(session.ctx.db, found))
+      })
+    })
+  withExamples(show, 'subscription show 1 user-42')
+}
+
+function registerChanges(subscription: Command): void {
+  const change = subscription
+    .command('switch-plan [app] [external_ref] [price_id]')
+    .description('move to another price at the next renewal; the present period stays')
+    .action(
+      async (
+        named: string | undefined,
+        ref: string | undefined,
+        priceId: string | undefined,
+        _options: object,
+        command: Command,
+      ) => {
+        await inSession(command, async (session) => {
+          const { switchPlan } = await import('#subscriptions/switch-plan.ts')
+          const app = await session.app(named)
+          const externalRef = await required(ref, '<external_ref>')
+          const input = { price_id: await required(priceId, '<price_id>') }
+          await print(session, app, await switchPlan(session.ctx, app, externalRef, input, session.actor))
+        })
+      },
+    )
+  withExamples(change, 'subscription switch-plan 1 user-42 price_7')
+  const attach = subscription
+    .command('attach-customer [app] [external_ref] [customer_id]')
+    .description('attach the customer whom reminders go to')
+    .action(
+      async (
+        named: string | undefined,
+        ref: string | undefined,
+        customerId: string | undefined,
+        _options: object,
+        command: Command,
+      ) => {
+        await inSession(command, async (session) => {
+          const { attachCustomer } = await import('#subscriptions/attach-customer.ts')
+          const app = await session.app(named)
+          const externalRef = await required(ref, '<external_ref>')
+          const input = { customer_id: await required(customerId, '<customer_id>') }
+          await print(session, app, await attachCustomer(session.ctx, app, externalRef, input, session.actor))
+        })
+      },
+    )
+  withExamples(attach, 'subscription attach-customer 1 user-42 cus_5')
+}
+
+function registerReminders(subscription: Command): void {
+  const reminders = subscription
+    .command('reminders [app] [external_ref] [on_or_off]')
+    .description('stop the reminders of a subscription, or resume them after an opt-out')
+    .action(
+      async (
+        named: string | undefined,
+        ref: string | undefined,
+        wanted: string | undefined,
+        _options: object,
+        command: Command,
+      ) => {
+        await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+          const { setReminders } = await import('#renewals/opt-out.ts')
+          const app = await pick(named)
+          const externalRef = await required(ref, '<external_ref>')
+          const state = await required(wanted, '<on_or_off>')
+          if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
+          const changed = await setReminders(ctx, actor, app, externalRef, state)
+          out.result({ external_ref: externalRef, reminders: state, changed }, () => {
+            out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
+          })
+        })
+      },
+    )
+  withExamples(reminders, 'subscription reminders 1 user-42 off')
+}
+
+async function print({ ctx, out }: Session, app: App, view: SubscriptionView): Promise<void> {
+  const [{ presentSubscription }, { appNow }] = await Promise.all([
+    import('#subscriptions/present.ts'),
+    import('#apps/app-time.ts'),
+  ])
+  const shown = {
+    external_ref: view.subscription.externalRef,
+    ...presentSubscription(view, appNow(app, ctx.clock.now())),
+  }
+  out.result(shown, () => {
+    out.line(banner(app))
+    out.line(formatFields(shown))
+  })
+}

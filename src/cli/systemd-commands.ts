@@ -1,0 +1,113 @@
+import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { Command } from 'commander'
+import { withExamples } from './examples.ts'
+import type { Output } from './output.ts'
+import { outputOf } from './session.ts'
+import {
+  CLI_FILE,
+  CREDENTIALS_FOLDER,
+  ENVIRONMENT_FILE,
+  renderCli,
+  renderUnit,
+  SAMPLE_ENVIRONMENT,
+  UNIT_FILE,
+} from './systemd-unit.ts'
+import type { InstallPaths } from './systemd-unit.ts'
+import { UsageError } from './usage-error.ts'
+
+interface InstallOptions {
+  readonly dryRun?: boolean
+  readonly print?: boolean
+  readonly prefix: string
+}
+
+/** `service …`: Paygate as a service of systemd. */
+export function registerSystemdCommands(program: Command): void {
+  const install = program
+    .command('service')
+    .description('Paygate as a service of systemd')
+    .command('install')
+    .description(
+      'write the unit, the settings to fill in, an encryption key and a billing-cli for root; keeps what is there',
+    )
+    .option('--dry-run', 'only say what would be written')
+    .option('--print', 'print the unit and write nothing')
+    .option('--prefix <folder>', 'write below this folder instead of /', '')
+    .action(async (options: InstallOptions, command: Command) => {
+      const out = outputOf(command)
+      const paths = { root: join(import.meta.dirname, '..', '..'), prefix: options.prefix }
+      if (options.print) {
+        const unit = renderUnit(paths)
+        out.result({ unit }, () => out.line(unit))
+        return
+      }
+      refuseHidden(paths)
+      const files = await plannedFiles(paths)
+      if (!options.dryRun) for (const file of files) if (file.action !== 'kept') write(paths, file)
+      const written = files.map(({ path, action }) => ({ path, action }))
+      out.result({ dry_run: options.dryRun === true, files: written }, () => show(out, options, written))
+    })
+  withExamples(install, 'service install --dry-run', 'service install', 'service install --print')
+}
+
+type Action = 'written' | 'kept'
+
+interface PlannedFile {
+  readonly path: string
+  readonly content: string
+  readonly mode: number
+  readonly action: Action
+}
+
+/** The unit and the program are ours and written anew; settings and keys are the operator's once they are there. */
+async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
+  const { randomBytes } = await import('node:crypto')
+  const kept = (path: string): Action => (existsSync(join(paths.prefix, path)) ? 'kept' : 'written')
+  const keyFile = join(CREDENTIALS_FOLDER, 'BILLING_ENCRYPTION_KEYS')
+  const key = `k1:${randomBytes(32).toString('base64')}\n`
+  return [
+    { path: UNIT_FILE, content: renderUnit(paths), mode: 0o644, action: 'written' },
+    { path: CLI_FILE, content: renderCli(paths), mode: 0o755, action: 'written' },
+    { path: ENVIRONMENT_FILE, content: SAMPLE_ENVIRONMENT, mode: 0o644, action: kept(ENVIRONMENT_FILE) },
+    { path: keyFile, content: key, mode: 0o600, action: kept(keyFile) },
+  ]
+}
+
+function write({ prefix }: InstallPaths, { path, content, mode }: PlannedFile): void {
+  const target = join(prefix, path)
+  const isSecret = dirname(path) === CREDENTIALS_FOLDER
+  try {
+    mkdirSync(dirname(target), { recursive: true, mode: isSecret ? 0o700 : 0o755 })
+    writeFileSync(target, content, { mode })
+    // A file that was there has kept its mode, and the umask has its say on a new one.
+    chmodSync(target, mode)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new Error(`${target} cannot be written: run this as root`, { cause: error })
+    throw error
+  }
+}
+
+/** The unit hides home folders from the daemon. */
+function refuseHidden({ root }: InstallPaths): void {
+  if (/^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)) {
+    throw new UsageError(`the service cannot see ${root}: move the project to /opt/paygate, say, and run this again`)
+  }
+}
+
+function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: string; action: Action }[]): void {
+  const words = { written: dryRun ? 'would be written' : 'written', kept: 'is there, and kept' }
+  out.table({ head: ['file', ''], rows: files.map(({ path, action }) => [path, words[action]]), none: '' })
+  out.line('Then, as root:')
+  out.line(`1. fill in ${ENVIRONMENT_FILE}`)
+  out.line(`2. write mysql://user:password@host:3306/paygate into, mode 0600,`)
+  out.line(`   ${CREDENTIALS_FOLDER}/BILLING_DATABASE_URL`)
+  out.line('3. keep a copy of BILLING_ENCRYPTION_KEYS elsewhere: a backup needs it')
+  out.line('4. billing-cli migrate')
+  out.line('5. systemctl daemon-reload && systemctl enable --now billing-daemon')
+  out.line('6. billing-cli doctor')
+  out.line('Each further secret (BILLING_SMTP_URL, BILLING_RELAY_SECRET,')
+  out.line('BILLING_METRICS_TOKEN) is a file there too: then run this again.')
+}

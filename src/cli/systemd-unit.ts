@@ -1,0 +1,75 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Where an installed service has its files. */
+export interface InstallPaths {
+  /** This project's folder. */
+  readonly root: string
+  /** In front of every path that is written; empty but in trials. */
+  readonly prefix: string
+}
+
+export const ENVIRONMENT_FILE = '/etc/paygate/billing.env'
+export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
+export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
+export const CLI_FILE = '/usr/local/bin/billing-cli'
+
+/** Settings that hold secrets: files of these names, never lines of the environment file. The first two must be there. */
+export const CREDENTIALS = [
+  'BILLING_DATABASE_URL',
+  'BILLING_ENCRYPTION_KEYS',
+  'BILLING_SMTP_URL',
+  'BILLING_RELAY_SECRET',
+  'BILLING_METRICS_TOKEN',
+] as const
+const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 2))
+
+/** The unit with real paths; a credential that is not needed and not there is left out, since systemd would refuse to start. */
+export function renderUnit({ root, prefix }: InstallPaths): string {
+  const template = readFileSync(join(import.meta.dirname, '../../templates/systemd/billing-daemon.service'), 'utf8')
+  const credentials = CREDENTIALS.map((name) => {
+    const path = join(CREDENTIALS_FOLDER, name)
+    const line = `LoadCredential=${name}:${path}`
+    return NEEDED.has(name) || existsSync(join(prefix, path)) ? line : `#${line}`
+  })
+  const values: Readonly<Record<string, string>> = {
+    ROOT: root,
+    ENVIRONMENT_FILE,
+    CREDENTIALS: credentials.join('\n'),
+  }
+  return template
+    .split('\n')
+    .filter((line) => !line.startsWith('# Written by'))
+    .join('\n')
+    .replace(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole)
+}
+
+/** billing-cli with the service's own settings, for root: it works while the daemon is down, too. */
+export function renderCli({ root }: InstallPaths): string {
+  return `#!/bin/sh
+# Written by billing-cli service install: the command line with the settings of the service.
+set -eu
+if [ ! -r ${CREDENTIALS_FOLDER} ]; then
+  echo 'error: the service belongs to root: use sudo billing-cli' >&2
+  exit 1
+fi
+# Lines of ${ENVIRONMENT_FILE} are read as systemd reads plain ones: NAME=value, value as it is.
+while IFS= read -r line; do
+  case $line in
+    [A-Z]*=*) export "$line" ;;
+  esac
+done < ${ENVIRONMENT_FILE}
+BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/private/paygate} CREDENTIALS_DIRECTORY=${CREDENTIALS_FOLDER} \\
+  exec ${root}/bin/billing-cli "$@"
+`
+}
+
+/** The settings that are no secrets, to be filled in. */
+export const SAMPLE_ENVIRONMENT = `# Settings of Paygate that are no secrets: README, Configuration. Secrets are files in ${CREDENTIALS_FOLDER}.
+BILLING_BASE_URL=https://pay.example.com
+BILLING_HOST=127.0.0.1
+BILLING_PORT=8080
+# The reverse proxy in front:
+BILLING_TRUST_PROXY=1
+#BILLING_MAIL_FROM=Billing <billing@example.com>
+`

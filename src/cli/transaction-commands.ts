@@ -1,0 +1,215 @@
+import type { Command } from 'commander'
+import type { Transaction } from '#transactions/store.ts'
+import { goAhead, isTerminal, required, requiredChoice } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { gatherRows, readLimit } from './pages.ts'
+import { appMarks, inSession } from './session.ts'
+import type { Session } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `transaction …` and `ledger …`: payments, and those that need an operator. */
+export function registerTransactionCommands(program: Command): void {
+  const transaction = program.command('transaction').description('payments, and those that need an operator')
+  registerList(transaction)
+  registerShow(transaction)
+  registerResolve(transaction)
+  registerLedger(program)
+}
+
+interface ListOptions {
+  readonly app?: string
+  readonly flagged?: boolean
+  readonly status?: string
+  readonly externalRef?: string
+  readonly limit: string
+}
+
+function registerList(transaction: Command): void {
+  const list = transaction
+    .command('list')
+    .description('transactions, newest first')
+    .option('--app <app>', 'only of this app')
+    .option('--flagged', 'only those that need an operator')
+    .option('--status <status>', 'pending, completed, refunded or void')
+    .option('--external-ref <ref>', 'only of this end user')
+    .option('--limit <n>', 'how many at most', '100')
+    .action(async (options: ListOptions, command: Command) => {
+      const limit = readLimit(options.limit)
+      await inSession(command, async (session) => {
+        const [{ listTransactions }, { presentTransaction }] = await Promise.all([
+          import('#transactions/list-transactions.ts'),
+          import('#transactions/present.ts'),
+        ])
+        const appId = options.app === undefined ? null : (await session.app(options.app)).id
+        const filter = {
+          status: options.status,
+          external_ref: options.externalRef,
+          flagged: options.flagged ? 'true' : undefined,
+        }
+        const rows = await gatherRows(session.out, limit, (page) =>
+          listTransactions(session.ctx, appId, { ...filter, ...page }),
+        )
+        const markOf = await appMarks(session.ctx)
+        session.out.result(rows.map(presentTransaction), () => {
+          const cells = rows.map((row) => [
+            row.id,
+            markOf(row.appId),
+            row.externalRef,
+            row.planRef,
+            amountWords(row),
+            row.status,
+            row.flagReason,
+          ])
+          const head = ['id', 'app', 'external_ref', 'plan_ref', 'amount', 'status', 'flag']
+          session.out.table({
+            head,
+            rows: cells,
+            none: options.flagged ? 'Nothing needs an operator.' : 'no transactions',
+          })
+        })
+      })
+    })
+  withExamples(list, 'transaction list --flagged', 'transaction list --app 1 --status pending')
+}
+
+/** What is to be paid, and what of it came where that is not all or nothing. */
+function amountWords({ amount, amountReceived, currency }: Transaction): string {
+  const isPlain = amountReceived === 0 || amountReceived === amount
+  return isPlain ? `${amount} ${currency}` : `${amountReceived} of ${amount} ${currency}`
+}
+
+function registerShow(transaction: Command): void {
+  const show = transaction
+    .command('show [id]')
+    .description('the whole story of a payment: checkout, money, events, webhooks, mails, audit')
+    .action(async (id: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async (session) => {
+        const transactionId = await pickTransaction(session, id)
+        const { tellTransaction } = await import('#operations/tell-transaction.ts')
+        const { printStory } = await import('./transaction-story.ts')
+        printStory(session.out, await tellTransaction(session.ctx, transactionId))
+      })
+    })
+  withExamples(show, 'transaction show 17', 'transaction show 17 --json')
+}
+
+interface ResolveOptions {
+  readonly action?: string
+  readonly note?: string
+  readonly reference?: string
+  readonly dryRun?: boolean
+  readonly yes?: boolean
+}
+
+const ACTIONS = [
+  { value: 'refund', name: 'refund: give the money back' },
+  { value: 'complete', name: 'complete: accept what was received and apply it' },
+  { value: 'dismiss', name: 'dismiss: clear the flag, change nothing else' },
+] as const
+
+function registerResolve(transaction: Command): void {
+  const resolve = transaction
+    .command('resolve [id]')
+    .description('settle a transaction that needs an operator; says what it will do before it does it')
+    .option('--action <action>', 'refund, complete or dismiss')
+    .option('--note <text>', 'why; kept in the audit log')
+    .option('--reference <reference>', 'of your own transfer, where money is refunded by hand')
+    .option('--dry-run', 'only say what it would do')
+    .option('--yes', 'do not ask')
+    .action(async (id: string | undefined, options: ResolveOptions, command: Command) => {
+      await inSession(command, async (session) => resolveOne(session, id, options))
+    })
+  withExamples(
+    resolve,
+    'transaction resolve 17 --action complete --note "short by the transfer fee" --dry-run',
+    'transaction resolve 17 --action refund --reference FT26123 --note "paid twice"',
+  )
+}
+
+async function resolveOne(session: Session, id: string | undefined, options: ResolveOptions): Promise<void> {
+  const [{ previewResolution, resolveTransaction }, { presentTransaction }] = await Promise.all([
+    import('#operations/resolve-transaction.ts'),
+    import('#transactions/present.ts'),
+  ])
+  const { ctx, out, actor } = session
+  const transactionId = await pickTransaction(session, id)
+  const action = await requiredChoice(options.action, '--action', 'What shall be done?', () => Promise.resolve(ACTIONS))
+  const known = ACTIONS.find(({ value }) => value === action)
+  if (!known) throw new UsageError('--action must be refund, complete or dismiss')
+  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
+  const given = known.value === 'refund' ? await refundReference(session, transactionId, options) : options.reference
+  const reference = given === undefined ? {} : { reference: given }
+  const preview = await previewResolution(ctx, { transactionId, action: known.value, ...reference })
+  if (options.dryRun) {
+    const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
+    out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${effect}`)))
+    return
+  }
+  if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
+  await goAhead(options.yes, `Resolve transaction ${transactionId} so?`)
+  const resolved = await resolveTransaction(ctx, actor, { transactionId, action: known.value, note, ...reference })
+  out.result(presentTransaction(resolved), () => {
+    out.line(
+      `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
+    )
+  })
+}
+
+/** The reference of a refund by hand; on a terminal it is asked for where money came that no provider gives back. */
+async function refundReference(
+  { ctx }: Session,
+  transactionId: number,
+  { reference, dryRun }: ResolveOptions,
+): Promise<string | undefined> {
+  if (reference !== undefined || dryRun === true || !isTerminal()) return reference
+  const { listPayments } = await import('#transactions/store.ts')
+  const isByHand = (await listPayments(ctx.db, transactionId)).some(({ provider }) => provider !== 'stripe')
+  return isByHand ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
+}
+
+/** The id; on a terminal one of the flagged transactions where it is missing. */
+async function pickTransaction({ ctx }: Session, id: string | undefined): Promise<number> {
+  const [{ parseNumericId }, { listTransactions }] = await Promise.all([
+    import('#shared/ids.ts'),
+    import('#transactions/list-transactions.ts'),
+  ])
+  const text = await requiredChoice(id, '<id>', 'Which flagged transaction?', async () => {
+    const { rows } = await listTransactions(ctx, null, { flagged: 'true', limit: '100' })
+    return rows.map((row) => ({
+      value: String(row.id),
+      name: `${row.id}: ${row.externalRef} ${row.amount} ${row.currency} ${row.flagReason ?? ''}`,
+    }))
+  })
+  const transactionId = parseNumericId(text)
+  if (transactionId === null) throw new UsageError(`<id> must be a transaction id, and not ${text}`)
+  return transactionId
+}
+
+function registerLedger(program: Command): void {
+  const verify = program
+    .command('ledger')
+    .description('the books')
+    .command('verify')
+    .description('recompute every period and sum; exit 1 where something does not add up')
+    .option('--app <app>', 'only of this app')
+    .action(async (options: { app?: string }, command: Command) => {
+      await inSession(command, async (session) => {
+        const { verifyLedger } = await import('#transactions/ledger.ts')
+        const report = await verifyLedger(
+          session.ctx,
+          options.app === undefined ? null : (await session.app(options.app)).id,
+        )
+        session.out.result(report, () => {
+          session.out.line(`${report.checked} subscriptions checked, ${report.faults.length} faults`)
+          if (report.faults.length > 0)
+            session.out.table({
+              head: ['subject', 'fault'],
+              rows: report.faults.map(({ subject, fault }) => [subject, fault]),
+              none: '',
+            })
+        })
+        if (report.faults.length > 0) process.exitCode = 1
+      })
+    })
+  withExamples(verify, 'ledger verify', 'ledger verify --app 1 --json')
+}

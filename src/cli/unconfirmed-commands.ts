@@ -1,0 +1,74 @@
+import type { Command } from 'commander'
+import { requiredChoice } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { inSession } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+/** `reminders unconfirmed` and `reminders settle`: mails of which nobody knows whether they left. */
+export function registerUnconfirmedCommands(program: Command): void {
+  const reminders = program.commands.find((command) => command.name() === 'reminders')
+  if (!reminders) throw new Error('the reminders group is declared first')
+  registerList(reminders)
+  registerSettle(reminders)
+}
+
+function registerList(reminders: Command): void {
+  const list = reminders
+    .command('unconfirmed')
+    .description('mails that were handed over without an answer: the mail server’s log tells whether they left')
+    .action(async (_options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out }) => {
+        const { listUnconfirmedReminders } = await import('#renewals/settle-reminder.ts')
+        const found = await listUnconfirmedReminders(ctx)
+        out.result(found, () => {
+          const rows = found.map((row) => [
+            row.reminder_id,
+            row.external_ref,
+            row.reminder_day,
+            row.handed_over_at,
+            row.last_error,
+          ])
+          out.table({
+            head: ['id', 'external_ref', 'stage', 'handed over', 'error'],
+            rows,
+            none: 'none is unconfirmed',
+          })
+        })
+      })
+    })
+  withExamples(list, 'reminders unconfirmed', 'reminders unconfirmed --json')
+}
+
+interface SettleOptions {
+  readonly sent?: boolean
+  readonly notSent?: boolean
+}
+
+function registerSettle(reminders: Command): void {
+  const settle = reminders
+    .command('settle [id]')
+    .description('record whether an unconfirmed mail left')
+    .option('--sent', 'it left: the app is told')
+    .option('--not-sent', 'it did not: the next sweep sends it where its stage still holds')
+    .action(async (id: string | undefined, options: SettleOptions, command: Command) => {
+      if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
+      await inSession(command, async ({ ctx, out, actor }) => {
+        const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
+          import('#renewals/settle-reminder.ts'),
+          import('#shared/ids.ts'),
+        ])
+        const named = await requiredChoice(id, '<id>', 'Which mail?', async () =>
+          (await listUnconfirmedReminders(ctx)).map((row) => ({
+            value: String(row.reminder_id),
+            name: `${row.reminder_id}: ${row.external_ref}, handed over ${row.handed_over_at}`,
+          })),
+        )
+        const reminderId = parseNumericId(named)
+        if (reminderId === null) throw new UsageError('<id> must be the number that reminders unconfirmed shows')
+        const outcome = options.sent === true ? 'sent' : 'not_sent'
+        await settleReminder(ctx, actor, reminderId, outcome)
+        out.result({ reminder_id: reminderId, outcome }, () => out.line(`reminder ${reminderId}: ${outcome}`))
+      })
+    })
+  withExamples(settle, 'reminders settle 12 --sent', 'reminders settle 12 --not-sent')
+}

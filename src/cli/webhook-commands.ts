@@ -1,0 +1,99 @@
+import type { Command } from 'commander'
+import { goAhead, required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { banner, inSession } from './session.ts'
+import { formatFields } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+const STATUSES = ['pending', 'delivered', 'failed', 'not_configured'] as const
+
+/** `webhook …`: deliveries to the apps. */
+export function registerWebhookCommands(program: Command): void {
+  const webhook = program.command('webhook').description('what apps were told, and what they have not heard')
+  registerList(webhook)
+  registerRetry(webhook)
+  registerTest(webhook)
+}
+
+function registerList(webhook: Command): void {
+  const list = webhook
+    .command('list [app]')
+    .description("an app's deliveries, newest first")
+    .option('--status <status>', STATUSES.join(', '))
+    .action(async (named: string | undefined, options: { status?: string }, command: Command) => {
+      await inSession(command, async ({ ctx, out, app: pick }) => {
+        const { listDeliveries } = await import('#webhooks/list-deliveries.ts')
+        const status = STATUSES.find((known) => known === options.status)
+        if (options.status !== undefined && !status)
+          throw new UsageError(`--status must be one of ${STATUSES.join(', ')}`)
+        const app = await pick(named)
+        const found = await listDeliveries(ctx, app, status ? { status } : {})
+        out.result(found, () => {
+          out.line(banner(app))
+          const rows = found.map((row) => [
+            row.id,
+            row.event_type,
+            row.external_ref,
+            row.delivery_status,
+            row.attempts,
+            row.last_error,
+          ])
+          out.table({
+            head: ['id', 'event', 'external_ref', 'status', 'tries', 'last error'],
+            rows,
+            none: 'no deliveries',
+          })
+        })
+      })
+    })
+  withExamples(list, 'webhook list 1', 'webhook list 1 --status failed')
+}
+
+function registerRetry(webhook: Command): void {
+  const retry = webhook
+    .command('retry [event_id]')
+    .description('deliver an event again, or all failed ones of an app')
+    .option('--failed <app>', 'all failed events of this app')
+    .option('--yes', 'do not ask')
+    .action(async (eventId: string | undefined, options: { failed?: string; yes?: boolean }, command: Command) => {
+      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+        const { retryEvent, retryFailed } = await import('#webhooks/retry-event.ts')
+        if (options.failed !== undefined) {
+          if (eventId !== undefined) throw new UsageError('name one event or --failed <app>, not both')
+          const app = await pick(options.failed)
+          await goAhead(options.yes, `Deliver all failed events of ${banner(app)} again?`)
+          const answer = await retryFailed(ctx, actor, app)
+          out.result(answer, () => out.line(`${answer.retried} events are due again`))
+          return
+        }
+        const [{ requireId }, { presentDelivery }] = await Promise.all([
+          import('#shared/ids.ts'),
+          import('#webhooks/list-deliveries.ts'),
+        ])
+        const event = presentDelivery(
+          await retryEvent(ctx, actor, requireId('evt', await required(eventId, '<event_id>'))),
+        )
+        out.result(event, () => out.line(`${event.id} is due again`))
+      })
+    })
+  withExamples(retry, 'webhook retry evt_17', 'webhook retry --failed 1')
+}
+
+function registerTest(webhook: Command): void {
+  const test = webhook
+    .command('test [app]')
+    .description("send a signed test event to an app's receiver now, and say how it answered")
+    .action(async (named: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+        const { sendTestEvent } = await import('#webhooks/send-test-event.ts')
+        const app = await pick(named)
+        const answer = await sendTestEvent(ctx, actor, app)
+        out.result(answer, () => {
+          out.line(banner(app))
+          out.line(formatFields({ ...answer }))
+        })
+        if (!answer.delivered) process.exitCode = 1
+      })
+    })
+  withExamples(test, 'webhook test 1')
+}

@@ -1,0 +1,23 @@
+/** The text in lines of at most `width` characters, broken between words; a word that is longer is broken where the line ends. */
+export function wrap(text: string, width: number): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const joined = line === '' ? word : `${line} ${word}`
+    if (joined.length <= width) {
+      line = joined
+      continue
+    }
+    if (line !== '') lines.push(line)
+    const parts = chunksOf(word, width)
+    line = parts.pop() ?? ''
+    lines.push(...parts)
+  }
+  return [...lines, line].join('\n')
+}
+
+function chunksOf(word: string, width: number): string[] {
+  return Array.from({ length: Math.ceil(word.length / width) }, (_, index) =>
+    word.slice(index * width, (index + 1) * width),
+  )
+}

@@ -1,0 +1,315 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import { messageOf } from '#shared/errors.ts'
+import { parseKeyring } from '#shared/crypto.ts'
+
+/** The settings, checked: README lists the variable behind each (contract 1). */
+export interface Config {
+  readonly env: 'development' | 'production'
+  /** `mysql://…`; null stands for the embedded database under `home`. */
+  readonly databaseUrl: string | null
+  readonly home: string
+  readonly host: string
+  /** 0 lets the system pick one. */
+  readonly port: number
+  /** Public base address without a trailing slash. */
+  readonly baseUrl: string
+  /** `id:base64,…`; null in development, where a key is generated under `home`. */
+  readonly encryptionKeys: string | null
+  readonly smtpUrl: string | null
+  readonly mailFrom: string | null
+  readonly relay: {
+    readonly secret: string | null
+    readonly authservIds: readonly string[]
+    readonly trustedForwarders: readonly string[]
+    readonly trustedArcSealers: readonly string[]
+    /** `bank+{code}@pay.example.com` */
+    readonly address: string | null
+  }
+  readonly webhook: {
+    readonly timeoutMs: number
+    readonly allowInsecure: boolean
+    readonly retryMinutes: readonly number[]
+  }
+  readonly sweepSeconds: number
+  readonly stripeApiBase: string | null
+  readonly payosApiBase: string | null
+  readonly checkoutTtlSeconds: number
+  /** 0 turns the limit off. */
+  readonly rateLimitPerSecond: number
+  /** Number of trusted reverse proxies in front. */
+  readonly trustProxy: number
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
+  readonly metricsToken: string | null
+  /** `host:port` of a database emulator; development only. */
+  readonly firebaseDatabaseEmulatorHost: string | null
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const DEFAULT_HOST = '127.0.0.1'
+const DEFAULT_PORT = 8080
+
+const flag = (fallback: boolean) =>
+  z
+    .enum(['0', '1'], 'must be 0 or 1')
+    .optional()
+    .transform((value) => (value === undefined ? fallback : value === '1'))
+const whole = (fallback: number, min: number, max: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be from ${min} to ${max}`)
+    .optional()
+    .transform((value) => value ?? fallback)
+const list = z
+  .string()
+  .optional()
+  .transform((value) =>
+    (value ?? '')
+      .split(',')
+      .map((entry) => entry.trim().toLowerCase())
+      .filter((entry) => entry !== ''),
+  )
+const address = (pattern: RegExp, rule: string) =>
+  z
+    .string()
+    .refine((value) => pattern.test(value) && URL.canParse(value), rule)
+    .optional()
+    .transform((value) => value ?? null)
+const text = z
+  .string()
+  .optional()
+  .transform((value) => value ?? null)
+
+const Settings = z.object({
+  BILLING_ENV: z.enum(['development', 'production'], 'must be development or production').default('development'),
+  BILLING_DATABASE_URL: address(
+    /^(mysql|mariadb):\/\/[^/]+\/[^/?]+/,
+    'must be mysql://user:password@host:port/database',
+  ),
+  BILLING_ALLOW_EMBEDDED_DB: flag(false),
+  BILLING_HOME: z.string().default('./var'),
+  BILLING_HOST: z
+    .string()
+    .regex(/^[0-9A-Za-z.:_-]+$/, 'must be a host name or an IP address')
+    .default(DEFAULT_HOST),
+  BILLING_PORT: whole(DEFAULT_PORT, 0, 65535),
+  BILLING_BASE_URL: address(/^https?:\/\/[^?#]+$/, 'must be an http(s) address without query'),
+  BILLING_ENCRYPTION_KEYS: text,
+  BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
+  BILLING_MAIL_FROM: text,
+  BILLING_RELAY_SECRET: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .transform((value) => value ?? null),
+  BILLING_RELAY_AUTHSERV_IDS: list,
+  BILLING_RELAY_TRUSTED_FORWARDERS: list,
+  BILLING_RELAY_TRUSTED_ARC_SEALERS: list,
+  BILLING_RELAY_ADDRESS: z
+    .string()
+    .regex(/^[^@\s]*\{code\}[^@\s]*@[^@\s]+$/, 'must be an address that holds {code}')
+    .optional()
+    .transform((value) => value ?? null),
+  BILLING_WEBHOOK_TIMEOUT_MS: whole(10_000, 100, 120_000),
+  BILLING_WEBHOOK_ALLOW_INSECURE: z.enum(['0', '1'], 'must be 0 or 1').optional(),
+  BILLING_WEBHOOK_RETRY_MINUTES: z
+    .string()
+    .regex(/^\d+(\.\d+)?(,\d+(\.\d+)?)*$/, 'must be a comma list of minutes')
+    .default('1,5,15,60,240')
+    .transform((value) => value.split(',').map(Number)),
+  BILLING_SWEEP_SECONDS: z
+    .string()
+    .regex(/^\d{1,5}(\.\d+)?$/, 'must be a number of seconds')
+    .transform(Number)
+    .refine((value) => value >= 0.05 && value <= 86_400, 'must be from 0.05 to 86400')
+    .optional()
+    .transform((value) => value ?? 60),
+  BILLING_STRIPE_API_BASE: address(/^https?:\/\/[^/]+\/?$/, 'must be an http(s) origin'),
+  BILLING_PAYOS_API_BASE: address(/^https?:\/\//, 'must be an http(s) address'),
+  BILLING_CHECKOUT_TTL_SECONDS: whole(3600, 1, 86_400),
+  BILLING_RATE_LIMIT_PER_SECOND: whole(100, 0, 1_000_000),
+  BILLING_TRUST_PROXY: whole(0, 0, 10),
+  BILLING_LOG_LEVEL: z
+    .enum(
+      ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+      'must be fatal, error, warn, info, debug, trace or silent',
+    )
+    .default('info'),
+  BILLING_METRICS_TOKEN: z
+    .string()
+    .min(16, 'must have at least 16 characters')
+    .optional()
+    .transform((value) => value ?? null),
+  FIREBASE_DATABASE_EMULATOR_HOST: text,
+  FIREBASE_AUTH_EMULATOR_HOST: text,
+})
+type Settings = z.infer<typeof Settings>
+
+/** Every variable that is read; README and `.env.example` name them all. */
+export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
+
+/** The settings are wrong; `faults` has a sentence for each that is, so that one start tells them all. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(`the configuration is wrong:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+    this.faults = faults
+  }
+}
+
+/**
+ * Reads and checks the settings. A variable that is unset may be a systemd credential of the same name
+ * (`$CREDENTIALS_DIRECTORY/BILLING_DATABASE_URL`). Throws `ConfigError` with every fault.
+ */
+export function loadConfig(environment: Environment = process.env): Config {
+  const result = Settings.safeParse(collect(environment))
+  const faults = result.success
+    ? faultsTogether(result.data, environment)
+    : result.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`)
+  if (!result.success || faults.length > 0) throw new ConfigError(faults)
+  return toConfig(result.data)
+}
+
+/** The environment of child processes and worker threads, with some variables set. */
+export function childEnvironment(overrides: Record<string, string>): Record<string, string> {
+  const inherited = Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return { ...Object.fromEntries(inherited), ...overrides }
+}
+
+function collect(environment: Environment): Record<string, string> {
+  const credentials = environment['CREDENTIALS_DIRECTORY']
+  const values: Record<string, string> = {}
+  for (const name of VARIABLES) {
+    const value = environment[name] ?? (credentials && readCredential(join(credentials, name)))
+    // An empty variable means an unset one, as in a unit file's `BILLING_SMTP_URL=`.
+    if (value) values[name] = value
+  }
+  return values
+}
+
+function readCredential(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}
+
+function faultsTogether(settings: Settings, environment: Environment): string[] {
+  const faults: string[] = []
+  const keys = settings.BILLING_ENCRYPTION_KEYS
+  if (keys !== null) {
+    try {
+      parseKeyring(keys)
+    } catch (error) {
+      faults.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
+    }
+  }
+  if (settings.BILLING_SMTP_URL && !settings.BILLING_MAIL_FROM) {
+    faults.push('BILLING_MAIL_FROM must be set where BILLING_SMTP_URL is')
+  }
+  if (settings.BILLING_ENV === 'production') faults.push(...productionFaults(settings, environment))
+  return faults
+}
+
+function productionFaults(settings: Settings, environment: Environment): string[] {
+  const faults: string[] = []
+  if (!settings.BILLING_ENCRYPTION_KEYS) {
+    faults.push('BILLING_ENCRYPTION_KEYS must be set in production: id:base64 of 32 random bytes')
+  }
+  if (!settings.BILLING_DATABASE_URL && !settings.BILLING_ALLOW_EMBEDDED_DB) {
+    faults.push(
+      'BILLING_DATABASE_URL must be set in production (or BILLING_ALLOW_EMBEDDED_DB=1 for the embedded database)',
+    )
+  }
+  const base = settings.BILLING_BASE_URL
+  if (base && new URL(base).protocol === 'http:' && !isLoopback(new URL(base).hostname)) {
+    faults.push('BILLING_BASE_URL must be https: in production')
+  }
+  if (!base && !isLoopback(settings.BILLING_HOST)) {
+    faults.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
+  }
+  for (const name of ['FIREBASE_DATABASE_EMULATOR_HOST', 'FIREBASE_AUTH_EMULATOR_HOST']) {
+    if (environment[name]) faults.push(`${name} must not be set in production`)
+  }
+  return faults
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+function toConfig(settings: Settings): Config {
+  const { BILLING_ENV: env, BILLING_HOST: host, BILLING_PORT: port } = settings
+  const insecure = settings.BILLING_WEBHOOK_ALLOW_INSECURE
+  return {
+    env,
+    databaseUrl: settings.BILLING_DATABASE_URL,
+    home: resolve(settings.BILLING_HOME),
+    host,
+    port,
+    baseUrl: (settings.BILLING_BASE_URL ?? listenUrl(host, port)).replace(/\/+$/, ''),
+    encryptionKeys: settings.BILLING_ENCRYPTION_KEYS,
+    smtpUrl: settings.BILLING_SMTP_URL,
+    mailFrom: settings.BILLING_MAIL_FROM,
+    relay: {
+      secret: settings.BILLING_RELAY_SECRET,
+      authservIds: settings.BILLING_RELAY_AUTHSERV_IDS,
+      trustedForwarders: settings.BILLING_RELAY_TRUSTED_FORWARDERS,
+      trustedArcSealers: settings.BILLING_RELAY_TRUSTED_ARC_SEALERS,
+      address: settings.BILLING_RELAY_ADDRESS,
+    },
+    webhook: {
+      timeoutMs: settings.BILLING_WEBHOOK_TIMEOUT_MS,
+      allowInsecure: insecure === undefined ? env === 'development' : insecure === '1',
+      retryMinutes: settings.BILLING_WEBHOOK_RETRY_MINUTES,
+    },
+    sweepSeconds: settings.BILLING_SWEEP_SECONDS,
+    stripeApiBase: settings.BILLING_STRIPE_API_BASE,
+    payosApiBase: settings.BILLING_PAYOS_API_BASE,
+    checkoutTtlSeconds: settings.BILLING_CHECKOUT_TTL_SECONDS,
+    rateLimitPerSecond: settings.BILLING_RATE_LIMIT_PER_SECOND,
+    trustProxy: settings.BILLING_TRUST_PROXY,
+    logLevel: settings.BILLING_LOG_LEVEL,
+    metricsToken: settings.BILLING_METRICS_TOKEN,
+    firebaseDatabaseEmulatorHost: env === 'development' ? settings.FIREBASE_DATABASE_EMULATOR_HOST : null,
+  }
+}
+
+/** `http://127.0.0.1:8080` for a listen address. */
+export function listenUrl(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** Whether the public base address was set, rather than taken from the listen address. */
+export function hasBaseUrl(environment: Environment = process.env): boolean {
+  return 'BILLING_BASE_URL' in collect(environment)
+}
+
+/** A service manager that waits to hear from this process; `watchdogMs`: how long it waits for each sign of life, null where it does not. */
+export interface ServiceManager {
+  readonly watchdogMs: number | null
+}
+
+/** The systemd that started this process as a service of type notify; null where none did. */
+export function serviceManager(
+  environment: Environment = process.env,
+  pid: number = process.pid,
+): ServiceManager | null {
+  if (!environment['NOTIFY_SOCKET']) return null
+  const { WATCHDOG_PID: watchedPid, WATCHDOG_USEC: microseconds = '' } = environment
+  // A watchdog that was set for another process is none of ours.
+  const isOurs = watchedPid === undefined || watchedPid === String(pid)
+  return { watchdogMs: isOurs && /^[1-9]\d*$/.test(microseconds) ? Number(microseconds) / 1000 : null }
+}
+
+/** A secret that a command of the CLI may be given in its environment, so that none is ever an argument. */
+export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
+  return environment[variable]
+}

@@ -1,0 +1,31 @@
+import type { DataSource } from 'typeorm'
+import type { Config } from '#config.ts'
+import type { Keyring } from '#shared/crypto.ts'
+import type { Logger } from '#shared/log.ts'
+import type { Clock } from '#shared/time.ts'
+
+/** What every command works with. `open-context.ts` makes it; tests make their own. */
+export interface Context {
+  readonly config: Config
+  readonly db: DataSource
+  readonly clock: Clock
+  readonly log: Logger
+  readonly keyring: Keyring
+  /** Tells the webhook sender that there is something to send; it polls besides, so a lost call delays only. */
+  readonly wakeSender: () => void
+  /** Counts something for `/metrics`; in worker threads the figure travels to the daemon. */
+  readonly count: (metric: MetricName, labels?: Readonly<Record<string, string>>, by?: number) => void
+}
+
+/** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */
+export type MetricName =
+  | 'payments_total'
+  | 'payments_flagged_total'
+  | 'webhook_deliveries_total'
+  | 'reminders_total'
+  | 'realtime_writes_total'
+  | 'bank_mails_total'
+  | 'provider_calls_total'
+  | 'transaction_retries_total'
+  | 'job_runs_total'
+  | 'job_failures_total'

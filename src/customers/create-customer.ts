@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { validate } from '#shared/validate.ts'
+import { optionalFields, requiredFields } from './customer-fields.ts'
+import { presentCustomer } from './present.ts'
+import { getCustomer, insertCustomer } from './store.ts'
+import type { Customer } from './store.ts'
+
+export const CreateCustomerInput = z.strictObject({ ...requiredFields, ...optionalFields })
+
+/** Registers whom an app's reminders go to; neither e-mail nor merchant id need be new. Throws `invalid_request`. */
+export async function createCustomer(
+  ctx: Context,
+  app: App,
+  input: unknown,
+  actor: string | null = null,
+): Promise<Customer> {
+  const fields = validate(CreateCustomerInput, input)
+  return inTransaction(ctx, async (tx) => {
+    const customerId = await insertCustomer(tx, {
+      appId: app.id,
+      name: fields.name,
+      email: fields.email,
+      merchantCustomerId: fields.merchant_customer_id ?? null,
+      ccEmails: fields.cc_emails ?? [],
+      bccEmails: fields.bcc_emails ?? [],
+      locale: fields.locale ?? 'en',
+      createdAt: tx.now,
+      updatedAt: tx.now,
+    })
+    const customer = await getCustomer(tx, app.id, customerId)
+    if (actor !== null) {
+      const [subject, after] = [`customer ${customerId}`, presentCustomer(customer)]
+      await recordAudit(tx, { actor, action: 'customer.create', appId: app.id, subject, after })
+    }
+    return customer
+  })
+}

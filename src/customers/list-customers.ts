@@ -1,0 +1,26 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
+import type { Page } from '#http/page-of.ts'
+import { emailAddress, text, validate } from '#shared/validate.ts'
+import { listCustomerRows } from './store.ts'
+import type { Customer } from './store.ts'
+
+const ListCustomersQuery = z.object({
+  ...listQueryFields,
+  merchant_customer_id: text(191).optional(),
+  email: emailAddress.optional(),
+})
+
+/** A page of an app's customers, newest first (contract 3, Customers). `query` is the request's. */
+export async function listCustomers(ctx: Context, appId: number, query: unknown): Promise<Page<Customer>> {
+  const { limit, cursor, merchant_customer_id, email } = validate(ListCustomersQuery, query)
+  const rows = await listCustomerRows(ctx.db, {
+    appId,
+    merchantCustomerId: merchant_customer_id ?? null,
+    email: email ?? null,
+    below: parseCursor(cursor),
+    limit: limit + 1,
+  })
+  return pageOf(rows, limit)
+}

@@ -1,0 +1,84 @@
+import Koa from 'koa'
+import type { Middleware } from 'koa'
+import type Router from '@koa/router'
+import { gate } from '#apps/authenticate.ts'
+import type { AppRoute } from '#apps/authenticate.ts'
+import { checkoutRoutes } from '#checkout/routes.ts'
+import type { Context } from '#context.ts'
+import { customerRoutes } from '#customers/routes.ts'
+import { errorEnvelope, requestIds } from '#http/errors.ts'
+import type { RequestState } from '#http/errors.ts'
+import { openRateLimit } from '#http/rate-limit.ts'
+import { apiRouter, refuseMethods, routerRoutes } from '#http/route.ts'
+import { bankPages } from '#pages/bank.ts'
+import { checkoutPages } from '#pages/checkout.ts'
+import { renewPages } from '#pages/renew.ts'
+import { planRoutes } from '#plans/routes.ts'
+import { bankMailRoutes } from '#providers/bank-mail/routes.ts'
+import { notificationRoutes } from '#providers/notification-routes.ts'
+import { testClockRoutes } from '#renewals/routes.ts'
+import { notFound } from '#shared/errors.ts'
+import { subscriptionRoutes } from '#subscriptions/routes.ts'
+import { transactionRoutes } from '#transactions/routes.ts'
+import { eventRoutes } from '#webhooks/routes.ts'
+import { crossOrigin } from './cross-origin.ts'
+import { healthRoutes } from './health.ts'
+import type { Health } from './health.ts'
+import type { Metrics } from './metrics.ts'
+import { observeRequests } from './observe-requests.ts'
+
+/** Every call of the API; README lists them. */
+export const API_ROUTES: readonly AppRoute[] = [
+  ...planRoutes,
+  ...customerRoutes,
+  ...checkoutRoutes,
+  ...subscriptionRoutes,
+  ...transactionRoutes,
+  ...eventRoutes,
+  ...testClockRoutes,
+]
+
+/** The HTTP application: health, hosted pages, provider notifications and the API. */
+export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<RequestState> {
+  const app = new Koa<RequestState>({ proxy: ctx.config.trustProxy > 0, maxIpsCount: ctx.config.trustProxy })
+  app.use(lastAnswers(health))
+  app.use(requestIds)
+  app.use(observeRequests(ctx, metrics))
+  app.use(errorEnvelope(ctx))
+  app.use(safeHeaders)
+  app.use(crossOrigin)
+  for (const router of routers(ctx, metrics, health)) app.use(routerRoutes(router)).use(refuseMethods(router))
+  for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
+    app.use(middleware)
+  app.use(() => {
+    throw notFound('address')
+  })
+  // What escapes the envelope is a connection that went away while its answer was written.
+  app.on('error', (error: unknown) => ctx.log.debug({ error }, 'an answer could not be written'))
+  return app
+}
+
+function routers(ctx: Context, metrics: Metrics, health: Health): Router<RequestState>[] {
+  return [
+    healthRoutes(ctx, metrics, health),
+    notificationRoutes(ctx),
+    bankMailRoutes(ctx),
+    checkoutPages(ctx),
+    bankPages(ctx),
+    renewPages(ctx),
+  ]
+}
+
+/** Once the daemon stops, each answer is the last one on its connection: callers who keep theirs would hold it up for ever. */
+const lastAnswers =
+  (health: Health): Middleware<RequestState> =>
+  async (http, next) => {
+    await next()
+    if (health.isStopping) http.set('Connection', 'close')
+  }
+
+const safeHeaders: Middleware<RequestState> = async (http, next) => {
+  http.set('X-Content-Type-Options', 'nosniff')
+  http.set('Cache-Control', 'no-store')
+  await next()
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto'
+import type { Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { errorBody } from '#http/errors.ts'
+import { AppError } from '#shared/errors.ts'
+
+/** Answers what is no HTTP request, or has headers too large, by the error envelope, as everything else is (contract 2). */
+export function answerClientErrors(server: Server): void {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    socket.end(answerTo(error.code))
+  })
+}
+
+function answerTo(code: string | undefined): string {
+  const requestId = `req_${randomUUID().replaceAll('-', '')}`
+  const fault = faultOf(code)
+  const body = JSON.stringify(errorBody(fault.error, requestId))
+  const head = [
+    `HTTP/1.1 ${fault.status}`,
+    'Content-Type: application/json; charset=utf-8',
+    `X-Request-Id: ${requestId}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
+
+function faultOf(code = ''): { readonly status: string; readonly error: AppError } {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return {
+        status: '431 Request Header Fields Too Large',
+        error: new AppError('invalid_request', 'the headers are too large'),
+      }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { status: '408 Request Timeout', error: new AppError('invalid_request', 'the request took too long') }
+    default:
+      return { status: '400 Bad Request', error: new AppError('invalid_request', 'this is no HTTP request') }
+  }
+}

@@ -1,0 +1,23 @@
+import type { Middleware } from 'koa'
+import type { RequestState } from '#http/errors.ts'
+
+const REQUEST_HEADERS = 'Authorization, Content-Type, Idempotency-Key, X-App-Key, X-Timestamp, X-Signature'
+const ONE_DAY_SECONDS = '86400'
+
+/** Lets browser clients call the API from any origin, without credentials of the browser's own (contract 2). */
+export const crossOrigin: Middleware<RequestState> = async (http, next) => {
+  if (!http.path.startsWith('/api/v1/')) {
+    await next()
+    return
+  }
+  http.set('Access-Control-Allow-Origin', '*')
+  http.set('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
+  if (http.method !== 'OPTIONS' || http.get('Access-Control-Request-Method') === '') {
+    await next()
+    return
+  }
+  http.set('Access-Control-Allow-Methods', 'GET, POST, PUT, PATCH')
+  http.set('Access-Control-Allow-Headers', REQUEST_HEADERS)
+  http.set('Access-Control-Max-Age', ONE_DAY_SECONDS)
+  http.status = 204
+}

@@ -1,0 +1,30 @@
+import type { MetricName } from '#context.ts'
+
+/** What the scheduler tells a job's thread when it starts it. */
+export interface JobSettings {
+  readonly job: string
+  /** Host name and process id of the daemon, for the record of runs. */
+  readonly daemon: string
+  /** Pause between two sweeps. */
+  readonly everyMs: number
+  readonly heartbeatMs: number
+}
+
+export interface Counted {
+  readonly metric: MetricName
+  readonly labels: Readonly<Record<string, string>>
+  readonly by: number
+}
+
+/** From a job's thread to the daemon. `done` and `cancelled` are Bree's words. */
+export type JobMessage =
+  | 'done'
+  | 'cancelled'
+  /** The thread lives; `sweepMs` is how long its present sweep has been running, null between sweeps. */
+  | { readonly type: 'heartbeat'; readonly sweepMs: number | null }
+  | { readonly type: 'counted'; readonly counts: readonly Counted[] }
+  /** There is something for the webhook sender. */
+  | { readonly type: 'wake' }
+
+/** From the daemon to a job's thread. `cancel` is Bree's word. */
+export type JobOrder = 'cancel' | { readonly type: 'wake' }

@@ -1,0 +1,90 @@
+import { createServer } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { ConfigError, childEnvironment, hasBaseUrl, listenUrl, loadConfig, serviceManager } from '#config.ts'
+import type { Config } from '#config.ts'
+import { pendingMigrations } from '#db/migrate.ts'
+import { openContext } from '#open-context.ts'
+import { openLog } from '#shared/log.ts'
+import { messageOf } from '#shared/errors.ts'
+import { createApp } from './app.ts'
+import { answerClientErrors } from './client-errors.ts'
+import { stopOnSignal } from './stop.ts'
+import { openMetrics } from './metrics.ts'
+import { schedule, startScheduler } from './scheduler.ts'
+import type { Scheduler } from './scheduler.ts'
+import { watchFigures } from './watch-figures.ts'
+import { startWatchdog } from './watchdog.ts'
+import type { Watchdog } from './watchdog.ts'
+
+/** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets for ever. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 30_000
+/** How often that is looked at; every 30 s by default, which would let slow senders have four times their time. */
+const CHECK_TIMEOUTS_MS = 1000
+
+async function main(): Promise<void> {
+  const settings = loadConfig()
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+  })
+  answerClientErrors(server)
+  const starting = (_request: IncomingMessage, response: ServerResponse) => void response.writeHead(503).end()
+  server.on('request', starting)
+  const port = await listen(server, settings)
+  const url = listenUrl(settings.host, port)
+  const config: Config = { ...settings, port, baseUrl: hasBaseUrl() ? settings.baseUrl : url }
+  const metrics = openMetrics()
+  const sender: { wake: () => void } = { wake: () => undefined }
+  const { ctx, close } = await openContext({
+    config,
+    thread: 'daemon',
+    count: metrics.count,
+    wakeSender: () => sender.wake(),
+  })
+  const pending = await pendingMigrations(ctx.db)
+  if (pending.length > 0) {
+    await close()
+    throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)
+  }
+  const scheduler = startScheduler(
+    ctx,
+    childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
+  )
+  sender.wake = scheduler.wakeSender
+  watchFigures(ctx, metrics, scheduler.heartbeats)
+  const health = { isStopping: false }
+  const handle = createApp(ctx, metrics, health).callback()
+  server.off('request', starting).on('request', (request, response) => void handle(request, response))
+  ctx.log.info({ url, baseUrl: config.baseUrl, env: config.env, pid: process.pid }, 'listening')
+  const jobs = schedule(config).map(({ name }) => name)
+  const watchdog = startWatchdog(ctx, { manager: serviceManager(), jobs, heartbeats: scheduler.heartbeats })
+  stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close })
+}
+
+/** A scheduler whose stop tells systemd first. */
+function stopping(watchdog: Watchdog, scheduler: Scheduler): Pick<Scheduler, 'stop'> {
+  return {
+    stop(deadlineMs) {
+      watchdog.stop()
+      return scheduler.stop(deadlineMs)
+    },
+  }
+}
+
+function listen(server: Server, { host, port }: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+try {
+  await main()
+} catch (error) {
+  if (error instanceof ConfigError) process.stderr.write(`billing-daemon: ${error.message}\n`)
+  else openLog('info', { thread: 'daemon' }).fatal({ error }, `the daemon cannot start: ${messageOf(error)}`)
+  process.exit(1)
+}

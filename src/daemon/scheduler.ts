@@ -1,0 +1,266 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import Bree from 'bree'
+import type { Config } from '#config.ts'
+import type { Context } from '#context.ts'
+import { insertJobRun } from '#db/store.ts'
+import type { JobOutcome } from '#db/store.ts'
+import { describeError } from '#shared/log.ts'
+import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import type { JobMessage, JobOrder, JobSettings } from './job-message.ts'
+
+/** A job: the thread of `jobs/<name>.ts`, which lives as long as the daemon. */
+export interface ScheduledJob {
+  readonly name: string
+  /** Pause between the end of a sweep and the next. */
+  readonly everyMs: number
+  /** A sweep that takes longer never ends; null where the job is one long run. */
+  readonly longestSweepMs: number | null
+  /** Heap that its thread may have. */
+  readonly memoryMb: number
+}
+
+/** Everything that runs by itself, and when. */
+export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readonly ScheduledJob[] {
+  const sweepMs = sweepSeconds * SECOND_MS
+  return [
+    // Woken after every commit that wrote an event; looks by itself each second.
+    { name: 'deliver-webhooks', everyMs: SECOND_MS, longestSweepMs: null, memoryMb: 256 },
+    { name: 'send-reminders', everyMs: sweepMs, longestSweepMs: 30 * MINUTE_MS, memoryMb: 512 },
+    { name: 'expire', everyMs: sweepMs, longestSweepMs: 10 * MINUTE_MS, memoryMb: 128 },
+    { name: 'reconcile', everyMs: sweepMs, longestSweepMs: 30 * MINUTE_MS, memoryMb: 256 },
+  ]
+}
+
+const SENDER = 'deliver-webhooks'
+
+export interface Scheduler {
+  /** Tells the webhook sender that there is something to send. */
+  readonly wakeSender: () => void
+  /** Cancels all jobs and waits until they have ended; threads that have not by the deadline are terminated. */
+  readonly stop: (deadlineMs: number) => Promise<void>
+  /** When each job last said that it lives. */
+  readonly heartbeats: ReadonlyMap<string, Date>
+}
+
+export interface SchedulerOptions {
+  readonly jobs?: readonly ScheduledJob[]
+  /** Folder of the jobs' files. */
+  readonly root?: string
+  readonly heartbeatMs?: number
+  /** Pause before a job that failed is started again; doubled for each failure in a row. */
+  readonly restartMs?: number
+}
+
+/** A thread is taken for hung when this many heartbeats are missing. */
+const MISSED_HEARTBEATS = 3
+/** A thread loads its modules and connects before its first heartbeat. */
+const START_MS = 30 * SECOND_MS
+const LONGEST_RESTART_MS = MINUTE_MS
+/** A job that lived this long has recovered: its failures are forgotten. */
+const RECOVERED_MS = 5 * MINUTE_MS
+
+/** Why a thread ended, besides a cancellation. */
+type Failure = Exclude<JobOutcome, 'done'>
+
+/** What the scheduler knows of one job's thread. */
+interface Watched {
+  readonly job: ScheduledJob
+  startedAt: Date
+  startedMs: number
+  heardMs: number
+  failuresInARow: number
+  failure: { readonly kind: Failure; readonly error: unknown } | null
+  restart: NodeJS.Timeout | null
+}
+
+interface Supervisor {
+  readonly ctx: Context
+  readonly bree: Bree
+  readonly watched: ReadonlyMap<string, Watched>
+  readonly heartbeats: Map<string, Date>
+  readonly daemon: string
+  readonly heartbeatMs: number
+  readonly restartMs: number
+  isStopping: boolean
+}
+
+/**
+ * Starts the threads of all jobs and keeps them alive: one that throws, hangs, runs out of memory or never ends its sweep is
+ * terminated, noted, counted and started again after a pause. `env` is their environment.
+ */
+export function startScheduler(
+  ctx: Context,
+  env: Readonly<Record<string, string>>,
+  options: SchedulerOptions = {},
+): Scheduler {
+  const supervisor = openSupervisor(ctx, env, options)
+  const { bree, heartbeats } = supervisor
+  bree.on('worker created', (name: string) => onCreated(supervisor, name))
+  bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
+  const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
+  const watch = setInterval(() => endHung(supervisor), supervisor.heartbeatMs)
+  return {
+    wakeSender: () => wakeSender(supervisor),
+    heartbeats,
+    async stop(deadlineMs) {
+      supervisor.isStopping = true
+      clearInterval(watch)
+      // A stop that overtakes the start would be followed by it.
+      await started
+      await stopAll(supervisor, deadlineMs)
+    },
+  }
+}
+
+function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, options: SchedulerOptions): Supervisor {
+  const {
+    jobs = schedule(ctx.config),
+    root = join(import.meta.dirname, '..', '..', 'jobs'),
+    heartbeatMs = 5 * SECOND_MS,
+    restartMs = SECOND_MS,
+  } = options
+  const daemon = `${hostname()}:${process.pid}`
+  const workerOf = ({ name: job, everyMs, memoryMb }: ScheduledJob) => ({
+    env: { ...env },
+    resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
+    workerData: { job, daemon, everyMs, heartbeatMs } satisfies JobSettings,
+  })
+  const bree = new Bree({
+    root: false,
+    // Bree's own lines say less than ours, and its warning of overlapping runs cannot come up.
+    logger: false,
+    timezone: 'UTC',
+    acceptedExtensions: ['.ts'],
+    defaultExtension: 'ts',
+    jobs: jobs.map((job) => ({ name: job.name, path: join(root, `${job.name}.ts`), worker: workerOf(job) })),
+    workerMessageHandler: ({ name, message }) => onMessage(supervisor, name, message as JobMessage),
+    errorHandler: (error, { name }) => onError(supervisor, name, error),
+  })
+  const supervisor: Supervisor = {
+    ctx,
+    bree,
+    watched: new Map(jobs.map((job) => [job.name, watchedOf(ctx, job)])),
+    heartbeats: new Map(),
+    daemon,
+    heartbeatMs,
+    restartMs,
+    isStopping: false,
+  }
+  return supervisor
+}
+
+function watchedOf(ctx: Context, job: ScheduledJob): Watched {
+  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0 }
+  return { job, ...never, failuresInARow: 0, failure: null, restart: null }
+}
+
+function onCreated({ ctx, watched }: Supervisor, name: string): void {
+  const thread = watched.get(name)
+  if (!thread) return
+  thread.startedAt = ctx.clock.now()
+  thread.startedMs = performance.now()
+  // Its first heartbeat may come as late as this allows.
+  thread.heardMs = thread.startedMs + START_MS
+  thread.failure = null
+}
+
+function onMessage(supervisor: Supervisor, name: string, message: JobMessage): void {
+  if (typeof message === 'string') return
+  switch (message.type) {
+    case 'wake':
+      wakeSender(supervisor)
+      return
+    case 'counted':
+      for (const { metric, labels, by } of message.counts) supervisor.ctx.count(metric, labels, by)
+      return
+    case 'heartbeat':
+      onHeartbeat(supervisor, name, message.sweepMs)
+      return
+  }
+}
+
+function onHeartbeat(supervisor: Supervisor, name: string, sweepMs: number | null): void {
+  const thread = supervisor.watched.get(name)
+  if (!thread) return
+  thread.heardMs = performance.now()
+  supervisor.heartbeats.set(name, supervisor.ctx.clock.now())
+  const { longestSweepMs } = thread.job
+  if (sweepMs !== null && longestSweepMs !== null && sweepMs > longestSweepMs) {
+    end(supervisor, thread, 'overdue', `a sweep took more than ${longestSweepMs} ms`)
+  }
+}
+
+function endHung(supervisor: Supervisor): void {
+  const limitMs = MISSED_HEARTBEATS * supervisor.heartbeatMs
+  for (const thread of supervisor.watched.values()) {
+    const isRunning = supervisor.bree.workers.has(thread.job.name)
+    if (isRunning && performance.now() - thread.heardMs > limitMs) {
+      end(supervisor, thread, 'hung', `no heartbeat for ${limitMs} ms`)
+    }
+  }
+}
+
+function end(supervisor: Supervisor, thread: Watched, kind: Failure, error: string): void {
+  if (thread.failure) return
+  thread.failure = { kind, error }
+  void supervisor.bree.workers.get(thread.job.name)?.terminate()
+}
+
+/** Bree tells of a failure twice: the error itself, and the exit code that follows. */
+function onError({ watched, isStopping }: Supervisor, name: string, error: unknown): void {
+  const thread = watched.get(name)
+  if (!thread || isStopping) return
+  const isMemory = (error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  thread.failure ??= { kind: isMemory ? 'out_of_memory' : 'failed', error }
+}
+
+function onDeleted(supervisor: Supervisor, name: string): void {
+  const thread = supervisor.watched.get(name)
+  if (!thread || supervisor.isStopping) return
+  const { kind, error } = thread.failure ?? { kind: 'ended', error: 'the job ended by itself' }
+  const livedMs = performance.now() - thread.startedMs
+  thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
+  const pauseMs = Math.min(LONGEST_RESTART_MS, supervisor.restartMs * 2 ** (thread.failuresInARow - 1))
+  const { ctx } = supervisor
+  ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
+  ctx.count('job_failures_total', { job: name, reason: kind })
+  void noteFailure(supervisor, thread, kind, error)
+  thread.restart = setTimeout(() => {
+    thread.restart = null
+    supervisor.bree
+      .run(name)
+      .catch((failed: unknown) => ctx.log.fatal({ error: failed, job: name }, 'a job cannot start'))
+  }, pauseMs)
+}
+
+async function noteFailure(
+  { ctx, daemon }: Supervisor,
+  { job, startedAt }: Watched,
+  outcome: Failure,
+  error: unknown,
+): Promise<void> {
+  const { message } = describeError(error)
+  const run = { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary: { error: message } }
+  try {
+    await insertJobRun(ctx.db, run)
+  } catch (fault) {
+    ctx.log.warn({ error: fault, job: job.name }, 'the failure of a job could not be noted')
+  }
+}
+
+function wakeSender({ bree }: Supervisor): void {
+  bree.workers.get(SENDER)?.postMessage({ type: 'wake' } satisfies JobOrder)
+}
+
+/** Bree waits for its threads without limit, and forgets its own limits when it stops: the deadline is ours. */
+async function stopAll({ bree, watched }: Supervisor, deadlineMs: number): Promise<void> {
+  for (const { restart } of watched.values()) if (restart) clearTimeout(restart)
+  const stopped = bree.stop()
+  const timeout = new AbortController()
+  await Promise.race([stopped, delay(deadlineMs, undefined, { signal: timeout.signal }).catch(() => undefined)])
+  timeout.abort()
+  await Promise.all([...bree.workers.values()].map((worker) => worker.terminate()))
+  await stopped
+}

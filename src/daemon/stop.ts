@@ -1,0 +1,60 @@
+import type { Server } from 'node:http'
+import { Server as NetServer } from 'node:net'
+import type { Context } from '#context.ts'
+
+/** What must be ended, in order, and what says that it is ending. */
+export interface Running {
+  readonly server: Server
+  readonly health: { isStopping: boolean }
+  readonly scheduler: { stop(deadlineMs: number): Promise<void> }
+  readonly close: () => Promise<void>
+}
+
+/** All of it together must be over by then (contract 1). */
+const STOP_DEADLINE_MS = 30_000
+const JOBS_DEADLINE_MS = 20_000
+/** Requests that have not ended by then, slow senders' above all, are cut off. */
+const REQUESTS_DEADLINE_MS = 25_000
+/** A request that was under way on a kept connection when the signal came has arrived by then. */
+const IDLE_GRACE_MS = 500
+
+/** On SIGTERM or SIGINT: no new connections, what is in flight is finished, jobs give their leases back, then exit 0. A second signal ends at once. */
+export function stopOnSignal(ctx: Context, running: Running): void {
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (running.health.isStopping) process.exit(1)
+    running.health.isStopping = true
+    ctx.log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      ctx.log.error('not stopped in time')
+      process.exit(1)
+    }, STOP_DEADLINE_MS).unref()
+    void stop(ctx, running)
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+}
+
+async function stop(ctx: Context, { server, scheduler, close }: Running): Promise<void> {
+  try {
+    await Promise.all([closeServer(server), scheduler.stop(JOBS_DEADLINE_MS)])
+    await close()
+    ctx.log.info('stopped')
+    process.exit(0)
+  } catch (error) {
+    ctx.log.error({ error }, 'stopping failed')
+    process.exit(1)
+  }
+}
+
+/**
+ * Takes no more connections, and waits for the requests on those that there are: each answer from now on ends its connection. The
+ * server's own `close` would first cut off connections that seem idle, with the requests that are just arriving on them.
+ */
+async function closeServer(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_GRACE_MS)
+  const deadline = setTimeout(() => server.closeAllConnections(), REQUESTS_DEADLINE_MS)
+  await closed
+  clearInterval(idle)
+  clearTimeout(deadline)
+}

@@ -1,0 +1,120 @@
+import type { Context } from '#context.ts'
+import { readFigures } from '#operations/figures.ts'
+import type { Figures } from '#operations/figures.ts'
+import { messageOf } from '#shared/errors.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import type { Metrics, Sample } from './metrics.ts'
+
+/** Scrapes that follow each other share one reading: a scraper that goes wild does not reach the database. */
+const FRESH_MS = 5 * SECOND_MS
+const DEADLINE_MS = 2 * SECOND_MS
+
+/** Adds what the database, its pool and the jobs' threads say to `/metrics`; without the database these have no samples. */
+export function watchFigures(ctx: Context, metrics: Metrics, heartbeats: ReadonlyMap<string, Date>): void {
+  const read = sharedReading(ctx)
+  const figure = (name: string, help: string, labelNames: readonly string[], of: (figures: Figures) => Sample[]) =>
+    metrics.gauge(name, { help, labelNames }, async () => of(await read()))
+  const one = (name: string, help: string, of: (figures: Figures) => number) =>
+    figure(name, help, [], (figures) => [{ value: of(figures) }])
+
+  metrics.gauge('database_up', { help: 'Whether the database answered this scrape' }, async () => [
+    {
+      value: await read().then(
+        () => 1,
+        () => 0,
+      ),
+    },
+  ])
+  figure(
+    'money_unapplied',
+    'Money received, neither applied nor given back, in the smallest unit of the currency',
+    ['currency', 'mode'],
+    ({ flagged }) => sumBy(flagged.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.unapplied])),
+  )
+  figure('transactions_flagged', 'Transactions that need an operator, by reason', ['reason', 'mode'], ({ flagged }) =>
+    sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, sum.transactions])),
+  )
+  one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outboxDepth }) => outboxDepth)
+  one('outbox_lag_seconds', 'How long the oldest due event has been due', (figures) => figures.outboxLagSeconds)
+  one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (figures) => figures.reminderLagSeconds)
+  one('realtime_failed', 'Realtime nodes whose last write failed', ({ realtimeFailed }) => realtimeFailed)
+  figure('job_last_run_seconds', 'Seconds since the last noted run of a job, in any daemon', ['job'], ({ jobs }) =>
+    jobs.map(({ job, secondsSinceRun }) => ({ value: secondsSinceRun, labels: { job } })),
+  )
+  metrics.gauge(
+    'job_heartbeat_seconds',
+    { help: "Seconds since a job's thread in this daemon last said that it lives", labelNames: ['job'] },
+    () => [...heartbeats].map(([job, at]) => ({ value: ageOf(ctx, at), labels: { job } })),
+  )
+  metrics.gauge(
+    'database_connections',
+    { help: 'Connections of the main thread, by state; waiting: callers without one', labelNames: ['state'] },
+    () => poolUse(ctx),
+  )
+}
+
+function sharedReading(ctx: Context): () => Promise<Figures> {
+  let reading: Promise<Figures> | null = null
+  let isOver = false
+  let overAtMs = 0
+  return () => {
+    if (reading && (!isOver || performance.now() - overAtMs < FRESH_MS)) return reading
+    isOver = false
+    const begun = withDeadline(ctx)
+    reading = begun
+    void begun
+      .catch((error: unknown) =>
+        ctx.log.warn({ error: messageOf(error) }, 'the figures of the database cannot be read'),
+      )
+      .finally(() => {
+        isOver = true
+        overAtMs = performance.now()
+      })
+    return begun
+  }
+}
+
+async function withDeadline(ctx: Context): Promise<Figures> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`no answer in ${DEADLINE_MS} ms`)), DEADLINE_MS)
+  try {
+    return await Promise.race([readFigures(ctx), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function modeOf({ isSandbox }: { readonly isSandbox: boolean }): string {
+  return isSandbox ? 'test' : 'live'
+}
+
+/** One sample for each set of labels. */
+function sumBy(parts: readonly (readonly [Readonly<Record<string, string>>, number])[]): Sample[] {
+  const sums = new Map<string, Sample>()
+  for (const [labels, value] of parts) {
+    const key = JSON.stringify(labels)
+    sums.set(key, { labels, value: value + (sums.get(key)?.value ?? 0) })
+  }
+  return [...sums.values()]
+}
+
+function ageOf(ctx: Context, at: Date): number {
+  return Math.max(0, (ctx.clock.now().getTime() - at.getTime()) / SECOND_MS)
+}
+
+/** The lists that mysql2's pool keeps; it counts them for nobody. */
+interface Pool {
+  readonly _allConnections: { readonly length: number }
+  readonly _freeConnections: { readonly length: number }
+  readonly _connectionQueue: { readonly length: number }
+}
+
+function poolUse({ db }: Context): Sample[] {
+  const { pool } = db.driver as unknown as { readonly pool: Pool }
+  const free = pool._freeConnections.length
+  return [
+    { value: pool._allConnections.length - free, labels: { state: 'used' } },
+    { value: free, labels: { state: 'free' } },
+    { value: pool._connectionQueue.length, labels: { state: 'waiting' } },
+  ]
+}

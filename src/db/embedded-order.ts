@@ -1,0 +1,163 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { accessSync, chmodSync, constants, lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { childEnvironment } from '#config.ts'
+
+/** All that the keeper needs to know; paths are absolute. */
+export interface KeeperOrder {
+  readonly dataDirectory: string
+  readonly temporaryDirectory: string
+  readonly logFile: string
+  readonly lockFile: string
+  readonly keeperSocket: string
+  readonly serverSocket: string
+  /** Statements that the server runs at each start, before it takes connections. */
+  readonly startStatements: string
+  /** Makes a data directory, which is given as one more argument. */
+  readonly install: readonly string[]
+  readonly server: readonly string[]
+}
+
+export const EMBEDDED_USER = 'root'
+export const EMBEDDED_DATABASE = 'paygate'
+
+/** The kernel's limit on the path of a UNIX socket is 107 bytes on Linux, 103 elsewhere. */
+const MAX_SOCKET_PATH_BYTES = 103
+const SYSTEM_DIRECTORIES = [
+  '/usr/sbin',
+  '/usr/local/sbin',
+  '/usr/libexec',
+  '/usr/bin',
+  '/usr/local/bin',
+  '/usr/local/mysql/bin',
+]
+
+const SERVER_FLAGS = [
+  '--skip-networking',
+  '--skip-name-resolve',
+  '--skip-log-bin',
+  '--loose-mysqlx=OFF',
+  '--performance-schema=OFF',
+  '--character-set-server=utf8mb4',
+  '--collation-server=utf8mb4_unicode_ci',
+  '--default-time-zone=+00:00',
+  '--transaction-isolation=READ-COMMITTED',
+  '--innodb-flush-log-at-trx-commit=1',
+  '--innodb-buffer-pool-size=32M',
+  '--loose-innodb-log-file-size=16M',
+  '--innodb-buffer-pool-dump-at-shutdown=OFF',
+  '--innodb-buffer-pool-load-at-startup=OFF',
+  '--key-buffer-size=1M',
+  '--loose-aria-pagecache-buffer-size=8M',
+  '--max-connections=300',
+]
+
+/**
+ * Makes the directories of the embedded server (mode 0700) and says how to run it. Two spellings of one home give one order.
+ * Throws an error that names the command to install a server where `directories` hold none.
+ */
+export function embeddedOrder(home: string, directories: readonly string[] = programDirectories()): KeeperOrder {
+  const server = findServer(directories)
+  mkdirSync(home, { recursive: true, mode: 0o700 })
+  const directory = privateDirectory(join(realpathSync(home), 'database'))
+  const sockets = socketDirectory(directory)
+  const dataDirectory = join(directory, 'data')
+  const temporaryDirectory = privateDirectory(join(directory, 'tmp'))
+  const serverSocket = join(sockets, 'server.sock')
+  const isRoot = process.getuid?.() === 0
+  return {
+    dataDirectory,
+    temporaryDirectory,
+    logFile: join(directory, 'server.log'),
+    lockFile: join(directory, 'lock'),
+    keeperSocket: join(sockets, 'keeper.sock'),
+    serverSocket,
+    startStatements: `CREATE DATABASE IF NOT EXISTS ${EMBEDDED_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;\n`,
+    // Not --user: mariadb-install-db would change the owner of system files, and stumble over blanks in the path.
+    install: [...server.install, ...(isRoot ? ['--loose-user=root'] : [])],
+    server: [
+      server.program,
+      '--no-defaults',
+      ...SERVER_FLAGS,
+      // Both families refuse to run as root unless they are told to.
+      ...(isRoot ? ['--user=root'] : []),
+      `--datadir=${dataDirectory}`,
+      `--tmpdir=${temporaryDirectory}`,
+      `--socket=${serverSocket}`,
+      `--pid-file=${join(directory, 'server.pid')}`,
+    ],
+  }
+}
+
+interface ServerProgram {
+  readonly program: string
+  readonly install: readonly string[]
+}
+
+function findServer(directories: readonly string[]): ServerProgram {
+  const program = findProgram('mariadbd', directories) ?? findProgram('mysqld', directories)
+  if (!program) {
+    throw new Error(
+      'the embedded database needs a MariaDB or MySQL server program (mariadbd or mysqld), and there is none on this machine: ' +
+        'apt-get install mariadb-server-core mariadb-client-core, or set BILLING_DATABASE_URL to the database of a server',
+    )
+  }
+  if (!isMariaDb(program)) return { program, install: [program, '--no-defaults', '--initialize-insecure'] }
+  const install = findProgram('mariadb-install-db', directories) ?? findProgram('mysql_install_db', directories)
+  if (!install) {
+    throw new Error(
+      `${program} is there, but mariadb-install-db is not: apt-get install mariadb-server-core mariadb-client-core`,
+    )
+  }
+  return {
+    program,
+    install: [install, '--no-defaults', '--force', '--auth-root-authentication-method=normal', '--skip-test-db'],
+  }
+}
+
+function isMariaDb(program: string): boolean {
+  return (
+    program.endsWith('/mariadbd') ||
+    spawnSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' }).stdout.includes('MariaDB')
+  )
+}
+
+/** PATH, and where servers are kept though PATH of an ordinary user does not say so. */
+function programDirectories(): string[] {
+  const onPath = (childEnvironment({})['PATH'] ?? '').split(delimiter)
+  return [...onPath.filter((directory) => directory !== ''), ...SYSTEM_DIRECTORIES]
+}
+
+/** The path of a program; null where there is none. */
+export function findProgram(name: string, directories: readonly string[] = programDirectories()): string | null {
+  for (const directory of directories) {
+    const path = join(directory, name)
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {
+      continue
+    }
+  }
+  return null
+}
+
+/** The directory itself, where a socket's path fits; a short one in /tmp for a deep home. */
+function socketDirectory(directory: string): string {
+  if (Buffer.byteLength(join(directory, 'keeper.sock')) <= MAX_SOCKET_PATH_BYTES) return directory
+  const name = createHash('sha256').update(directory).digest('hex').slice(0, 16)
+  // Not the temporary directory of the environment: daemon and CLI must come to the same one.
+  return privateDirectory(`/tmp/paygate-${process.getuid?.() ?? 0}-${name}`)
+}
+
+/** Makes sure that the directory is there, is ours, and is closed to others: whoever can enter it owns the database. */
+function privateDirectory(path: string): string {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const found = lstatSync(path)
+  if (!found.isDirectory() || (process.getuid !== undefined && found.uid !== process.getuid())) {
+    throw new Error(`${path} is not a directory of this user: move it away`)
+  }
+  chmodSync(path, 0o700)
+  return path
+}

@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+
+/** What the keeper tells each user once the server takes connections; any other line is the reason why it does not. */
+export const READY = 'ready'
+/** The exit code where another keeper holds the lock. */
+export const ALREADY_KEPT = 75
+
+const TAIL_LINES = 12
+
+/** The last lines of the server's log. */
+export function logTail(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trimEnd().split('\n').slice(-TAIL_LINES).join('\n')
+  } catch {
+    return `(no log at ${path})`
+  }
+}

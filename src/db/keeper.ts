@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  existsSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { createConnection, createServer } from 'node:net'
+import type { Server, Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { KeeperOrder } from './embedded-order.ts'
+import { READY, logTail } from './keeper-words.ts'
+
+/**
+ * The process that owns the embedded server: `node keeper.ts <order as JSON> <path of setpriv or ''>`, started by `embedded.ts`
+ * under a lock that only one keeper of a home can hold. It imports nothing but Node's own modules, so that it is up in an instant.
+ */
+
+/** How long the server waits for a next user after the last: a script's commands share one start. */
+const LINGER_MS = 300
+const POLL_MS = 10
+const READY_DEADLINE_MS = 115_000
+const STOP_DEADLINE_MS = 30_000
+const MAX_LOG_BYTES = 1_000_000
+const UNFINISHED = 'installing-'
+
+const order = JSON.parse(process.argv[2] ?? '') as KeeperOrder
+const setpriv = process.argv[3] ?? ''
+const databaseDirectory = dirname(order.dataDirectory)
+const users = new Set<Socket>()
+let serverProcess: ChildProcess | null = null
+let isReady = false
+let isEnding = false
+let linger: NodeJS.Timeout | null = null
+
+const listener = listen()
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => void end(0))
+try {
+  await start()
+  isReady = true
+  for (const user of users) user.write(`${READY}\n`)
+  stopWhenUnused()
+} catch (error) {
+  const reason = error instanceof Error ? error.message : String(error)
+  // To the log, for users that have not come yet.
+  process.stderr.write(`${reason}\n`)
+  await Promise.all([...users].map((user) => tell(user, reason)))
+  await end(1)
+}
+
+function listen(): Server {
+  rmSync(order.keeperSocket, { force: true })
+  return createServer((user) => {
+    users.add(user)
+    if (linger) clearTimeout(linger)
+    user.on('error', () => undefined)
+    user.on('close', () => {
+      users.delete(user)
+      if (isReady) stopWhenUnused()
+    })
+    user.resume()
+    if (isReady) user.write(`${READY}\n`)
+  }).listen(order.keeperSocket)
+}
+
+async function start(): Promise<void> {
+  if (existsSync(order.logFile) && statSync(order.logFile).size > MAX_LOG_BYTES) truncateSync(order.logFile)
+  await endLeftServers()
+  if (!existsSync(order.dataDirectory)) await install()
+  rmSync(order.serverSocket, { force: true })
+  const startFile = join(databaseDirectory, 'start.sql')
+  writeFileSync(startFile, order.startStatements, { mode: 0o600 })
+  serverProcess = run([...order.server, `--init-file=${startFile}`])
+  // Without its server the keeper is of no use: its users notice that it is gone, and start another.
+  serverProcess.once('exit', () => {
+    if (isReady) void end(1)
+  })
+  await untilServerAnswers(serverProcess)
+}
+
+/**
+ * A server that a killed keeper left ends by itself, or is ended here; one that was making a database is of no use any more. Ours
+ * are known by their data directory.
+ */
+async function endLeftServers(): Promise<void> {
+  const deadline = performance.now() + STOP_DEADLINE_MS
+  for (let isFirst = true; ; isFirst = false) {
+    const servers = processesOn(order.dataDirectory)
+    const makers = processesOn(`${databaseDirectory}/${UNFINISHED}`)
+    if (servers.length + makers.length === 0) return
+    const isLate = performance.now() > deadline
+    if (isFirst || isLate) for (const pid of servers) signalIfThere(pid, isLate ? 'SIGKILL' : 'SIGTERM')
+    for (const pid of makers) signalIfThere(pid, 'SIGKILL')
+    await delay(POLL_MS)
+  }
+}
+
+/** The processes whose data directory begins with `path`. */
+function processesOn(path: string): number[] {
+  if (!existsSync('/proc/self/cmdline')) return []
+  return readdirSync('/proc')
+    .filter(
+      (name) => /^\d+$/.test(name) && argumentsOf(name).some((argument) => argument.startsWith(`--datadir=${path}`)),
+    )
+    .map(Number)
+}
+
+function argumentsOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
+}
+
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It ended in between.
+  }
+}
+
+/** Made beside its place and moved there when it is whole: a start that was cut short leaves no half of one. */
+async function install(): Promise<void> {
+  for (const left of readdirSync(databaseDirectory)) {
+    if (left.startsWith(UNFINISHED)) rmSync(join(databaseDirectory, left), { recursive: true, force: true })
+  }
+  const made = join(databaseDirectory, `${UNFINISHED}${process.pid}`)
+  const installer = run([...order.install, `--datadir=${made}`])
+  const [code] = (await once(installer, 'exit')) as [number | null]
+  if (code !== 0) throw new Error(`the database could not be made:\n${logTail(order.logFile)}`)
+  renameSync(made, order.dataDirectory)
+}
+
+/** Starts a program that the kernel ends with this process, whatever ends this process. */
+function run(command: readonly string[]): ChildProcess {
+  const log = openSync(order.logFile, 'a', 0o600)
+  const [program = '', ...parameters] = setpriv === '' ? command : [setpriv, '--pdeathsig', 'TERM', '--', ...command]
+  return spawn(program, parameters, {
+    stdio: ['ignore', log, log],
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', TMPDIR: order.temporaryDirectory },
+    cwd: databaseDirectory,
+  })
+}
+
+async function untilServerAnswers(server: ChildProcess): Promise<void> {
+  const failed = new AbortController()
+  server.once('exit', () => failed.abort())
+  server.once('error', () => failed.abort())
+  const deadline = performance.now() + READY_DEADLINE_MS
+  while (!(await answers())) {
+    if (failed.signal.aborted) throw new Error(`the server ended at once:\n${logTail(order.logFile)}`)
+    if (performance.now() > deadline) throw new Error(`the server does not answer:\n${logTail(order.logFile)}`)
+    await delay(POLL_MS)
+  }
+}
+
+/** Whether the server greets: it listens before it is ready, and greets when it is. */
+async function answers(): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = createConnection(order.serverSocket)
+  socket.once('data', () => resolve(true))
+  socket.once('error', () => resolve(false))
+  socket.once('close', () => resolve(false))
+  const isGreeted = await promise
+  socket.destroy()
+  return isGreeted
+}
+
+function stopWhenUnused(): void {
+  if (linger) clearTimeout(linger)
+  if (users.size === 0) linger = setTimeout(() => void end(0), LINGER_MS)
+}
+
+/** Stops the server in order, then this process. The lock falls with the process, so the next keeper finds the field clear. */
+async function end(code: number): Promise<void> {
+  if (isEnding) return
+  isEnding = true
+  // Removes the socket: from here on, a new user starts a new keeper, which waits for the lock.
+  listener.close()
+  for (const user of users) user.destroy()
+  if (serverProcess) await endServer(serverProcess)
+  process.exit(code)
+}
+
+async function endServer(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const gone = once(server, 'exit')
+  server.kill('SIGTERM')
+  const kill = setTimeout(() => server.kill('SIGKILL'), STOP_DEADLINE_MS)
+  await gone
+  clearTimeout(kill)
+}
+
+/** Ends the user's connection with a line, and waits until it is out. */
+async function tell(user: Socket, line: string): Promise<void> {
+  const sent = once(user, 'close')
+  user.end(`${line.replaceAll('\n', ' | ')}\n`, () => user.destroy())
+  await sent
+}

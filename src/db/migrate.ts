@@ -1,0 +1,115 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { DataSource, MigrationInterface } from 'typeorm'
+import { Apps1795200000001 } from '#migrations/1795200000001-apps.ts'
+import { PlansAndCustomers1795200000002 } from '#migrations/1795200000002-plans-and-customers.ts'
+import { Subscriptions1795200000003 } from '#migrations/1795200000003-subscriptions.ts'
+import { Payments1795200000004 } from '#migrations/1795200000004-payments.ts'
+import { EventsAndOperations1795200000005 } from '#migrations/1795200000005-events-and-operations.ts'
+import { Resolutions1795200000006 } from '#migrations/1795200000006-resolutions.ts'
+import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subscriptions-by-ref.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { dropConnection, liftDeadlines } from './session.ts'
+import { insertedNew } from './transaction.ts'
+
+type Migrations = readonly (new () => MigrationInterface)[]
+
+/** Every change of the schema, in order. Each may be run again after it was cut short: DDL commits as it goes. */
+export const MIGRATIONS: Migrations = [
+  Apps1795200000001,
+  PlansAndCustomers1795200000002,
+  Subscriptions1795200000003,
+  Payments1795200000004,
+  EventsAndOperations1795200000005,
+  Resolutions1795200000006,
+  SubscriptionsByRef1795200000007,
+]
+
+const LEASE_SECONDS = 15
+const RENEW_MS = 5000
+const POLL_MS = 100
+const NO_SUCH_TABLE = 1146
+
+/** The names of the migrations that the database has not seen, in order. Reads only. */
+export async function pendingMigrations(db: DataSource, migrations: Migrations = MIGRATIONS): Promise<string[]> {
+  const applied = await appliedMigrations(db)
+  return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+}
+
+/**
+ * Brings the schema up to date; returns the names of the migrations that this call applied. Of several processes that run it at
+ * once, one migrates under a lease, and the others wait for it. The lease of one that died runs out in 15 s.
+ */
+export async function runMigrations(db: DataSource, migrations: Migrations = MIGRATIONS): Promise<string[]> {
+  if ((await pendingMigrations(db, migrations)).length === 0) return []
+  await createBookkeeping(db)
+  const token = randomHex(16)
+  while (!(await holdLease(db, token))) {
+    if ((await pendingMigrations(db, migrations)).length === 0) return []
+    await delay(POLL_MS)
+  }
+  // For a migration that takes longer than the lease; a renewal that fails is noticed before the next migration.
+  const renewal = setInterval(() => void holdLease(db, token).catch(() => false), RENEW_MS)
+  try {
+    return await applyPending(db, token, migrations)
+  } finally {
+    clearInterval(renewal)
+    await db.query('UPDATE schema_lease SET token = NULL, lease_until = NULL WHERE id = 1 AND token = ?', [token])
+  }
+}
+
+async function appliedMigrations(db: DataSource): Promise<Set<string>> {
+  try {
+    const rows: { name: string }[] = await db.query('SELECT name FROM schema_migrations')
+    return new Set(rows.map(({ name }) => name))
+  } catch (error) {
+    if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return new Set()
+    throw error
+  }
+}
+
+async function createBookkeeping(db: DataSource): Promise<void> {
+  await db.query(`
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+      name VARCHAR(191) NOT NULL,
+      applied_at DATETIME(3) NOT NULL,
+      PRIMARY KEY (name)
+    ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
+  await db.query(`
+    CREATE TABLE IF NOT EXISTS schema_lease (
+      id INT NOT NULL,
+      token VARCHAR(64) NULL,
+      lease_until DATETIME(3) NULL,
+      PRIMARY KEY (id)
+    ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
+  await insertedNew('PRIMARY', db.query('INSERT INTO schema_lease (id) VALUES (1)'))
+}
+
+/** Takes the lease where nobody has it, or prolongs our own. */
+async function holdLease(db: DataSource, token: string): Promise<boolean> {
+  const { affectedRows }: { affectedRows: number } = await db.query(
+    `UPDATE schema_lease SET token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
+     WHERE id = 1 AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR token = ?)`,
+    [token, LEASE_SECONDS, token],
+  )
+  return affectedRows === 1
+}
+
+async function applyPending(db: DataSource, token: string, migrations: Migrations): Promise<string[]> {
+  const pending = new Set(await pendingMigrations(db, migrations))
+  const runner = db.createQueryRunner()
+  const applied: string[] = []
+  try {
+    await liftDeadlines(runner, db.options.type === 'mariadb')
+    for (const Migration of migrations.filter(({ name }) => pending.has(name))) {
+      if (!(await holdLease(db, token))) throw new Error('another process took over the migration: run it again')
+      await new Migration().up(runner)
+      await runner.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [
+        Migration.name,
+      ])
+      applied.push(Migration.name)
+    }
+    return applied
+  } finally {
+    await dropConnection(runner)
+  }
+}

@@ -1,0 +1,99 @@
+import type { Socket } from 'node:net'
+import { createPool } from 'mysql2'
+import type { Pool, PoolConnection, PoolOptions } from 'mysql2'
+import type { QueryRunner } from 'typeorm'
+
+export interface SessionOptions {
+  readonly isMariaDb: boolean
+  /** The server gives up a statement after this time. */
+  readonly statementSeconds: number
+}
+
+const LOCK_WAIT_SECONDS = 5
+const METADATA_LOCK_WAIT_SECONDS = 30
+/** How long a caller waits for a connection; the driver would let it wait for ever behind connections that hang. */
+const CONNECTION_WAIT_MS = 10_000
+/** A connection in use that is silent for longer than its statement may take has lost its server. */
+const SILENCE_FACTOR = 1.5
+const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
+
+/**
+ * A pool whose every connection, whatever the server's defaults are, is READ COMMITTED, in UTC, strict about values, and has
+ * deadlines: for a lock, for a statement, and for a server that is silent (the connection is dropped, as if it were lost). Nobody
+ * waits long for a connection either.
+ */
+export function openPool(options: PoolOptions, session: SessionOptions): Pool {
+  const pool = createPool(options)
+  boundWaiting(pool)
+  const silenceMs = session.statementSeconds * SILENCE_FACTOR * 1000
+  pool.on('connection', (connection: PoolConnection) => {
+    // Queued on the new connection before anything else that it is asked.
+    for (const statement of sessionStatements(session)) {
+      connection.query(statement, (error) => {
+        if (error) connection.destroy()
+      })
+    }
+    const socket = socketOf(connection)
+    socket.on('timeout', () => socket.destroy(timedOut('the database server does not answer')))
+    socket.setTimeout(silenceMs)
+  })
+  pool.on('acquire', (connection: PoolConnection) => socketOf(connection).setTimeout(silenceMs))
+  pool.on('release', (connection: PoolConnection) => socketOf(connection).setTimeout(0))
+  return pool
+}
+
+/** Whoever has waited too long is told so; the connection that comes after all goes to the next one. */
+function boundWaiting(pool: Pool): void {
+  const take = pool.getConnection.bind(pool)
+  pool.getConnection = (give) => {
+    let isLate = false
+    const deadline = setTimeout(() => {
+      isLate = true
+      give(timedOut('no connection to the database became free'), undefined as unknown as PoolConnection)
+    }, CONNECTION_WAIT_MS)
+    take((error, connection) => {
+      clearTimeout(deadline)
+      if (!isLate) give(error, connection)
+      else if (!error) connection.release()
+    })
+  }
+}
+
+/**
+ * Takes the deadlines off the runner's connection, for changes of the schema, and gives up a change that cannot get at its table
+ * (it would hold up everyone behind it). Such a connection is to be ended with `dropConnection`.
+ */
+export async function liftDeadlines(runner: QueryRunner, isMariaDb: boolean): Promise<void> {
+  socketOf((await runner.connect()) as PoolConnection).setTimeout(0)
+  await runner.query(`SET SESSION ${isMariaDb ? 'max_statement_time' : 'max_execution_time'} = 0`)
+  await runner.query(`SET SESSION lock_wait_timeout = ${METADATA_LOCK_WAIT_SECONDS}`)
+}
+
+/** Ends the runner's connection instead of giving it back to the pool. */
+export async function dropConnection(runner: QueryRunner): Promise<void> {
+  // There is none where the pool could not make one.
+  const connection = await runner.connect().then(
+    (made) => made as PoolConnection,
+    () => null,
+  )
+  connection?.destroy()
+  await runner.release()
+}
+
+function sessionStatements({ isMariaDb, statementSeconds }: SessionOptions): string[] {
+  const deadline = isMariaDb
+    ? `max_statement_time = ${statementSeconds}`
+    : `max_execution_time = ${statementSeconds * 1000}`
+  return [
+    'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
+    `SET SESSION time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}, ${deadline}`,
+  ]
+}
+
+function socketOf(connection: PoolConnection): Socket {
+  return (connection as unknown as { stream: Socket }).stream
+}
+
+function timedOut(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
+}

@@ -1,0 +1,48 @@
+import type { IncomingMessage } from 'node:http'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { duplicateField } from './duplicate-field.ts'
+
+/** Largest body of an API call (contract 2). */
+export const API_BODY_BYTES = 100 * 1024
+
+/**
+ * The exact bytes of the body: signatures are over bytes, and a decoded string has lost some of them.
+ * Throws `payload_too_large` (413) beyond `limit`; the rest of a longer body is not read.
+ */
+export async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > limit) throw tooLarge(limit)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** The JSON value of a body that says it is JSON; throws `invalid_request`. */
+export function parseJson(contentType: string | undefined, body: Buffer): unknown {
+  if (!/^application\/json\s*(;|$)/i.test(contentType ?? '')) {
+    throw new AppError('invalid_request', 'the content type must be application/json')
+  }
+  const { json, value } = decodeJson(body)
+  const repeated = duplicateField(json)
+  if (repeated !== null) throw invalidField(repeated, 'is there twice')
+  return value
+}
+
+function decodeJson(body: Buffer): { json: string; value: unknown } {
+  try {
+    const json = new TextDecoder('utf-8', { fatal: true }).decode(body)
+    return { json, value: JSON.parse(json) as unknown }
+  } catch {
+    throw new AppError('invalid_request', 'the body is not valid JSON in UTF-8')
+  }
+}
+
+function tooLarge(limit: number): AppError {
+  return new AppError('payload_too_large', `the body is larger than ${limit} bytes`, {
+    headers: { Connection: 'close' },
+  })
+}

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto'
+import type { Middleware } from 'koa'
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+
+/** What a request carries through the middlewares. */
+export interface RequestState {
+  requestId: string
+}
+
+/** Gives each request an id, which its answer and its log lines carry. */
+export const requestIds: Middleware<RequestState> = async (http, next) => {
+  http.state.requestId = `req_${randomUUID().replaceAll('-', '')}`
+  http.set('X-Request-Id', http.state.requestId)
+  await next()
+}
+
+/** The error body of contract 2. */
+export function errorBody(error: AppError, requestId: string): object {
+  const { code, message, field } = error
+  return { success: false, error: { code, message, field, request_id: requestId } }
+}
+
+/** Turns whatever is thrown into the error envelope; what is not an `AppError` is logged and answers 500 without detail. */
+export function errorEnvelope(ctx: Context): Middleware<RequestState> {
+  return async (http, next) => {
+    try {
+      await next()
+    } catch (thrown) {
+      const error = asAppError(ctx, thrown, http.state.requestId, placeOf(http))
+      http.status = error.status
+      http.set(error.headers)
+      http.body = errorBody(error, http.state.requestId)
+    }
+  }
+}
+
+/** Method and route of a request for the log, never its path: paths hold tokens. */
+export function placeOf(http: { readonly method: string }): string {
+  const route = (http as { _matchedRoute?: unknown })._matchedRoute
+  return `${http.method} ${typeof route === 'string' ? route : 'unknown'}`
+}
+
+/** The error as the caller may see it; logs it where it is a fault of ours. */
+export function asAppError(ctx: Context, thrown: unknown, requestId: string, place: string): AppError {
+  if (thrown instanceof AppError) {
+    if (thrown.status >= 500) ctx.log.error({ error: thrown, requestId, place }, 'a request failed')
+    return thrown
+  }
+  if (isClientFault(thrown)) return new AppError('invalid_request', 'the request cannot be read')
+  ctx.log.error({ error: thrown, requestId, place }, 'a request failed')
+  return new AppError('internal_error', `something went wrong on our side; quote ${requestId} when you report it`)
+}
+
+/** Faults that the HTTP parser and path decoding find in what was sent. */
+function isClientFault(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false
+  const { status, code } = thrown as { status?: unknown; code?: unknown }
+  // Node's words for a request whose sender went away; the connections that we make, to the database say, are reset in other words.
+  const isCutOff = code === 'ECONNRESET' && thrown.message === 'aborted'
+  return status === 400 || isCutOff || code === 'ERR_HTTP_REQUEST_TIMEOUT' || thrown instanceof URIError
+}

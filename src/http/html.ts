@@ -1,0 +1,227 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Middleware, ParameterizedContext } from 'koa'
+import { koaBody } from 'koa-body'
+import { Liquid } from 'liquidjs'
+import type { Context } from '#context.ts'
+import { sha256Hex } from '#shared/crypto.ts'
+import { AppError, notFound } from '#shared/errors.ts'
+import { API_BODY_BYTES } from './body.ts'
+import type { RequestState } from './errors.ts'
+
+/**
+ * The kit of the hosted pages. A page is a template in `templates/pages` that fills the block `content` of `layout.liquid`:
+ *
+ *     {% layout 'layout.liquid' %}
+ *     {% block content %}<h1>{{ title }}</h1> <p>{{ words.hello }}</p>{% endblock %}
+ *
+ * and a route that says whose page it is and sends it:
+ *
+ *     http.state.owner = { appName: app.name, isTest: app.isSandbox, customerLocale: customer?.locale ?? null }
+ *     const locale = pageLocale(http)
+ *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
+ *
+ * Whatever a template prints is escaped; a variable that nobody set is a fault (give null where there is none). The layout has
+ * `page`: `locale`, `base` (in front of every path of ours), `keep` (behind every path of ours, so that a chosen language stays),
+ * `title`, `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
+ * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
+ * by attributes: `data-copy="text" data-copied="Copied" hidden` on a button shows it and copies, `data-countdown="seconds"` counts
+ * down and then loads the page again, `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to
+ * `redirect_url`, `data-save` on a link to an SVG saves it as PNG, `data-once` on a form blocks a second press.
+ * Errors thrown by a route become a page by `friendlyErrors` (`pages/message.ts`), which goes before the routes.
+ */
+
+/** Languages of the pages. */
+export type PageLocale = 'en' | 'vi'
+
+/** Whose page it is. A route sets it as soon as it knows, so that the page of an error shows it too. */
+export interface PageOwner {
+  readonly appName: string
+  /** Sandbox apps' pages carry a visible TEST mark (contract 4). */
+  readonly isTest: boolean
+  readonly customerLocale: PageLocale | null
+  /** Where to start again after an error, a path of ours such as `/checkout/…`; none where absent. */
+  readonly home?: string
+  /** Where the payer came from; only http(s) addresses become links. */
+  readonly exit?: string
+  /** Whether money may still be on its way by bank transfer, so that nobody is told that all is lost. */
+  readonly takesTransfers?: boolean
+}
+
+export interface PageState extends RequestState {
+  owner?: PageOwner
+}
+
+/** Request and answer of a page. */
+export type PageHttp = ParameterizedContext<PageState>
+
+export interface Page {
+  /** Name of a file `<template>.liquid` under `templates/pages`. */
+  readonly template: string
+  readonly title: string
+  readonly values: Readonly<Record<string, unknown>>
+  /** 200 where absent. */
+  readonly status?: number
+  /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
+  readonly formSources?: readonly string[]
+  /** Lets a browser without scripts load the page again after so many seconds. */
+  readonly reloadSeconds?: number
+}
+
+const FOLDER = join(import.meta.dirname, '../../templates/pages')
+const LANGUAGES = [
+  { lang: 'en', name: 'English' },
+  { lang: 'vi', name: 'Tiếng Việt' },
+] as const
+const LAYOUT_WORDS = {
+  en: { test: 'sandbox, no real money', skip: 'Skip to content', language: 'Language' },
+  vi: { test: 'thử nghiệm, không thu tiền thật', skip: 'Đến nội dung chính', language: 'Ngôn ngữ' },
+} as const
+
+// A placeholder that no value fills is a fault of ours, and must not become a hole in a page that takes money.
+const engine = new Liquid({
+  root: FOLDER,
+  extname: '.liquid',
+  cache: true,
+  outputEscape: 'escape',
+  strictVariables: true,
+  strictFilters: true,
+})
+
+/**
+ * The language of a page: the one picked on the page (`?lang=vi`), else what the browser asks for, else the customer's, else
+ * English. A browser that takes any language asks for none.
+ */
+export function pageLocale(http: PageHttp): PageLocale {
+  const fallback = http.state.owner?.customerLocale ?? 'en'
+  const accepted = http.acceptsLanguages(fallback, fallback === 'en' ? 'vi' : 'en')
+  return pickedLocale(http) ?? (accepted === 'en' || accepted === 'vi' ? accepted : fallback)
+}
+
+function pickedLocale(http: PageHttp): PageLocale | null {
+  const { lang } = http.query
+  return lang === 'en' || lang === 'vi' ? lang : null
+}
+
+/** `?lang=vi` where the payer picked a language, for links between pages. */
+export function keptLanguage(http: PageHttp): string {
+  const picked = pickedLocale(http)
+  return picked ? `?lang=${picked}` : ''
+}
+
+/** What goes in front of our own paths: empty, or the path of a base address that has one. */
+export function pathBase(ctx: Context): string {
+  return new URL(ctx.config.baseUrl).pathname.replace(/\/+$/, '')
+}
+
+/** Renders a page and answers it, with the headers of every page. */
+export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promise<void> {
+  const locale = pageLocale(http)
+  const { css, js } = pageFiles()
+  const base = pathBase(ctx)
+  const frame = {
+    locale,
+    base,
+    keep: keptLanguage(http),
+    title: page.title,
+    appName: http.state.owner?.appName ?? null,
+    isTest: http.state.owner?.isTest ?? false,
+    reloadSeconds: page.reloadSeconds ?? null,
+    css: base + css.path,
+    js: base + js.path,
+    words: LAYOUT_WORDS[locale],
+    // The answer to a form cannot be had again in another language.
+    languages: http.method === 'POST' ? [] : LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })),
+  }
+  const html = (await engine.renderFile(page.template, { ...page.values, page: frame })) as string
+  http.status = page.status ?? 200
+  setPageHeaders(http, page.formSources ?? [])
+  http.set('Content-Language', locale)
+  http.vary('Accept-Language')
+  http.type = 'text/html; charset=utf-8'
+  http.body = html
+}
+
+/** The headers of everything behind a token: nothing outside is loaded, nothing is kept, no address is told (reliability 4.3). */
+export function setPageHeaders(http: PageHttp, formSources: readonly string[] = []): void {
+  http.set({
+    'Content-Security-Policy': [
+      "default-src 'none'",
+      "style-src 'self'",
+      "img-src 'self' data:",
+      "script-src 'self'",
+      "connect-src 'self'",
+      `form-action ${["'self'", ...new Set(formSources)].join(' ')}`,
+      "frame-ancestors 'none'",
+      "base-uri 'none'",
+    ].join('; '),
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Robots-Tag': 'noindex, nofollow',
+    'Cache-Control': 'no-store',
+  })
+}
+
+/**
+ * The policy source that lets a form's redirect reach an address. Browsers hold `form-action` against redirects too. A host
+ * that the policy's grammar cannot write (an IPv6 literal, a `;`) widens to its scheme, never breaks the header.
+ */
+export function formSource(url: string): string {
+  const { origin, protocol } = new URL(url)
+  return /^https?:\/\/[a-z0-9.-]+(:\d+)?$/.test(origin) ? origin : protocol
+}
+
+/** The address where it is http(s), for a link; null for anything else, such as `javascript:`. */
+export function linkable(url: string | undefined): string | null {
+  return url !== undefined && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol) ? url : null
+}
+
+/** 303 to an address, written as it was given wherever a header can carry it. */
+export function seeOther(http: PageHttp, url: string): void {
+  setPageHeaders(http)
+  http.status = 303
+  http.set('Location', /^[\x21-\x7e]+$/.test(url) ? url : new URL(url).href)
+  http.body = ''
+}
+
+/** Reads the body of a page's form, or of the same call as JSON, into `http.request.body`. */
+export const pageBody: Middleware = koaBody({
+  multipart: false,
+  text: false,
+  formLimit: API_BODY_BYTES,
+  jsonLimit: API_BODY_BYTES,
+  onError(error) {
+    const { status } = error as { status?: unknown }
+    if (status === 413) throw new AppError('payload_too_large', `the body is larger than ${API_BODY_BYTES} bytes`)
+    throw new AppError('invalid_request', 'the body is neither a valid form nor valid JSON in UTF-8', { cause: error })
+  },
+})
+
+interface PageFile {
+  readonly path: string
+  readonly type: string
+  readonly content: Buffer
+}
+
+let readFiles: { readonly css: PageFile; readonly js: PageFile } | null = null
+
+function pageFiles(): { readonly css: PageFile; readonly js: PageFile } {
+  readFiles ??= { css: pageFile('style.css', 'text/css'), js: pageFile('page.js', 'text/javascript') }
+  return readFiles
+}
+
+function pageFile(name: string, type: string): PageFile {
+  const content = readFileSync(join(FOLDER, name))
+  const extension = name.slice(name.lastIndexOf('.'))
+  return { path: `/assets/${sha256Hex(content).slice(0, 16)}${extension}`, type: `${type}; charset=utf-8`, content }
+}
+
+/** Answers the pages' stylesheet and script under names that change with their content, so that browsers keep them for good. */
+export function sendAsset(http: PageHttp): void {
+  const { css, js } = pageFiles()
+  const file = [css, js].find(({ path }) => path === http.path)
+  if (!file) throw notFound('file')
+  http.set({ 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' })
+  http.type = file.type
+  http.body = file.content
+}

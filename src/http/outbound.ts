@@ -1,0 +1,359 @@
+import type { LookupFunction } from 'node:net'
+import { isIP } from 'node:net'
+import { Agent, buildConnector, errors } from 'undici'
+import type { Dispatcher } from 'undici'
+import { isBlockedAddress } from './blocked-address.ts'
+import { resolveHost } from './resolve-host.ts'
+import type { ResolveHost } from './resolve-host.ts'
+
+/** Time for name resolution, connection and TLS, within the deadline of the whole attempt. */
+const CONNECT_MS = 5000
+/** How much of an answer's body is read, and how much of that is kept. */
+const READ_BYTES = 16 * 1024
+export const HEAD_BYTES = 2 * 1024
+/** An answer may be preceded by informational ones (RFC 9110, 15.2); a flood of them is none. */
+const MAX_INFORMATIONAL = 20
+/** Agents kept, so that connections are reused; the one unused for longest goes first. */
+const MAX_AGENTS = 256
+/** Short, since a receiver that closes an idle connection just as we send costs an attempt. */
+const KEEP_ALIVE_MS = 1000
+/** Largest answer of a fixed endpoint. */
+const ENDPOINT_BYTES = 1024 * 1024
+
+/** Why no answer came. `blocked_address`: the receiver is not on the public internet (contract 4, Private receivers). */
+export type OutboundFault =
+  | 'blocked_address'
+  | 'insecure_url'
+  | 'invalid_url'
+  | 'unknown_host'
+  | 'connection_refused'
+  | 'unreachable'
+  | 'tls_failed'
+  | 'timeout'
+  | 'connection_lost'
+  | 'invalid_response'
+  | 'interrupted'
+  | 'failed'
+
+export interface GuardedPost {
+  /** Whose receiver it is: connections are never shared between owners. */
+  readonly ownerId: number
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** From the start of name resolution to the last byte of the answer. */
+  readonly deadlineMs: number
+  /** Ends the attempt early, as `interrupted`. */
+  readonly signal?: AbortSignal
+}
+
+/** What became of a post: the answer's status, or why there is none. */
+export interface PostOutcome {
+  readonly httpStatus: number | null
+  readonly fault: OutboundFault | null
+  /** The beginning of the answer's body: at most 2 KiB of UTF-8 without control characters. */
+  readonly responseHead: string | null
+  readonly durationMs: number
+}
+
+export interface GuardedClient {
+  /** Never throws: whatever the receiver does is an outcome. */
+  post(request: GuardedPost): Promise<PostOutcome>
+  /** Drops all connections. */
+  close(): void
+}
+
+export interface GuardOptions {
+  /** Allows `http:` and receivers that are not public (`BILLING_WEBHOOK_ALLOW_INSECURE`). */
+  readonly allowInsecure: boolean
+  readonly resolve?: ResolveHost
+  /** In place of the rule that `allowInsecure` stands for. */
+  readonly isBlocked?: (address: string) => boolean
+}
+
+/**
+ * A client for addresses that sellers choose: https only, public addresses only, checked after name resolution and again on the
+ * connection; no redirects, no proxy, no decompression, one deadline for everything, a bounded answer.
+ */
+export function openGuardedClient(options: GuardOptions): GuardedClient {
+  const agents = new Map<number, Agent>()
+  const connect = guardedConnector(options)
+
+  const agentOf = (ownerId: number): Agent => {
+    const agent = agents.get(ownerId) ?? openAgent(connect)
+    // Set again, so that the map's order is that of last use.
+    agents.delete(ownerId)
+    agents.set(ownerId, agent)
+    if (agents.size > MAX_AGENTS) closeOldest(agents)
+    return agent
+  }
+
+  return {
+    async post(request) {
+      const startedMs = performance.now()
+      const refusal = refusalOf(request.url, options.allowInsecure)
+      const answer = refusal ? faultOutcome(refusal) : await postOnce(agentOf(request.ownerId), request)
+      return { ...answer, durationMs: Math.round(performance.now() - startedMs) }
+    },
+    close() {
+      // Not waited for: a connection that is still being made may take its whole time.
+      for (const agent of agents.values()) agent.destroy().catch(() => undefined)
+      agents.clear()
+    },
+  }
+}
+
+function openAgent(connect: buildConnector.connector): Agent {
+  return new Agent({
+    connect,
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+}
+
+function closeOldest(agents: Map<number, Agent>): void {
+  const [oldest] = agents
+  if (!oldest) return
+  agents.delete(oldest[0])
+  // Lets what is in flight end; nobody waits for it.
+  oldest[1].close().catch(() => undefined)
+}
+
+function refusalOf(url: string, allowInsecure: boolean): OutboundFault | null {
+  if (!URL.canParse(url)) return 'invalid_url'
+  const { protocol, username, password } = new URL(url)
+  if (username !== '' || password !== '') return 'invalid_url'
+  if (protocol === 'https:') return null
+  if (protocol !== 'http:') return 'invalid_url'
+  return allowInsecure ? null : 'insecure_url'
+}
+
+/** Connects to checked addresses only. */
+function guardedConnector(options: GuardOptions): buildConnector.connector {
+  const resolve = options.resolve ?? resolveHost
+  const isBlocked = options.isBlocked ?? (options.allowInsecure ? () => false : isBlockedAddress)
+  const connect = buildConnector({ allowH2: false, timeout: CONNECT_MS, lookup: checkedLookup(resolve, isBlocked) })
+  return (target, callback) => {
+    // Node looks up names only, so an address in the URL must be checked here.
+    const literal = target.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(literal) !== 0 && isBlocked(literal)) {
+      callback(new BlockedAddressError(literal), null)
+      return
+    }
+    connect(target, (...[error, socket]) => {
+      if (error) {
+        callback(error, null)
+      } else if (isBlocked(socket.remoteAddress ?? '')) {
+        socket.destroy()
+        callback(new BlockedAddressError(socket.remoteAddress ?? 'unknown'), null)
+      } else {
+        callback(null, socket)
+      }
+    })
+  }
+}
+
+/** One bad address spoils the whole name: a name that means both the internet and our network is an attack. */
+function checkedLookup(resolve: ResolveHost, isBlocked: (address: string) => boolean): LookupFunction {
+  return (hostname, { all }, callback) => {
+    resolve(hostname).then(
+      (addresses) => {
+        const blocked = addresses.find(isBlocked)
+        const [first] = addresses
+        if (blocked !== undefined) callback(new BlockedAddressError(blocked), [])
+        else if (first === undefined) callback(Object.assign(new Error('no address'), { code: 'ENOTFOUND' }), [])
+        else if (all)
+          callback(
+            null,
+            addresses.map((address) => ({ address, family: isIP(address) })),
+          )
+        else callback(null, first, isIP(first))
+      },
+      (error: unknown) => callback(error as NodeJS.ErrnoException, []),
+    )
+  }
+}
+
+class BlockedAddressError extends Error {
+  override readonly name = 'BlockedAddressError'
+  readonly code = 'blocked_address'
+
+  constructor(address: string) {
+    super(`${address} is not a public address`)
+  }
+}
+
+type Answer = Omit<PostOutcome, 'durationMs'>
+
+function faultOutcome(fault: OutboundFault): Answer {
+  return { httpStatus: null, fault, responseHead: null }
+}
+
+/** By undici's handler, not by its streams: most answers have no body, and a stream for each costs half of the whole attempt. */
+function postOnce(agent: Agent, request: GuardedPost): Promise<Answer> {
+  const url = new URL(request.url)
+  return new Promise((resolve) => {
+    const exchange = openExchange(request, resolve)
+    const options = {
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: 'POST',
+      headers: { ...request.headers, 'accept-encoding': 'identity' },
+      body: request.body,
+    } as const
+    try {
+      agent.dispatch(options, exchange)
+    } catch (error) {
+      exchange.fail(faultOf(error))
+    }
+  })
+}
+
+/** One attempt under way: gathers the answer, and ends at the deadline, with the signal, or when enough is read. */
+function openExchange(
+  { deadlineMs, signal }: GuardedPost,
+  resolve: (answer: Answer) => void,
+): Dispatcher.DispatchHandler & { fail: (fault: OutboundFault) => void } {
+  const chunks: Buffer[] = []
+  let size = 0
+  let httpStatus: number | null = null
+  let informational = 0
+  let isOver = false
+  let controller: Dispatcher.DispatchController | null = null
+
+  /** With a status line there is an answer, whatever became of its body. */
+  const end = (fault: OutboundFault | null): void => {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', interrupt)
+    const responseHead = size === 0 ? '' : cleanText(Buffer.concat(chunks), HEAD_BYTES)
+    resolve(httpStatus === null ? faultOutcome(fault ?? 'failed') : { httpStatus, fault: null, responseHead })
+  }
+  const breakOff = (fault: OutboundFault): void => {
+    end(fault)
+    controller?.abort(new Error(fault))
+  }
+  const interrupt = (): void => breakOff('interrupted')
+  const timer = setTimeout(() => breakOff('timeout'), deadlineMs)
+  signal?.addEventListener('abort', interrupt)
+  if (signal?.aborted) interrupt()
+
+  return {
+    fail: end,
+    onRequestStart(begun) {
+      controller = begun
+      // It was over before there was a connection: nothing is sent.
+      if (isOver) begun.abort(new Error('over'))
+    },
+    onResponseStart(_controller, statusCode) {
+      if (statusCode >= 200) {
+        httpStatus = statusCode
+        return
+      }
+      informational += 1
+      if (informational > MAX_INFORMATIONAL) breakOff('invalid_response')
+    },
+    onResponseData(_controller, chunk) {
+      chunks.push(Buffer.from(chunk))
+      size += chunk.length
+      if (size >= READ_BYTES) breakOff('invalid_response')
+    },
+    onResponseEnd: () => end(null),
+    onResponseError: (_controller, error) => end(faultOf(error)),
+  }
+}
+
+/** The first bytes as UTF-8 text, at most `maxBytes` long, without control characters but line breaks and tabs. */
+export function cleanText(bytes: Buffer, maxBytes: number): string {
+  const text = new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
+  const clean = text.replace(/[^\P{Cc}\n\t]/gu, '')
+  // A byte that is no UTF-8 became three, so the text may be longer than the bytes were.
+  return new TextDecoder().decode(Buffer.from(clean).subarray(0, maxBytes), { stream: true })
+}
+
+const FAULT_OF_CODE: readonly (readonly [RegExp, OutboundFault])[] = [
+  [/^blocked_address$/, 'blocked_address'],
+  [/^(ENOTFOUND|ENODATA|EAI_\w+|ESERVFAIL|EBADNAME|ETIMEOUT)$/, 'unknown_host'],
+  [/^ECONNREFUSED$/, 'connection_refused'],
+  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|ENETDOWN)$/, 'unreachable'],
+  [/^(UND_ERR_CONNECT_TIMEOUT|UND_ERR_HEADERS_TIMEOUT|UND_ERR_BODY_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
+  [/^(EPROTO|ERR_TLS_|ERR_SSL_|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|HOSTNAME_MISMATCH)/, 'tls_failed'],
+  [/^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_)/, 'invalid_response'],
+  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'connection_lost'],
+]
+
+function faultOf(error: unknown): OutboundFault {
+  if (error instanceof errors.HTTPParserError) return 'invalid_response'
+  const { code, cause } = error as { code?: unknown; cause?: unknown }
+  const known = FAULT_OF_CODE.find(([pattern]) => typeof code === 'string' && pattern.test(code))
+  if (known) return known[1]
+  return cause instanceof Error ? faultOf(cause) : 'failed'
+}
+
+export interface EndpointRequest {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Buffer
+  /** From connection to last byte. */
+  readonly deadlineMs: number
+}
+
+export interface EndpointAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+/** No whole answer came from an endpoint; `fault` says why. */
+export class EndpointError extends Error {
+  override readonly name = 'EndpointError'
+  readonly fault: OutboundFault
+
+  constructor(fault: OutboundFault, origin: string, cause: unknown) {
+    super(`${origin} gave no answer: ${fault}`, { cause })
+    this.fault = fault
+  }
+}
+
+let endpointAgent: Agent | null = null
+
+/**
+ * Calls an endpoint that the operator configured, so that its address needs no guard. Follows no redirect; every status is an
+ * answer. Throws `EndpointError` where none came within the deadline, or one of more than 1 MiB.
+ */
+export async function requestEndpoint(request: EndpointRequest): Promise<EndpointAnswer> {
+  const url = new URL(request.url)
+  const deadline = AbortSignal.timeout(request.deadlineMs)
+  endpointAgent ??= new Agent({ connect: { timeout: CONNECT_MS }, allowH2: false, keepAliveTimeout: KEEP_ALIVE_MS })
+  try {
+    const response = await endpointAgent.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: request.method,
+      headers: { ...request.headers, 'accept-encoding': 'identity' },
+      body: request.body ?? null,
+      signal: deadline,
+    })
+    const body = await readWhole(response.body, ENDPOINT_BYTES)
+    return { status: response.statusCode, headers: response.headers, body: body.toString('utf8') }
+  } catch (error) {
+    throw new EndpointError(deadline.aborted ? 'timeout' : faultOf(error), url.origin, error)
+  }
+}
+
+async function readWhole(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBytes) throw Object.assign(new Error('the answer is too large'), { code: 'UND_ERR_RES_TOO_LARGE' })
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { invalidField } from '#shared/errors.ts'
+import { parseNumericId } from '#shared/ids.ts'
+
+/** Query fields of every list that can grow (contract 2). */
+export const listQueryFields = {
+  limit: z
+    .string()
+    .regex(/^([1-9]\d?|100)$/, 'must be from 1 to 100')
+    .transform(Number)
+    .default(20),
+  cursor: z.string().optional(),
+}
+
+/** Where a page of a list that runs from the newest to the oldest goes on: below this row. */
+export interface Position {
+  readonly createdAt: Date
+  readonly id: number
+}
+
+/** One page, and where the next one starts. */
+export interface Page<T> {
+  readonly rows: T[]
+  readonly next: Position | null
+}
+
+/** Cuts the page from `limit + 1` rows: the one too many tells that there is more. */
+export function pageOf<T extends Position>(rows: readonly T[], limit: number): Page<T> {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  return { rows: page, next: rows.length > limit && last ? { createdAt: last.createdAt, id: last.id } : null }
+}
+
+export function formatCursor(position: Position | null): string | null {
+  return position && Buffer.from(`${position.createdAt.getTime()}.${position.id}`).toString('base64url')
+}
+
+/** Throws `invalid_request` for anything that `formatCursor` did not write. */
+export function parseCursor(cursor: string | undefined): Position | null {
+  if (cursor === undefined) return null
+  const [ms = '', idText = '', ...rest] = Buffer.from(cursor, 'base64url').toString('latin1').split('.')
+  const id = parseNumericId(idText)
+  // Thirteen digits reach beyond every row, and stay within what a DATETIME holds.
+  const createdAt = new Date(/^\d{1,13}$/.test(ms) ? Number(ms) : NaN)
+  const position = id === null || rest.length > 0 || Number.isNaN(createdAt.getTime()) ? null : { createdAt, id }
+  if (!position || formatCursor(position) !== cursor) throw invalidField('cursor', 'is not one that a list gave')
+  return position
+}

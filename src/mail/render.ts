@@ -1,0 +1,97 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Liquid } from 'liquidjs'
+import type { Template } from 'liquidjs'
+
+/** Languages of mails (specification 2, Customer). */
+export type MailLocale = 'en' | 'vi'
+/** A pair of files `<name>.<locale>.mjml` and `<name>.<locale>.txt` under `templates/emails`. */
+export type MailTemplate = 'renewal-reminder' | 'expired-notice'
+/** What a template's placeholders become; HTML parts are escaped. */
+export type MailValues = Readonly<Record<string, string | number | boolean>>
+
+export interface RenderedMail {
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+}
+
+interface CompiledMail {
+  readonly subject: Template[]
+  readonly text: Template[]
+  readonly html: Template[]
+}
+
+const FOLDER = join(import.meta.dirname, '../../templates/emails')
+const TEST_NOTE: Record<MailLocale, string> = {
+  en: 'sandbox app, no real money',
+  vi: 'ứng dụng thử nghiệm, không thu tiền thật',
+}
+
+// A placeholder that no value fills is a fault of ours, and must not become a hole in somebody's mail.
+const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
+const forText = new Liquid({ strictVariables: true, strictFilters: true })
+
+const compiledMails = new Map<string, Promise<CompiledMail>>()
+
+/**
+ * One mail in one language. MJML is loaded and run at the first mail of its kind in a thread, never again: it costs 0.4 s and
+ * 80 MB, filling what it made costs microseconds.
+ */
+export async function renderMail(
+  template: MailTemplate,
+  locale: MailLocale,
+  values: MailValues,
+): Promise<RenderedMail> {
+  const compiled = await compileOnce(template, locale)
+  const all = { ...values, locale, test_note: TEST_NOTE[locale] }
+  const subject = oneLine(fill(forText, compiled.subject, all))
+  const text = fill(forText, compiled.text, all)
+  const html = fill(forHtml, compiled.html, { ...all, subject, preview: previewOf(text) })
+  return { subject, text, html }
+}
+
+function compileOnce(template: MailTemplate, locale: MailLocale): Promise<CompiledMail> {
+  const name = `${template}.${locale}`
+  const known = compiledMails.get(name)
+  if (known) return known
+  const compiling = compile(name)
+  compiledMails.set(name, compiling)
+  compiling.catch(() => compiledMails.delete(name))
+  return compiling
+}
+
+async function compile(name: string): Promise<CompiledMail> {
+  const [layout, content, words] = await Promise.all([
+    readTemplate('layout.mjml'),
+    readTemplate(`${name}.mjml`),
+    readTemplate(`${name}.txt`),
+  ])
+  const { default: mjml2html } = await import('mjml')
+  const { html } = await mjml2html(
+    layout.replace('<!-- content -->', () => content),
+    { validationLevel: 'strict' },
+  )
+  const [subject = '', ...lines] = words.split('\n')
+  return { subject: forText.parse(subject), text: forText.parse(lines.join('\n')), html: forHtml.parse(html) }
+}
+
+function readTemplate(file: string): Promise<string> {
+  return readFile(join(FOLDER, file), 'utf8')
+}
+
+function fill(engine: Liquid, template: Template[], values: MailValues): string {
+  return engine.renderSync(template, values) as string
+}
+
+/** Header values are one line. */
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
+}
+
+/** What clients show beside the subject: the first lines after the greeting. */
+function previewOf(text: string): string {
+  const paragraphs = text.split(/\n\n+/)
+  const greeting = paragraphs.findIndex((paragraph) => /^(Hello|Xin chào) .*,$/.test(paragraph))
+  return oneLine(paragraphs[greeting + 1] ?? '')
+}

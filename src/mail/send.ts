@@ -1,0 +1,240 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import nodemailer from 'nodemailer'
+import type { SendMailOptions, Transporter } from 'nodemailer'
+import type { Config } from '#config.ts'
+import { messageOf } from '#shared/errors.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import type { Logger } from '#shared/log.ts'
+
+export interface Mailbox {
+  readonly name: string
+  readonly address: string
+}
+
+export interface Mail {
+  readonly from: Mailbox
+  readonly to: Mailbox
+  readonly cc: readonly string[]
+  readonly bcc: readonly string[]
+  readonly subject: string
+  readonly text: string
+  readonly html: string
+  /** Without angle brackets. The same for the same mail, so that a receiver can tell a copy. */
+  readonly messageId: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * Why a mail did not go out.
+ * `away`: the server cannot be reached or does not let us in; nothing was handed over, and the next mail would fare no better.
+ * `refused`: the server (or the caller's `beforeHandOver`) refused this mail; nothing was handed over.
+ * `unknown`: all of it was sent and no answer came; it may or may not be on its way.
+ */
+export type MailFault = 'away' | 'refused' | 'unknown'
+
+export class MailError extends Error {
+  override readonly name = 'MailError'
+  readonly fault: MailFault
+
+  constructor(fault: MailFault, cause: unknown) {
+    super(messageOf(cause), { cause })
+    this.fault = fault
+  }
+}
+
+export interface SendOptions {
+  /**
+   * Runs after the server said that it is ready for the message and before the first byte of it leaves: the last moment at which
+   * it is sure that nothing was handed over. What it throws stops the mail.
+   */
+  readonly beforeHandOver?: () => Promise<void>
+}
+
+/** Something that takes mails: an SMTP server, or in development a folder. */
+export interface Mailer {
+  /** Resolves when the mail was taken. Throws `MailError`. */
+  send(mail: Mail, options?: SendOptions): Promise<void>
+  /** Throws `MailError` where mails would not be taken. */
+  verify(): Promise<void>
+  close(): void
+}
+
+/** Mails that are on their way at the same time: the number of connections that the pool keeps. */
+export const MAIL_CONNECTIONS = 5
+
+const SEND_DEADLINE_MS = 60 * SECOND_MS
+
+/** The mailer that the settings name; null in production without an SMTP server. */
+export function openMailer(config: Config, log: Logger): Mailer | null {
+  if (config.smtpUrl) return new SmtpMailer(config.smtpUrl)
+  return config.env === 'development' ? new FileMailer(join(config.home, 'mail'), log) : null
+}
+
+/** The sender of an app's mails: its own address where it has one, under its own name. */
+export function senderOf(app: { readonly name: string; readonly mailFrom: string | null }, config: Config): Mailbox {
+  const configured = parseMailbox(app.mailFrom ?? config.mailFrom ?? 'billing@localhost')
+  return app.mailFrom && configured.name !== '' ? configured : { name: app.name, address: configured.address }
+}
+
+function parseMailbox(text: string): Mailbox {
+  const match = /^\s*"?([^"<]*?)"?\s*<([^<>]+)>\s*$/.exec(text)
+  return match ? { name: match[1] ?? '', address: match[2] ?? '' } : { name: '', address: text.trim() }
+}
+
+class SmtpMailer implements Mailer {
+  readonly #transport: Transporter
+
+  constructor(url: string) {
+    const { hostname } = new URL(url)
+    this.#transport = nodemailer.createTransport({
+      url,
+      pool: true,
+      maxConnections: MAIL_CONNECTIONS,
+      // The pool would send a mail again whose connection closed, even after the server had all of it.
+      maxRequeues: 0,
+      connectionTimeout: 10 * SECOND_MS,
+      greetingTimeout: 10 * SECOND_MS,
+      socketTimeout: 30 * SECOND_MS,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      // No authority certifies a loopback address, and nothing on the way could listen.
+      ...(isLoopback(hostname) ? { tls: { rejectUnauthorized: false } } : {}),
+    })
+    this.#transport.use('stream', (message, done) => {
+      const { handOver } = message.data as { handOver?: HandOver }
+      if (handOver) message.message.processFunc((input) => Readable.from(handOver.pass(input)))
+      done()
+    })
+  }
+
+  async send(mail: Mail, options: SendOptions = {}): Promise<void> {
+    const handOver = new HandOver(options.beforeHandOver)
+    try {
+      const message = { ...toMessage(mail), handOver, signal: AbortSignal.timeout(SEND_DEADLINE_MS) }
+      await this.#transport.sendMail(message)
+    } catch (error) {
+      throw new MailError(faultOf(error, handOver), handOver.refusal ?? error)
+    }
+  }
+
+  async verify(): Promise<void> {
+    try {
+      await this.#transport.verify()
+    } catch (error) {
+      throw new MailError('away', error)
+    }
+  }
+
+  close(): void {
+    this.#transport.close()
+  }
+}
+
+/** Follows one message over the wire: nodemailer reads it only after the server's go-ahead (354). */
+class HandOver {
+  refusal: Error | null = null
+  /** The end of the message may have left, which is what makes it the server's. */
+  isComplete = false
+  readonly #before: (() => Promise<void>) | undefined
+
+  constructor(before: (() => Promise<void>) | undefined) {
+    this.#before = before
+  }
+
+  async *pass(input: Readable): AsyncGenerator<Buffer> {
+    try {
+      await this.#before?.()
+    } catch (error) {
+      this.refusal = error instanceof Error ? error : new Error(String(error))
+      throw this.refusal
+    }
+    for await (const chunk of input) yield chunk as Buffer
+    this.isComplete = true
+  }
+}
+
+interface SmtpError {
+  readonly code?: string
+  readonly responseCode?: number
+}
+
+function faultOf(error: unknown, handOver: HandOver): MailFault {
+  const { code, responseCode } = error as SmtpError
+  if (handOver.refusal) return 'refused'
+  const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined
+  if (wasAnswered) return responseCode === 421 ? 'away' : 'refused'
+  if (handOver.isComplete) return 'unknown'
+  return code === 'EENVELOPE' || code === 'EMESSAGE' ? 'refused' : 'away'
+}
+
+/** Development without an SMTP server: each mail is a file that any mail program opens. */
+class FileMailer implements Mailer {
+  readonly #folder: string
+  readonly #log: Logger
+
+  constructor(folder: string, log: Logger) {
+    this.#folder = folder
+    this.#log = log
+  }
+
+  async send(mail: Mail, options: SendOptions = {}): Promise<void> {
+    const path = join(this.#folder, `${fileName(mail.messageId)}.eml`)
+    try {
+      const content = await compose(mail)
+      await options.beforeHandOver?.()
+      await this.#write(path, content)
+    } catch (error) {
+      throw new MailError('refused', error)
+    }
+    this.#log.info({ path, template: mail.messageId.split('.')[0] }, 'mail written to a file')
+  }
+
+  async verify(): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 })
+  }
+
+  close(): void {
+    // A folder has nothing to close.
+  }
+
+  async #write(path: string, content: Buffer): Promise<void> {
+    await this.verify()
+    const unfinished = `${path}.${randomBytes(4).toString('hex')}.tmp`
+    await writeFile(unfinished, content, { mode: 0o600 })
+    await rename(unfinished, path)
+  }
+}
+
+/** The message as bytes, with its Bcc, which a file is there to show. */
+async function compose(mail: Mail): Promise<Buffer> {
+  const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
+  const sent = await transport.sendMail(toMessage(mail))
+  return sent.message as Buffer
+}
+
+function toMessage(mail: Mail): SendMailOptions {
+  return {
+    from: { ...mail.from },
+    to: { ...mail.to },
+    cc: [...mail.cc],
+    bcc: [...mail.bcc],
+    subject: mail.subject,
+    text: mail.text,
+    html: mail.html,
+    messageId: `<${mail.messageId}>`,
+    headers: { ...mail.headers },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}
+
+function fileName(messageId: string): string {
+  return messageId.replace(/[^A-Za-z0-9._-]/g, '_')
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
+}

@@ -1,0 +1,38 @@
+import type { Context } from '#context.ts'
+import { pendingMigrations } from '#db/migrate.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import { fault, sound } from './finding.ts'
+import type { Finding } from './finding.ts'
+import { readServerFacts } from './store.ts'
+
+const MOST_SKEW_MS = 2 * SECOND_MS
+
+/** Whether the database takes writes, and whether its clock and ours agree. */
+export async function checkDatabase(ctx: Context): Promise<Finding[]> {
+  const before = ctx.clock.now().getTime()
+  const { version, now, isReadOnly } = await readServerFacts(ctx.db)
+  const after = ctx.clock.now().getTime()
+  const database = isReadOnly
+    ? fault('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
+    : sound('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
+  return [database, clockFinding(now.getTime() - (before + after) / 2)]
+}
+
+/** `skewMs`: how far the database is ahead. */
+function clockFinding(skewMs: number): Finding {
+  const seconds = (Math.abs(skewMs) / SECOND_MS).toFixed(1)
+  if (Math.abs(skewMs) <= MOST_SKEW_MS) return sound('clock', `the database and this machine agree within ${seconds} s`)
+  const direction = skewMs > 0 ? 'ahead of' : 'behind'
+  return fault(
+    'clock',
+    `the database is ${seconds} s ${direction} this machine`,
+    'set both by NTP (timedatectl set-ntp true): signatures and leases go by these clocks',
+  )
+}
+
+/** Whether every migration was applied. */
+export async function checkSchema(ctx: Context): Promise<Finding[]> {
+  const pending = await pendingMigrations(ctx.db)
+  if (pending.length === 0) return [sound('schema', 'up to date')]
+  return [fault('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
+}

@@ -1,0 +1,58 @@
+import type { Context } from '#context.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { fault, sound, warning } from './finding.ts'
+import type { Finding } from './finding.ts'
+import { listRefusedEvents, sumFlagged } from './store.ts'
+import type { FlaggedSum } from './store.ts'
+
+const REFUSED_DAYS = 7
+const MOST_LISTED = 1000
+const MOST_NAMED = 3
+
+/** Payments that an operator must decide about. Those of sandbox apps are no money. */
+export async function checkFlagged(ctx: Context): Promise<Finding[]> {
+  const sums = await sumFlagged(ctx.db)
+  if (sums.length === 0) return [sound('flagged', 'no transaction needs an operator')]
+  const live = sums.filter(({ isSandbox }) => !isSandbox)
+  const mend = 'billing-cli transaction list --flagged, then transaction show <id> and transaction resolve <id>'
+  if (live.length === 0) return [warning('flagged', `on sandbox apps: ${wordsOf(sums)}`, mend)]
+  return [fault('flagged', wordsOf(live), mend)]
+}
+
+function wordsOf(sums: readonly FlaggedSum[]): string {
+  return sums
+    .map(
+      ({ reason, currency, transactions, unapplied }) =>
+        `${transactions} ${reason} with ${unapplied} ${currency} received and not applied`,
+    )
+    .join('; ')
+}
+
+/** What providers told that does not fit what was asked of them. */
+export async function checkNotifications(ctx: Context): Promise<Finding[]> {
+  const since = addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS)
+  const refused = await listRefusedEvents(ctx.db, since, MOST_LISTED)
+  if (refused.length === 0) return [sound('notifications', `none was refused in ${REFUSED_DAYS} days`)]
+  const named = refused.slice(0, MOST_NAMED).map(({ provider, eventId, transactionId, note }) => {
+    const subject = transactionId === null ? '' : ` (transaction ${transactionId})`
+    return `${provider} ${eventId}${subject}${note === null ? '' : `: ${note}`}`
+  })
+  const mend = 'compare with the provider’s dashboard: billing-cli transaction show <id>, billing-cli reconcile'
+  const detail = `${refused.length} refused in ${REFUSED_DAYS} days, the newest: ${named.join('; ')}`
+  return [warning('notifications', detail, mend)]
+}
+
+/** Whether the books add up. */
+export async function checkLedger(ctx: Context): Promise<Finding[]> {
+  const { checked, faults } = await verifyLedger(ctx, null)
+  if (faults.length === 0) return [sound('ledger', `${checked} subscriptions recomputed, no faults`)]
+  const named = faults.slice(0, MOST_NAMED).map(({ subject, fault: text }) => `${subject} ${text}`)
+  return [
+    fault(
+      'ledger',
+      `${faults.length} fault(s): ${named.join('; ')}`,
+      'billing-cli ledger verify lists all; compare with your last backup before changing anything',
+    ),
+  ]
+}

@@ -1,0 +1,49 @@
+import type { Context } from '#context.ts'
+import { messageOf } from '#shared/errors.ts'
+import { fault, sound, warning } from './finding.ts'
+import type { Finding } from './finding.ts'
+import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
+import type { SealedSecret } from './store.ts'
+
+const MOST_NAMED = 5
+
+/** Whether every secret at rest opens under the keys of the settings. */
+export async function checkSecrets(ctx: Context): Promise<Finding[]> {
+  const closed: string[] = []
+  let opened = 0
+  let stale = 0
+  for await (const page of allSealedSecrets(ctx)) {
+    for (const secret of page) {
+      const reason = reasonClosed(ctx, secret)
+      if (reason === null) opened += 1
+      else closed.push(`${nameOf(secret)}: ${reason}`)
+      if (ctx.keyring.isStale(secret.sealed)) stale += 1
+    }
+  }
+  if (closed.length > 0) return [closedFinding(closed)]
+  if (stale > 0) {
+    const detail = `${opened} secrets open, ${stale} of them under an older key than "${ctx.keyring.currentId}"`
+    return [
+      warning('keys', detail, 'run billing-cli key rotate, then take the older key out of BILLING_ENCRYPTION_KEYS'),
+    ]
+  }
+  return [sound('keys', `${opened} secrets open under key "${ctx.keyring.currentId}"`)]
+}
+
+function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
+  try {
+    ctx.keyring.open(secret.sealed, placeOf(secret))
+    return null
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function closedFinding(closed: readonly string[]): Finding {
+  const more = closed.length > MOST_NAMED ? `; and ${closed.length - MOST_NAMED} more` : ''
+  return fault(
+    'keys',
+    `${closed.length} secret(s) do not open: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
+    'add the missing key to BILLING_ENCRYPTION_KEYS; where it is lost, set the secret anew (app rotate-secret, method enable, app set-realtime)',
+  )
+}

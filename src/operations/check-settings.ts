@@ -1,0 +1,87 @@
+import { listApps, listAppsWithMethod } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { openMailer } from '#mail/send.ts'
+import { listBankAccountRows } from '#providers/bank-transfer/store.ts'
+import { messageOf } from '#shared/errors.ts'
+import { fault, sound, warning } from './finding.ts'
+import type { Finding } from './finding.ts'
+
+/** Whether reminders can be mailed. */
+export async function checkMail(ctx: Context): Promise<Finding[]> {
+  const mailer = openMailer(ctx.config, ctx.log)
+  if (!mailer) {
+    return [fault('smtp', 'no mail server is set: no reminder goes out', 'set BILLING_SMTP_URL and BILLING_MAIL_FROM')]
+  }
+  try {
+    await mailer.verify()
+    if (ctx.config.smtpUrl !== null) return [sound('smtp', 'the mail server takes mails')]
+    return [sound('smtp', `development: mails are files in ${ctx.config.home}/mail`)]
+  } catch (error) {
+    return [
+      fault(
+        'smtp',
+        `the mail server does not take mails: ${messageOf(error)}`,
+        'check BILLING_SMTP_URL (host, port, user, password), then try billing-cli doctor again',
+      ),
+    ]
+  } finally {
+    mailer.close()
+  }
+}
+
+/** Whether the settings of the bank-mail relay fit each other and the apps that take bank transfers. */
+export async function checkRelay(ctx: Context): Promise<Finding[]> {
+  const faults = [...relayFaults(ctx), ...(await transferFaults(ctx))]
+  if (faults.length > 0) return faults
+  const { secret } = ctx.config.relay
+  return [sound('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other')]
+}
+
+function relayFaults({ config: { relay, env } }: Context): Finding[] {
+  const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
+  const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
+  if (secret === null) {
+    if (others.length === 0 && address === null) return []
+    const detail = 'the relay has settings and no secret: its endpoint answers 404'
+    return [fault('relay', detail, 'set BILLING_RELAY_SECRET, the same as in the environment of bin/bank-mail-relay')]
+  }
+  const findings: Finding[] = []
+  if (authservIds.length === 0) {
+    const mend = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
+    findings.push(fault('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend))
+  }
+  if (address === null && env === 'production') {
+    const mend = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
+    findings.push(warning('relay', 'operators are not shown the forward address of bank accounts', mend))
+  }
+  return findings
+}
+
+/** Apps that offer manual bank transfer and could not take it. */
+async function transferFaults(ctx: Context): Promise<Finding[]> {
+  const [methods, payos, apps, accounts] = await Promise.all([
+    listAppsWithMethod(ctx.db, 'bank_transfer'),
+    listAppsWithMethod(ctx.db, 'payos'),
+    listApps(ctx.db),
+    listBankAccountRows(ctx.db),
+  ])
+  const usable = new Set(accounts.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
+  const withPayos = new Set(payos.filter(({ isEnabled }) => isEnabled).map(({ appId }) => appId))
+  return methods.flatMap(({ appId, isEnabled }): Finding[] => {
+    const app = apps.find(({ id }) => id === appId)
+    if (!isEnabled || !app || app.disabledAt !== null) return []
+    const name = `app ${appId} has bank_transfer enabled and does not offer it:`
+    if (app.bankAccountId === null || !usable.has(app.bankAccountId)) {
+      const mend = `run billing-cli bank-account assign ${appId} <bank_account_id>`
+      return [warning('relay', `${name} no active bank account is assigned`, mend)]
+    }
+    if (!withPayos.has(appId)) {
+      return [warning('relay', `${name} it needs PayOS too`, `run billing-cli method enable ${appId} payos`)]
+    }
+    if (ctx.config.relay.secret === null) {
+      const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`
+      return [warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and README, Getting paid')]
+    }
+    return []
+  })
+}

@@ -1,0 +1,100 @@
+import type { Context } from '#context.ts'
+import { listLastJobRuns } from '#db/store.ts'
+import type { JobRun } from '#db/store.ts'
+import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
+import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
+import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import { fault, sound, warning } from './finding.ts'
+import type { Finding } from './finding.ts'
+import { listWebhookStandings, readOutbox } from './store.ts'
+
+/** The jobs of the daemon; a test holds them against its schedule. */
+export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'] as const
+
+/** A job that lives notes a run each minute, besides its sweeps. */
+const RUN_NOTED_MS = 5 * MINUTE_MS
+const OVERDUE_MS = 5 * MINUTE_MS
+const MOST_COUNTED = 1_000_000
+const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log tells why it ended'
+
+/** When each job last ran, and how that ended. */
+export async function checkJobs(ctx: Context): Promise<Finding[]> {
+  const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run]))
+  if (runs.size === 0) return [warning('jobs', 'no job has ever run: the daemon is not running', START)]
+  const silent = JOBS.filter((job) => isSilent(ctx, runs.get(job)))
+  if (silent.length === JOBS.length) {
+    return [warning('jobs', `the daemon is not running: ${lastRunOf([...runs.values()])}`, START)]
+  }
+  return JOBS.map((job) => jobFinding(job, runs.get(job), silent.includes(job)))
+}
+
+function isSilent(ctx: Context, run: JobRun | undefined): boolean {
+  if (!run) return true
+  const limitMs = RUN_NOTED_MS + 2 * ctx.config.sweepSeconds * SECOND_MS
+  return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > limitMs
+}
+
+function lastRunOf(runs: readonly JobRun[]): string {
+  const last = runs.reduce((a, b) => ((a.finishedAt ?? a.startedAt) > (b.finishedAt ?? b.startedAt) ? a : b))
+  return `the last run, ${last.job}, was at ${formatTimestamp(last.finishedAt ?? last.startedAt)} UTC`
+}
+
+function jobFinding(job: string, run: JobRun | undefined, isQuiet: boolean): Finding {
+  const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
+  if (!run) return warning('jobs', `${job}: never ran`, look)
+  const at = `at ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`
+  if (run.outcome !== 'done' && run.outcome !== null) {
+    const { error } = (run.summary ?? {}) as { error?: unknown }
+    return fault('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
+  }
+  if (isQuiet)
+    return fault('jobs', `${job}: silent since ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`, look)
+  return sound('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
+}
+
+/** Apps that do not take their webhooks. */
+export async function checkWebhooks(ctx: Context): Promise<Finding[]> {
+  const standings = await listWebhookStandings(ctx.db)
+  if (standings.length === 0) return [sound('webhooks', 'every event that was tried was delivered')]
+  return standings.map(({ appId, failed, retrying, failingSince, lastError }) => {
+    const counts = `${failed} failed for good, ${retrying} to be tried again`
+    if (failingSince === null) {
+      const mend = `run billing-cli webhook retry --failed ${appId}`
+      return warning('webhooks', `app ${appId}: takes events now; before, ${counts}`, mend)
+    }
+    return fault(
+      'webhooks',
+      `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
+      `tell the app's owner; try billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+    )
+  })
+}
+
+/** Events that should have gone out. */
+export async function checkOutbox(ctx: Context): Promise<Finding[]> {
+  const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
+  if (oldestDueAt !== null && oldestDueAt < addMs(ctx.clock.now(), -OVERDUE_MS)) {
+    return [fault('outbox', `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`, START)]
+  }
+  return [sound('outbox', `${depth} events wait, none is overdue`)]
+}
+
+/** Mails of which nobody knows whether they left. */
+export async function checkReminders(ctx: Context): Promise<Finding[]> {
+  const unconfirmed = await listUnconfirmedReminders(ctx)
+  const [newest] = unconfirmed
+  if (!newest) return [sound('reminders', 'none is unconfirmed')]
+  const detail = `${unconfirmed.length} mail(s) may or may not have left, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
+  const mend = 'look into the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
+  return [warning('reminders', detail, mend)]
+}
+
+/** Realtime nodes that are not what they should be. */
+export async function checkRealtime(ctx: Context): Promise<Finding[]> {
+  const counts = await countRealtimeWrites(ctx.db, null)
+  const abandoned = await listAbandoned(ctx.db, addMs(ctx.clock.now(), -OVERDUE_MS), MOST_COUNTED)
+  const open = counts.failed + abandoned.length
+  if (open === 0) return [sound('realtime', `${counts.done} nodes are written`)]
+  const detail = `${counts.failed} writes failed, ${abandoned.length} were left unfinished`
+  return [fault('realtime', detail, 'run billing-cli realtime resync <app> --failed; its messages tell why')]
+}

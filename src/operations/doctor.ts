@@ -1,0 +1,55 @@
+import type { Context } from '#context.ts'
+import { messageOf } from '#shared/errors.ts'
+import { checkDatabase, checkSchema } from './check-database.ts'
+import { checkFlagged, checkLedger, checkNotifications } from './check-money.ts'
+import { checkProviders } from './check-providers.ts'
+import { checkSecrets } from './check-secrets.ts'
+import { checkMail, checkRelay } from './check-settings.ts'
+import { checkJobs, checkOutbox, checkRealtime, checkReminders, checkWebhooks } from './check-work.ts'
+import { fault } from './finding.ts'
+import type { Finding } from './finding.ts'
+
+type Check = (ctx: Context) => Promise<Finding[]>
+
+/** What needs nothing but a server that answers. */
+const FIRST: Readonly<Record<string, Check>> = { database: checkDatabase, schema: checkSchema, smtp: checkMail }
+
+/** What reads the tables, so that it says nothing of a schema that is behind. */
+const THEN: Readonly<Record<string, Check>> = {
+  keys: checkSecrets,
+  relay: checkRelay,
+  providers: checkProviders,
+  jobs: checkJobs,
+  outbox: checkOutbox,
+  webhooks: checkWebhooks,
+  reminders: checkReminders,
+  realtime: checkRealtime,
+  flagged: checkFlagged,
+  notifications: checkNotifications,
+  ledger: checkLedger,
+}
+
+/** Examines the service from its database and settings, whether or not the daemon is up. Reads only; sends nothing to customers. */
+export async function examine(ctx: Context, onProgress: (check: string) => void = () => undefined): Promise<Finding[]> {
+  const first = await runChecks(ctx, FIRST, onProgress)
+  if (first.some(({ check, ok }) => !ok && (check === 'schema' || check === 'database'))) return first
+  return [...first, ...(await runChecks(ctx, THEN, onProgress))]
+}
+
+/** One check that cannot be made is a fault, and no reason to leave out the others. */
+async function runChecks(
+  ctx: Context,
+  checks: Readonly<Record<string, Check>>,
+  onProgress: (check: string) => void,
+): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const [name, check] of Object.entries(checks)) {
+    onProgress(name)
+    try {
+      findings.push(...(await check(ctx)))
+    } catch (error) {
+      findings.push(fault(name, `could not be checked: ${messageOf(error)}`, 'mend what stands above, then ask again'))
+    }
+  }
+  return findings
+}

@@ -1,0 +1,132 @@
+import { once } from 'node:events'
+import { createWriteStream, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { stringify } from 'csv-stringify'
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { presentCustomer } from '#customers/present.ts'
+import { customers } from '#customers/store.ts'
+import { presentPlan } from '#plans/present.ts'
+import { getPlan, plans } from '#plans/store.ts'
+import { planCode } from '#plans/plan-code.ts'
+import { formatId } from '#shared/ids.ts'
+import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import { presentSubscription } from '#subscriptions/present.ts'
+import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
+import { presentTransaction } from '#transactions/present.ts'
+import { payments, transactions } from '#transactions/store.ts'
+import { presentEvent } from '#webhooks/present.ts'
+import { events } from '#webhooks/store.ts'
+import { listRowsAfter } from './store.ts'
+import type { AppRow, AppTable } from './store.ts'
+
+type Shown = Readonly<Record<string, unknown>>
+
+interface Part {
+  readonly name: string
+  readonly rows: (ctx: Context, app: App) => AsyncGenerator<Shown>
+}
+
+const PAGE = 500
+
+/** What is exported, as the API shows it: no secret, no token, no key of a provider. */
+const PARTS: readonly Part[] = [
+  part('plans', plans, async (ctx, app, { id }) => presentPlan(await getPlan(ctx.db, app.id, id), { all: true })),
+  part('customers', customers, (_ctx, _app, row) => presentCustomer(row)),
+  part('subscriptions', subscriptions, async (ctx, app, row) => ({
+    external_ref: row.externalRef,
+    ...presentSubscription(
+      { subscription: row, plan: { code: await planCode(ctx.db, row.planId) } },
+      appNow(app, ctx.clock.now()),
+    ),
+    anchor_day: row.anchorDay,
+    created_at: formatTimestamp(row.createdAt),
+  })),
+  part('transactions', transactions, (_ctx, _app, row) => presentTransaction(row)),
+  part('payments', payments, (_ctx, _app, row) => ({
+    transaction_id: row.transactionId,
+    provider_code: row.provider,
+    reference: row.reference,
+    amount: row.amount,
+    currency: row.currency,
+    paid_at: formatTimestamp(row.paidAt),
+    received_at: formatTimestamp(row.receivedAt),
+    refunded_at: formatTimestampOrNull(row.refundedAt),
+  })),
+  part('ledger', paymentApplications, (_ctx, _app, row) => ({
+    subscription_id: row.subscriptionId,
+    revision: row.revision,
+    transaction_id: row.transactionId,
+    kind: row.kind,
+    price_id: formatId('price', row.priceId),
+    interval_unit: row.intervalUnit,
+    interval_count: row.intervalCount,
+    is_trial: row.isTrial,
+    end_before: formatTimestampOrNull(row.endBefore),
+    end_after: formatTimestampOrNull(row.endAfter),
+    anchor_day: row.anchorAfter,
+    applied_at: formatTimestamp(row.appliedAt),
+  })),
+  part('events', events, (_ctx, _app, row) => ({ ...presentEvent(row) })),
+]
+
+/**
+ * Writes all of an app's data into a folder, each table as JSON Lines and as CSV; returns how many rows of each. Reads page by page,
+ * so that its memory does not grow with the app.
+ */
+export async function exportApp(
+  ctx: Context,
+  app: App,
+  folder: string,
+  onPart?: (name: string, rows: number) => void,
+): Promise<Record<string, number>> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const counts: Record<string, number> = {}
+  for (const each of PARTS) {
+    counts[each.name] = await writePart(ctx, app, folder, each)
+    onPart?.(each.name, counts[each.name] ?? 0)
+  }
+  return counts
+}
+
+function part<T extends AppRow>(
+  name: string,
+  schema: AppTable<T>,
+  present: (ctx: Context, app: App, row: T) => Shown | Promise<Shown>,
+): Part {
+  return {
+    name,
+    async *rows(ctx, app) {
+      for (let afterId = 0; ;) {
+        const page = await listRowsAfter(ctx.db, schema, app.id, afterId, PAGE)
+        for (const row of page) yield present(ctx, app, row)
+        if (page.length < PAGE) return
+        afterId = page.at(-1)?.id ?? afterId
+      }
+    },
+  }
+}
+
+async function writePart(ctx: Context, app: App, folder: string, { name, rows }: Part): Promise<number> {
+  const lines = createWriteStream(join(folder, `${name}.jsonl`), { mode: 0o600 })
+  const table = createWriteStream(join(folder, `${name}.csv`), { mode: 0o600 })
+  // A spreadsheet would run a cell that begins with = or + as a formula.
+  const csv = stringify({
+    header: true,
+    escape_formulas: true,
+    cast: { boolean: String, object: (value) => JSON.stringify(value) },
+  })
+  csv.pipe(table)
+  let count = 0
+  for await (const row of rows(ctx, app)) {
+    count += 1
+    csv.write(row)
+    if (!lines.write(`${JSON.stringify(row)}\n`)) await once(lines, 'drain')
+  }
+  csv.end()
+  lines.end()
+  await Promise.all([finished(lines), finished(table)])
+  return count
+}

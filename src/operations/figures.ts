@@ -1,0 +1,64 @@
+import type { Context } from '#context.ts'
+import { listLastJobRuns } from '#db/store.ts'
+import { countRealtimeWrites } from '#realtime/store.ts'
+import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
+import { STAGES, stageWindow } from '#renewals/stages.ts'
+import { listDueSubscriptions } from '#renewals/store.ts'
+import { SECOND_MS, addMs } from '#shared/time.ts'
+import { readOutbox, sumFlagged } from './store.ts'
+import type { FlaggedSum } from './store.ts'
+
+/** What the database says of the service's health; durations in seconds, never negative. */
+export interface Figures {
+  readonly flagged: readonly FlaggedSum[]
+  /** Events that wait to be sent, counted up to 100 000. */
+  readonly outboxDepth: number
+  /** How long the event that is due longest has been due. */
+  readonly outboxLagSeconds: number
+  /** How long the reminder that is due longest has been due. */
+  readonly reminderLagSeconds: number
+  readonly realtimeFailed: number
+  readonly jobs: readonly { readonly job: string; readonly secondsSinceRun: number }[]
+}
+
+const MOST_COUNTED = 100_000
+
+/** Reads the figures by a few indexed statements, one after the other, so that a scrape takes one connection. */
+export async function readFigures(ctx: Context): Promise<Figures> {
+  const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
+  const runs = await listLastJobRuns(ctx.db)
+  return {
+    flagged: await sumFlagged(ctx.db),
+    outboxDepth: depth,
+    outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
+    reminderLagSeconds: await reminderLag(ctx),
+    realtimeFailed: (await countRealtimeWrites(ctx.db, null)).failed,
+    jobs: runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) })),
+  }
+}
+
+/** Of apps in real time: the clocks of sandbox apps jump. */
+async function reminderLag(ctx: Context): Promise<number> {
+  const now = ctx.clock.now()
+  let lag = 0
+  for (const stage of STAGES) {
+    for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
+      const [longest] = await listDueSubscriptions(ctx.db, {
+        scope: 'apps in real time',
+        status,
+        stage,
+        now,
+        staleBefore: addMs(now, -CLAIM_LEASE_MS),
+        after: null,
+        limit: 1,
+      })
+      if (longest?.currentPeriodEnd)
+        lag = Math.max(lag, secondsSince(ctx, stageWindow(stage, longest.currentPeriodEnd).from))
+    }
+  }
+  return lag
+}
+
+function secondsSince(ctx: Context, instant: Date): number {
+  return Math.max(0, (ctx.clock.now().getTime() - instant.getTime()) / SECOND_MS)
+}

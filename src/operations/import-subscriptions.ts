@@ -1,0 +1,190 @@
+import { parse } from 'csv-parse/sync'
+import { z } from 'zod'
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { insertCustomer, listCustomerRows } from '#customers/store.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { findPrice } from '#plans/store.ts'
+import type { PriceWithPlan } from '#plans/store.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
+import { parseId } from '#shared/ids.ts'
+import { parseTimestamp } from '#shared/time.ts'
+import { emailAddress, text, validate } from '#shared/validate.ts'
+import { intervalOf, writeLedger } from '#subscriptions/apply-payment.ts'
+import { periodFrom } from '#subscriptions/period.ts'
+import type { Period } from '#subscriptions/period.ts'
+import { recordChange } from '#subscriptions/record-change.ts'
+import { findSubscription, findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+
+/** A line of the file; texts as they stand there. */
+const ImportLine = z.strictObject({
+  external_ref: text(191),
+  price_id: z.string(),
+  /** `YYYY-MM-DD HH:MM:SS` in UTC; empty for a lifetime price. */
+  current_period_end: z.string(),
+  anchor_day: z
+    .string()
+    .regex(/^([1-9]|[12]\d|3[01])?$/, 'must be a day from 1 to 31')
+    .optional(),
+  customer_email: z.union([z.literal(''), emailAddress]).optional(),
+  customer_name: z.string().max(191).optional(),
+})
+type ImportLine = z.infer<typeof ImportLine>
+
+export interface LineReport {
+  /** Of the file; the header is line 1. */
+  readonly line: number
+  readonly external_ref: string
+  readonly result: 'imported' | 'would_import' | 'skipped' | 'refused'
+  readonly reason: string | null
+}
+
+export interface ImportReport {
+  readonly imported: number
+  readonly skipped: number
+  readonly refused: number
+  readonly lines: readonly LineReport[]
+}
+
+/**
+ * Takes over subscriptions that were sold elsewhere, from CSV with the header `external_ref,price_id,current_period_end` and, if
+ * wanted, `anchor_day,customer_email,customer_name`. End users who have a subscription are skipped, so that a run that was cut short is
+ * simply run again. Nothing is written in a dry run. Throws `invalid_request` for a file that is no such table.
+ */
+export async function importSubscriptions(
+  ctx: Context,
+  actor: string,
+  app: App,
+  csv: string,
+  options: { readonly dryRun: boolean; readonly onLine?: (done: number, of: number) => void },
+): Promise<ImportReport> {
+  const records = readTable(csv)
+  const lines: LineReport[] = []
+  for (const [index, record] of records.entries()) {
+    lines.push(await importLine(ctx, app, index + 2, record, options.dryRun))
+    options.onLine?.(index + 1, records.length)
+  }
+  const count = (result: LineReport['result']) => lines.filter((line) => line.result === result).length
+  const report = { imported: count('imported'), skipped: count('skipped'), refused: count('refused'), lines }
+  if (!options.dryRun) {
+    const { imported, skipped, refused } = report
+    const after = { imported, skipped, refused }
+    await inTransaction(ctx, (tx) =>
+      recordAudit(tx, { actor, action: 'subscription.import', appId: app.id, subject: `app ${app.id}`, after }),
+    )
+  }
+  return report
+}
+
+function readTable(csv: string): Record<string, string>[] {
+  try {
+    return parse(csv, { columns: true, bom: true, trim: true, skip_empty_lines: true })
+  } catch (error) {
+    throw new AppError('invalid_request', `the file is no CSV table: ${messageOf(error)}`)
+  }
+}
+
+async function importLine(
+  ctx: Context,
+  app: App,
+  line: number,
+  record: Record<string, string>,
+  isDryRun: boolean,
+): Promise<LineReport> {
+  const externalRef = record['external_ref'] ?? ''
+  try {
+    const input = validate(ImportLine, record)
+    const found = await requirePrice(ctx, app, input)
+    const period = periodOf(input, found)
+    if (isDryRun) {
+      const isThere = (await findSubscription(ctx.db, app.id, input.external_ref)) !== null
+      return isThere
+        ? skipped(line, externalRef)
+        : { line, external_ref: externalRef, result: 'would_import', reason: null }
+    }
+    const isNew = await inTransaction(ctx, (tx) => writeImport(tx, app, input, found, period))
+    return isNew ? { line, external_ref: externalRef, result: 'imported', reason: null } : skipped(line, externalRef)
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    return { line, external_ref: externalRef, result: 'refused', reason: error.message }
+  }
+}
+
+function skipped(line: number, externalRef: string): LineReport {
+  return { line, external_ref: externalRef, result: 'skipped', reason: 'has a subscription already' }
+}
+
+async function requirePrice(ctx: Context, app: App, { price_id }: ImportLine): Promise<PriceWithPlan> {
+  const id = parseId('price', price_id)
+  const found = id === null ? null : await findPrice(ctx.db, app.id, id)
+  if (!found) throw new AppError('invalid_request', `price_id: ${price_id} is no price of this app`)
+  return found
+}
+
+/** The period that ends as the file says; it began one interval before. The anchor keeps month ends through the move. */
+function periodOf(input: ImportLine, { price }: PriceWithPlan): Period {
+  const interval = intervalOf(price, false)
+  const end = parseTimestamp(input.current_period_end)
+  if (interval.unit === 'lifetime') {
+    if (input.current_period_end !== '')
+      throw new AppError('invalid_request', 'current_period_end: must be empty for a lifetime price')
+    return { start: price.createdAt, end: null, anchorDay: null }
+  }
+  if (!end) throw new AppError('invalid_request', 'current_period_end: must be YYYY-MM-DD HH:MM:SS in UTC')
+  const anchorDay = input.anchor_day ? Number(input.anchor_day) : end.getUTCDate()
+  const start = periodFrom(end, { unit: interval.unit, count: -interval.count }, anchorDay).end ?? end
+  return { start, end, anchorDay }
+}
+
+/** Whether the subscription is new; false where the end user has one. */
+async function writeImport(
+  tx: Tx,
+  app: App,
+  input: ImportLine,
+  { price, plan }: PriceWithPlan,
+  period: Period,
+): Promise<boolean> {
+  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+  if (await findSubscriptionOfEndUser(tx, endUserId)) return false
+  const customerId = await customerOf(tx, app, input)
+  const change = {
+    planId: plan.id,
+    priceId: price.id,
+    ...(customerId === null ? {} : { customerId }),
+    period,
+    inTrial: false,
+  }
+  const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change)
+  const line = {
+    transactionId: null,
+    kind: 'imported',
+    isTrial: false,
+    interval: intervalOf(price, false),
+    appliedAt: appNow(app, tx.now),
+  } as const
+  await writeLedger(tx, saved, null, period, line)
+  return true
+}
+
+/** The app's customer of this address, made where there is none; null where the file names none. */
+async function customerOf(
+  tx: Tx,
+  app: App,
+  { customer_email: email, customer_name: name }: ImportLine,
+): Promise<number | null> {
+  if (!email) return null
+  const [known] = await listCustomerRows(tx, { appId: app.id, merchantCustomerId: null, email, below: null, limit: 1 })
+  if (known) return known.id
+  const blank = { merchantCustomerId: null, ccEmails: [], bccEmails: [], locale: 'en' as const }
+  return insertCustomer(tx, {
+    ...blank,
+    appId: app.id,
+    name: name || email,
+    email,
+    createdAt: tx.now,
+    updatedAt: tx.now,
+  })
+}

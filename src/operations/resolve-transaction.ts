@@ -1,0 +1,210 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { refundCardPayment } from '#providers/card/refund-payment.ts'
+import { closeOpenSessions } from '#providers/reconcile-payments.ts'
+import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
+import { findPrice } from '#plans/store.ts'
+import { intervalOf } from '#subscriptions/apply-payment.ts'
+import { effectOfPayment } from '#subscriptions/lifecycle.ts'
+import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+import { completeTransaction } from '#transactions/complete-transaction.ts'
+import { presentTransaction } from '#transactions/present.ts'
+import { findTransaction, listPayments, markPaymentRefunded, updateTransactionIn } from '#transactions/store.ts'
+import type { Payment, Transaction } from '#transactions/store.ts'
+import { endsRefunded, paymentsToRefund, refusalOf } from './resolution.ts'
+import type { Resolution } from './resolution.ts'
+
+export interface ResolveInput {
+  readonly transactionId: number
+  readonly action: Resolution
+  /** Why; kept in the audit log. */
+  readonly note: string
+  /** The bank's reference of a refund made by hand. */
+  readonly reference?: string
+}
+
+/** What a resolution would do, shown before it is confirmed. */
+export interface ResolutionPreview {
+  readonly transaction: Transaction
+  /** Sentences for the operator. */
+  readonly effects: readonly string[]
+}
+
+/** Says what `resolveTransaction` would do; throws as it would. */
+export async function previewResolution(
+  ctx: Context,
+  { transactionId, action, reference }: Omit<ResolveInput, 'note'>,
+): Promise<ResolutionPreview> {
+  const transaction = await requireTransaction(ctx, transactionId)
+  const payments = await listPayments(ctx.db, transaction.id)
+  refuse(transaction, action, payments)
+  switch (action) {
+    case 'complete':
+      return { transaction, effects: await effectsOfCompletion(ctx, transaction) }
+    case 'dismiss':
+      return { transaction, effects: [`the flag ${transaction.flagReason ?? ''} is cleared; nothing else changes`] }
+    case 'refund':
+      return { transaction, effects: effectsOfRefund(transaction, payments, reference) }
+  }
+}
+
+/**
+ * Settles a transaction that needs an operator (contract 6): `refund` gives money back, by card through Stripe, otherwise recorded
+ * with the reference of a refund made by hand; `complete` accepts what was received and applies it; `dismiss` clears the flag.
+ * Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error`.
+ */
+export async function resolveTransaction(ctx: Context, actor: string, input: ResolveInput): Promise<Transaction> {
+  const transaction = await requireTransaction(ctx, input.transactionId)
+  if (input.note.trim() === '') throw invalidField('note', 'must say why')
+  const payments = await listPayments(ctx.db, transaction.id)
+  refuse(transaction, input.action, payments)
+  switch (input.action) {
+    case 'complete':
+      await complete(ctx, actor, transaction, input)
+      await closeOpenSessions(ctx, transaction.id)
+      break
+    case 'dismiss':
+      await settle(ctx, actor, transaction, input, [], { status: transaction.status, resolution: 'dismissed' })
+      break
+    case 'refund':
+      await refund(ctx, actor, transaction, input, payments)
+  }
+  return requireTransaction(ctx, transaction.id)
+}
+
+async function requireTransaction(ctx: Context, transactionId: number): Promise<Transaction> {
+  const transaction = await findTransaction(ctx.db, transactionId)
+  if (!transaction) throw notFound(`transaction ${transactionId}`)
+  return transaction
+}
+
+function refuse(transaction: Transaction, action: Resolution, payments: readonly Payment[]): void {
+  const refusal = refusalOf(transaction, action, payments)
+  if (refusal !== null) throw new AppError('invalid_request', `transaction ${transaction.id}: ${refusal}`)
+}
+
+async function effectsOfCompletion(ctx: Context, transaction: Transaction): Promise<string[]> {
+  const accepted = `accepts ${transaction.amountReceived} of ${transaction.amount} ${transaction.currency} as full payment`
+  if (transaction.priceId === null) return [accepted, 'the app is told transaction.completed']
+  const found = await findPrice(ctx.db, transaction.appId, transaction.priceId)
+  if (!found) return [accepted]
+  const app = await getApp(ctx.db, transaction.appId)
+  const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
+  const terms = { planId: found.plan.id, interval: intervalOf(found.price, transaction.isTrial) }
+  const effect = effectOfPayment(current, terms, wholeSeconds(appNow(app, ctx.clock.now())))
+  if (effect.kind === 'refused') return [accepted, `cannot be applied, stays flagged: ${effect.reason}`]
+  const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'for ever') : 'no subscription'
+  return [accepted, `valid until: ${before} -> ${formatTimestampOrNull(effect.period.end) ?? 'for ever'}`]
+}
+
+function effectsOfRefund(
+  transaction: Transaction,
+  payments: readonly Payment[],
+  reference: string | undefined,
+): string[] {
+  const effects = paymentsToRefund(transaction, payments).map((payment) =>
+    payment.provider === 'stripe'
+      ? `Stripe refunds ${payment.amount} ${payment.currency} to the card`
+      : `${payment.amount} ${payment.currency} by ${payment.provider} is recorded as refunded by hand (${reference ?? 'needs --reference'})`,
+  )
+  return [
+    ...effects,
+    endsRefunded(transaction) ? 'the transaction ends as refunded' : 'the period that was paid for stays',
+  ]
+}
+
+async function complete(
+  ctx: Context,
+  actor: string,
+  { id, appId, externalRef }: Transaction,
+  input: ResolveInput,
+): Promise<void> {
+  await inTransaction(ctx, async (tx) => {
+    await lockEndUser(tx, appId, externalRef)
+    const transaction = await reread(tx, id)
+    refuse(transaction, 'complete', [])
+    const app = await getApp(tx, appId)
+    await completeTransaction(tx, app, transaction, {
+      providerCode: transaction.providerCode ?? 'bank_transfer',
+      amountReceived: transaction.amountReceived,
+      paidAt: tx.now,
+    })
+    await updateTransactionIn(tx, id, 'completed', { resolution: 'completed', resolvedAt: appNow(app, tx.now) })
+    await audit(tx, actor, transaction, input)
+  })
+}
+
+async function refund(
+  ctx: Context,
+  actor: string,
+  transaction: Transaction,
+  input: ResolveInput,
+  payments: readonly Payment[],
+): Promise<void> {
+  const refunded = paymentsToRefund(transaction, payments)
+  if (refunded.some(({ provider }) => provider !== 'stripe') && !input.reference) {
+    throw invalidField('reference', 'is needed for money that is refunded by hand: the reference of your transfer')
+  }
+  const references = new Map<number, string>()
+  for (const payment of refunded) references.set(payment.id, await referenceOfRefund(ctx, payment, input.reference))
+  const status = endsRefunded(transaction) ? 'refunded' : transaction.status
+  await settle(ctx, actor, transaction, input, [...references], { status, resolution: 'refunded' })
+}
+
+/** The key is the payment's: a refund that is tried again after a crash is the same refund. */
+async function referenceOfRefund(ctx: Context, payment: Payment, byHand: string | undefined): Promise<string> {
+  if (payment.provider !== 'stripe') return byHand ?? ''
+  return (await refundCardPayment(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
+}
+
+/** Clears the flag and writes what was decided, unless somebody else decided meanwhile. */
+async function settle(
+  ctx: Context,
+  actor: string,
+  { id, appId, externalRef, status }: Transaction,
+  input: ResolveInput,
+  refunds: readonly (readonly [number, string])[],
+  decision: Pick<Transaction, 'status' | 'resolution'>,
+): Promise<void> {
+  await inTransaction(ctx, async (tx) => {
+    await lockEndUser(tx, appId, externalRef)
+    const transaction = await reread(tx, id)
+    if (transaction.flagReason === null)
+      throw new AppError('invalid_request', `transaction ${id} was resolved by another meanwhile`)
+    for (const [paymentId, reference] of refunds) await markPaymentRefunded(tx, paymentId, reference)
+    const now = appNow(await getApp(tx, appId), tx.now)
+    const changes = { ...decision, flagReason: null, flaggedAt: null, resolvedAt: now, updatedAt: now }
+    if (!(await updateTransactionIn(tx, id, status, changes)))
+      throw new AppError('invalid_request', `transaction ${id} has changed: look at it again`)
+    await audit(tx, actor, transaction, input)
+  })
+}
+
+async function reread(tx: Tx, transactionId: number): Promise<Transaction> {
+  const transaction = await findTransaction(tx, transactionId)
+  if (!transaction) throw notFound(`transaction ${transactionId}`)
+  return transaction
+}
+
+async function audit(
+  tx: Tx,
+  actor: string,
+  before: Transaction,
+  { action, note, reference }: ResolveInput,
+): Promise<void> {
+  const after = await reread(tx, before.id)
+  await recordAudit(tx, {
+    actor,
+    action: `transaction.resolve.${action}`,
+    appId: before.appId,
+    subject: `transaction ${before.id}`,
+    before: presentTransaction(before),
+    after: { ...presentTransaction(after), ...(reference ? { reference } : {}) },
+    reason: note,
+  })
+}

@@ -1,0 +1,80 @@
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
+import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
+import { replaceSealed } from './store.ts'
+import type { SealedSecret } from './store.ts'
+
+export interface RotationReport {
+  readonly rotated: number
+  readonly already_current: number
+}
+
+export interface RotationOptions {
+  /** Called after each batch with the counts so far. */
+  readonly onProgress?: (report: RotationReport) => void
+}
+
+/**
+ * Puts every sealed secret under the first key of the settings, in small transactions. Cut short, it goes on where it stopped when it
+ * is run again; a secret that somebody sets meanwhile stays as they set it. Throws `invalid_request` where secrets do not open, after
+ * it has done the others.
+ */
+export async function rotateKeys(
+  ctx: Context,
+  actor: string,
+  { onProgress = () => undefined }: RotationOptions = {},
+): Promise<RotationReport> {
+  const closed: string[] = []
+  let rotated = 0
+  let current = 0
+  for await (const page of allSealedSecrets(ctx)) {
+    const renewed = page.filter(({ sealed }) => ctx.keyring.isStale(sealed)).flatMap((one) => reseal(ctx, one, closed))
+    current += page.filter(({ sealed }) => !ctx.keyring.isStale(sealed)).length
+    rotated += await save(ctx, renewed)
+    onProgress({ rotated, already_current: current })
+  }
+  const report = { rotated, already_current: current }
+  if (rotated > 0) await record(ctx, actor, report)
+  if (closed.length > 0) {
+    const others = `${rotated} others were rotated`
+    throw new AppError('invalid_request', `${closed.length} secret(s) do not open, ${others}: ${closed.join('; ')}`)
+  }
+  return report
+}
+
+interface Resealed {
+  readonly secret: SealedSecret
+  readonly sealed: string
+}
+
+function reseal(ctx: Context, secret: SealedSecret, closed: string[]): Resealed[] {
+  const place = placeOf(secret)
+  try {
+    return [{ secret, sealed: ctx.keyring.seal(ctx.keyring.open(secret.sealed, place), place) }]
+  } catch (error) {
+    closed.push(`${nameOf(secret)}: ${messageOf(error)}`)
+    return []
+  }
+}
+
+async function save(ctx: Context, renewed: readonly Resealed[]): Promise<number> {
+  if (renewed.length === 0) return 0
+  return inTransaction(ctx, async (tx) => {
+    let saved = 0
+    for (const { secret, sealed } of renewed) if (await replaceSealed(tx, secret, sealed)) saved += 1
+    return saved
+  })
+}
+
+async function record(ctx: Context, actor: string, report: RotationReport): Promise<void> {
+  await inTransaction(ctx, (tx) =>
+    recordAudit(tx, {
+      actor,
+      action: 'key.rotate',
+      subject: `key ${ctx.keyring.currentId}`,
+      after: { ...report },
+    }),
+  )
+}

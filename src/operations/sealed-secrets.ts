@@ -1,0 +1,31 @@
+import { credentialsPlace, secretPlace } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { listAppSecrets, listMethodSecrets } from './store.ts'
+import type { SealedSecret } from './store.ts'
+
+const PAGE = 50
+
+/** Every sealed secret that is stored, in pages of those of 50 rows. */
+export async function* allSealedSecrets(ctx: Context): AsyncGenerator<readonly SealedSecret[]> {
+  for (const list of [listAppSecrets, listMethodSecrets]) {
+    for (let afterId: number | null = 0; afterId !== null;) {
+      const { secrets, nextAfterId }: Awaited<ReturnType<typeof list>> = await list(ctx.db, afterId, PAGE)
+      yield secrets
+      afterId = nextAfterId
+    }
+  }
+}
+
+/** What the secret is sealed to. */
+export function placeOf(secret: SealedSecret): string {
+  return secret.table === 'apps'
+    ? secretPlace(secret.column, secret.apiKey)
+    : credentialsPlace(secret.appId, secret.method)
+}
+
+/** `the webhook_secret of app 3`, for operators. */
+export function nameOf(secret: SealedSecret): string {
+  return secret.table === 'apps'
+    ? `the ${secret.column} of app ${secret.id}`
+    : `the ${secret.method} credentials of app ${secret.appId}`
+}

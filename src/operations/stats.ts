@@ -1,0 +1,149 @@
+import { listApps } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { GRACE_DAYS } from '#renewals/stages.ts'
+import {
+  countEndedPeriods,
+  countEventsByStatus,
+  countSubscriptions,
+  listCashMonths,
+  listUnservedPeriods,
+  sumFlagged,
+} from './store.ts'
+import type { AppScope, CashMonth, SubscriptionCounts } from './store.ts'
+import { unearnedOf } from './unearned.ts'
+
+/** A sum of money in the smallest unit of its currency. */
+export interface Sum {
+  readonly currency: string
+  readonly amount: number
+}
+
+/** What a seller of prepaid periods asks for. Amounts in the smallest unit; months and days in UTC. */
+export interface Stats {
+  /** `test`: of sandbox apps, whose money is none. */
+  readonly mode: 'live' | 'test'
+  readonly app_ids: readonly number[]
+  readonly subscriptions: SubscriptionCounts
+  readonly revenue: readonly {
+    readonly currency: string
+    readonly payments: number
+    readonly received: number
+    readonly refunded: number
+    readonly net: number
+  }[]
+  readonly cash: readonly CashMonth[]
+  /** Paid and not served yet: what would be owed if the service ended now. Lifetime purchases count as served. */
+  readonly unearned: readonly Sum[]
+  /** Received, neither applied nor given back: waits for an operator. */
+  readonly unapplied: readonly Sum[]
+  /** Of the periods that ended in the last 30 days, those that a payment followed. `rate` from 0 to 1, null where none ended. */
+  readonly renewals: {
+    readonly days: number
+    readonly ended: number
+    readonly renewed: number
+    readonly rate: number | null
+  }
+  readonly deliveries: {
+    readonly pending: number
+    readonly delivered: number
+    readonly failed: number
+    readonly not_configured: number
+  }
+}
+
+export interface StatsOptions {
+  /** One app; null for all of a kind. */
+  readonly app: App | null
+  /** Sandbox apps rather than live ones. By default live ones, or sandbox ones where there are no others. */
+  readonly isTest?: boolean
+}
+
+const RENEWAL_DAYS = 30
+const PAGE = 1000
+
+/** The figures of one app, or of all live apps together. Reads only. */
+export async function gatherStats(ctx: Context, options: StatsOptions): Promise<Stats> {
+  const { mode, appIds } = await scopeOf(ctx, options)
+  // A list in SQL cannot be empty; no app has this id.
+  const scope: AppScope = { appIds: appIds.length === 0 ? [0] : appIds }
+  const now = ctx.clock.now()
+  const cash = await listCashMonths(ctx.db, scope)
+  return {
+    mode,
+    app_ids: appIds,
+    subscriptions: await countSubscriptions(ctx.db, scope, now, GRACE_DAYS),
+    revenue: revenueOf(cash),
+    cash,
+    unearned: await sumUnearned(ctx, scope, now),
+    unapplied: await sumUnapplied(ctx, options.app, mode),
+    renewals: await renewalsOf(ctx, scope, now),
+    deliveries: await deliveriesOf(ctx, scope),
+  }
+}
+
+async function scopeOf(
+  ctx: Context,
+  { app, isTest }: StatsOptions,
+): Promise<{ mode: Stats['mode']; appIds: number[] }> {
+  if (app) return { mode: app.isSandbox ? 'test' : 'live', appIds: [app.id] }
+  const apps = await listApps(ctx.db)
+  const wantsTest = isTest ?? (apps.length > 0 && apps.every(({ isSandbox }) => isSandbox))
+  const appIds = apps.filter(({ isSandbox }) => isSandbox === wantsTest).map(({ id }) => id)
+  return { mode: wantsTest ? 'test' : 'live', appIds }
+}
+
+function revenueOf(cash: readonly CashMonth[]): Stats['revenue'] {
+  const currencies = [...new Set(cash.map(({ currency }) => currency))]
+  return currencies.map((currency) => {
+    const months = cash.filter((month) => month.currency === currency)
+    const total = (of: 'payments' | 'received' | 'refunded') => months.reduce((sum, month) => sum + month[of], 0)
+    const [payments, received, refunded] = [total('payments'), total('received'), total('refunded')]
+    return { currency, payments, received, refunded, net: received - refunded }
+  })
+}
+
+async function sumUnearned(ctx: Context, scope: AppScope, now: Date): Promise<Sum[]> {
+  const sums = new Map<string, number>()
+  for (let afterId = 0; ;) {
+    const page = await listUnservedPeriods(ctx.db, scope, now, afterId, PAGE)
+    for (const period of page) sums.set(period.currency, (sums.get(period.currency) ?? 0) + unearnedOf(period))
+    if (page.length < PAGE) break
+    afterId = page.at(-1)?.id ?? afterId
+  }
+  return inOrder(sums)
+}
+
+async function sumUnapplied(ctx: Context, app: App | null, mode: Stats['mode']): Promise<Sum[]> {
+  const sums = new Map<string, number>()
+  for (const { isSandbox, currency, unapplied } of await sumFlagged(ctx.db, app?.id ?? null)) {
+    if (isSandbox === (mode === 'test')) sums.set(currency, (sums.get(currency) ?? 0) + unapplied)
+  }
+  return inOrder(sums)
+}
+
+function inOrder(sums: ReadonlyMap<string, number>): Sum[] {
+  return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([currency, amount]) => ({ currency, amount }))
+}
+
+async function renewalsOf(ctx: Context, scope: AppScope, now: Date): Promise<Stats['renewals']> {
+  const { renewed, lapsed } = await countEndedPeriods(ctx.db, scope, now, RENEWAL_DAYS)
+  const ended = renewed + lapsed
+  return {
+    days: RENEWAL_DAYS,
+    ended,
+    renewed,
+    rate: ended === 0 ? null : Math.round((renewed / ended) * 10_000) / 10_000,
+  }
+}
+
+async function deliveriesOf(ctx: Context, scope: AppScope): Promise<Stats['deliveries']> {
+  const counts = new Map((await countEventsByStatus(ctx.db, scope)).map(({ status, events }) => [status, events]))
+  const count = (status: string): number => counts.get(status) ?? 0
+  return {
+    pending: count('pending'),
+    delivered: count('delivered'),
+    failed: count('failed'),
+    not_configured: count('not_configured'),
+  }
+}

@@ -1,0 +1,136 @@
+import Router from '@koa/router'
+import { openBankPage } from '#checkout/open-bank-page.ts'
+import type { CheckoutView } from '#checkout/view-checkout.ts'
+import type { Context } from '#context.ts'
+import type { RequestState } from '#http/errors.ts'
+import { pageLocale, seeOther, sendPage, setPageHeaders } from '#http/html.ts'
+import type { PageHttp, PageLocale } from '#http/html.ts'
+import { bankTransferDetails } from '#providers/bank-transfer/transfer-details.ts'
+import type { BankTransferDetails } from '#providers/bank-transfer/transfer-details.ts'
+import { qrSvg } from '#providers/bank-transfer/qr-image.ts'
+import { formatMoney } from '#shared/money.ts'
+import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-frame.ts'
+import { friendlyErrors } from './message.ts'
+import { pageTexts } from './texts.ts'
+
+/** How often a browser without scripts looks whether the money has come. */
+const RELOAD_SECONDS = 20
+
+/** The bank-transfer page of a checkout, and its QR code alone. */
+export function bankPages(ctx: Context): Router<RequestState> {
+  const router = new Router<RequestState>()
+  router.use(friendlyErrors(ctx))
+  router.get('/checkout/:token/bank', (http) => whileOpen(ctx, http, sendBankPage))
+  router.get('/checkout/:token/qr.svg', (http) => whileOpen(ctx, http, sendQrCode))
+  return router
+}
+
+/** Tells how to transfer. From the first time it is opened its transaction takes bank transfers (contract 4). */
+async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
+  const { session, title, secondsLeft } = view
+  const opened = await openBankPage(ctx, session.token)
+  if (opened.state !== 'open') {
+    // Paid or run out this very moment: asked again, the page says so.
+    seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
+    return
+  }
+  const details = await bankTransferDetails(ctx, opened.transaction)
+  const locale = pageLocale(http)
+  const texts = pageTexts(locale)
+  const path = (rest: string) => checkoutPath(ctx, http, session.token, rest)
+  await sendPage(ctx, http, {
+    template: 'bank',
+    title: texts.bank.pageTitle,
+    reloadSeconds: RELOAD_SECONDS,
+    values: {
+      words: texts.bank,
+      title,
+      code: details.transferCode,
+      partial: partialOf(details, locale),
+      facts: factsOf(details, locale),
+      qr_path: path('/qr.svg'),
+      qr_alt: texts.bank.qrAlt(
+        money(details.amountDue, locale),
+        details.accountNumber,
+        details.bankName,
+        details.transferCode,
+      ),
+      status_path: path('/status'),
+      self_path: path('/bank'),
+      other_path: offersOthers(view, details) ? path('') : null,
+      amount: money(details.amountDue, locale),
+      seen: progressTag(opened.transaction),
+      seconds_left: secondsLeft,
+      time_left: texts.duration(secondsLeft),
+      cancel: cancelLink(http, view),
+    },
+  })
+}
+
+/** The QR code alone: it asks for what is still missing. */
+async function sendQrCode(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
+  const { transaction } = await openBankPage(ctx, session.token)
+  const { qrPayload } = await bankTransferDetails(ctx, transaction)
+  const svg = await qrSvg(qrPayload)
+  setPageHeaders(http)
+  http.type = 'image/svg+xml'
+  http.body = svg
+}
+
+function money(amount: number, locale: PageLocale): string {
+  return formatMoney(amount, 'VND', locale)
+}
+
+/** Another method would charge in full what has come in part already. */
+function offersOthers({ methods }: CheckoutView, { amountReceived }: BankTransferDetails): boolean {
+  return amountReceived === 0 && methods.some((method) => method !== 'bank_transfer')
+}
+
+/** What has arrived and what is still missing; null before the first transfer. */
+function partialOf(
+  { amount, amountDue, amountReceived }: BankTransferDetails,
+  locale: PageLocale,
+): { received: string; missing: string; max: number; value: number } | null {
+  if (amountReceived === 0) return null
+  const words = pageTexts(locale).bank
+  return {
+    received: words.received(money(amountReceived, locale), money(amount, locale)),
+    missing: words.missing(money(amountDue, locale)),
+    max: amount,
+    value: amountReceived,
+  }
+}
+
+interface Fact {
+  readonly label: string
+  readonly value: string
+  /** What the copy button copies; null where there is nothing to type in. */
+  readonly copy: string | null
+  readonly copy_label: string
+  readonly is_exact: boolean
+  readonly is_key: boolean
+  readonly note: string | null
+}
+
+function factsOf(details: BankTransferDetails, locale: PageLocale): Fact[] {
+  const words = pageTexts(locale).bank
+  const fact = (label: string, value: string, more: Partial<Fact> = {}): Fact => ({
+    label,
+    value,
+    copy: null,
+    copy_label: words.copyLabel(label),
+    is_exact: false,
+    is_key: false,
+    note: null,
+    ...more,
+  })
+  const { bankName, accountNumber, accountHolder, amountDue, amountReceived, transferCode } = details
+  const due = money(amountDue, locale)
+  return [
+    fact(words.bankName, bankName),
+    fact(words.accountNumber, accountNumber, { copy: accountNumber, is_exact: true }),
+    fact(words.accountHolder, accountHolder),
+    fact(amountReceived > 0 ? words.amountLeft : words.amount, due, { copy: String(amountDue) }),
+    fact(words.code, transferCode, { copy: transferCode, is_exact: true, is_key: true, note: words.codeNote }),
+  ]
+}

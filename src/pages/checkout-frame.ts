@@ -1,0 +1,71 @@
+import type { RouterContext } from '@koa/router'
+import { viewCheckout } from '#checkout/view-checkout.ts'
+import type { CheckoutView } from '#checkout/view-checkout.ts'
+import type { Context } from '#context.ts'
+import type { RequestState } from '#http/errors.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, seeOther } from '#http/html.ts'
+import type { PageHttp } from '#http/html.ts'
+import { AppError } from '#shared/errors.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { pageTexts } from './texts.ts'
+
+/** A request whose path holds a `:token`. */
+export type TokenHttp = RouterContext<RequestState>
+
+export function tokenOf(http: TokenHttp): string {
+  return http.params['token'] ?? ''
+}
+
+/** The checkout behind a token, whose page this then is; throws `not_found`. */
+export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
+  const view = await viewCheckout(ctx, token)
+  const { app, session, transaction, customer } = view
+  http.state.owner = {
+    appName: app.name,
+    isTest: app.isSandbox,
+    customerLocale: customer?.locale ?? null,
+    home: `/checkout/${session.token}`,
+    exit: session.cancelUrl,
+    takesTransfers: transaction.bankPageOpenedAt !== null,
+  }
+  return view
+}
+
+/** Sends what an open checkout shows. Completed ones lead on to the seller, also after their end; expired ones are 410 (contract 3). */
+export async function whileOpen(
+  ctx: Context,
+  http: TokenHttp,
+  send: (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>,
+): Promise<void> {
+  const view = await openView(ctx, http, tokenOf(http))
+  switch (view.state) {
+    case 'completed':
+      seeOther(http, view.session.successUrl)
+      return
+    case 'expired':
+      throw new AppError('checkout_expired', 'this checkout link has expired')
+    case 'open':
+      await send(ctx, http, view)
+  }
+}
+
+/** `/checkout/{token}` and what follows it, in the language that the payer picked. */
+export function checkoutPath(ctx: Context, http: PageHttp, token: string, rest = ''): string {
+  return `${pathBase(ctx)}/checkout/${token}${rest}${keptLanguage(http)}`
+}
+
+export interface PageLink {
+  readonly href: string
+  readonly label: string
+}
+
+/** The way back to the seller without paying. */
+export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
+  const href = linkable(view.session.cancelUrl)
+  return href === null ? null : { href, label: pageTexts(pageLocale(http)).checkout.cancel(view.app.name) }
+}
+
+/** Changes with everything that the bank page shows of a payment's progress. */
+export function progressTag(transaction: Transaction): string {
+  return `"${transaction.status}-${transaction.amountReceived}"`
+}

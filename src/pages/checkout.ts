@@ -1,0 +1,165 @@
+import Router from '@koa/router'
+import { z } from 'zod'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { viewCheckout } from '#checkout/view-checkout.ts'
+import type { CheckoutView } from '#checkout/view-checkout.ts'
+import type { Context } from '#context.ts'
+import type { RequestState } from '#http/errors.ts'
+import {
+  formSource,
+  keptLanguage,
+  pageBody,
+  pageLocale,
+  seeOther,
+  sendAsset,
+  sendPage,
+  setPageHeaders,
+} from '#http/html.ts'
+import type { PageHttp, PageLocale } from '#http/html.ts'
+import { dayWords, intervalWords } from '#renewals/words.ts'
+import { formatMoney } from '#shared/money.ts'
+import { validate } from '#shared/validate.ts'
+import { intervalOf } from '#subscriptions/apply-payment.ts'
+import { cancelLink, checkoutPath, openView, progressTag, tokenOf, whileOpen } from './checkout-frame.ts'
+import type { TokenHttp } from './checkout-frame.ts'
+import { friendlyErrors } from './message.ts'
+import { pageTexts } from './texts.ts'
+
+const ResolveInput = z.strictObject({ payment_method: z.unknown() })
+
+/** The hosted checkout: its page, the choice of a method, the state that pages poll, and the files that all pages share. */
+export function checkoutPages(ctx: Context): Router<RequestState> {
+  const router = new Router<RequestState>()
+  // Asked by scripts, so that its errors stay JSON: it goes before what makes pages of them.
+  router.get('/checkout/:token/status', (http) => sendStatus(ctx, http))
+  router.use(friendlyErrors(ctx))
+  router.get('/assets/:file', sendAsset)
+  router.get('/checkout/:token', (http) => whileOpen(ctx, http, sendCheckout))
+  router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
+  // Phones open the address of a form's answer again when they restore a tab.
+  router.get('/checkout/:token/resolve', (http) => seeOther(http, checkoutPath(ctx, http, tokenOf(http))))
+  return router
+}
+
+async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
+  const { session } = await openView(ctx, http, tokenOf(http))
+  const { payment_method } = validate(ResolveInput, http.request.body)
+  const { redirectUrl } = await chooseMethod(ctx, session.token, payment_method)
+  if (http.is('urlencoded')) {
+    seeOther(http, nearAddress(ctx, http, redirectUrl))
+    return
+  }
+  setPageHeaders(http)
+  http.body = { success: true, data: { redirect_url: redirectUrl } }
+}
+
+/** Our own pages by their path: the browser may know us under another name, and a redirect across origins leaves the form's policy. */
+function nearAddress(ctx: Context, http: PageHttp, url: string): string {
+  const { origin } = new URL(ctx.config.baseUrl)
+  return url.startsWith(`${ctx.config.baseUrl}/checkout/`) ? url.slice(origin.length) + keptLanguage(http) : url
+}
+
+async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
+  const { state, session, transaction } = await viewCheckout(ctx, tokenOf(http))
+  const isCompleted = state === 'completed'
+  setPageHeaders(http)
+  // The body is the contract's; the tag besides tells the page that a part of the money has come.
+  http.etag = progressTag(transaction)
+  http.body = {
+    status: isCompleted ? 'completed' : 'pending',
+    expired: state === 'expired',
+    redirect_url: isCompleted ? session.successUrl : null,
+  }
+}
+
+async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
+  const { app, session, transaction, title, price, secondsLeft } = view
+  const locale = pageLocale(http)
+  const texts = pageTexts(locale)
+  await sendPage(ctx, http, {
+    template: 'checkout',
+    title: texts.checkout.pageTitle(title),
+    formSources: formSources(ctx, view),
+    values: {
+      words: texts.checkout,
+      title,
+      price_name: price?.name ?? null,
+      amount: formatMoney(transaction.amount, transaction.currency, locale),
+      terms: termsOf(view, locale),
+      after_trial: afterTrial(view, locale),
+      effect: effectOf(view, locale),
+      refusal: refusalOf(view, locale),
+      received: receivedOf(view, locale),
+      methods: view.methods.map((method) => ({ method, ...texts.methods[method] })),
+      no_methods: texts.checkout.noMethods(app.name),
+      seconds_left: secondsLeft,
+      time_left: texts.duration(secondsLeft),
+      resolve_path: checkoutPath(ctx, http, session.token, '/resolve'),
+      bank_path: checkoutPath(ctx, http, session.token, '/bank'),
+      cancel: cancelLink(http, view),
+    },
+  })
+}
+
+/** Where the form may lead: to the seller once paid, or to a provider's page. */
+function formSources(ctx: Context, { session, methods }: CheckoutView): string[] {
+  const { env, stripeApiBase, payosApiBase } = ctx.config
+  const leadsToProvider = methods.includes('card') || methods.includes('payos')
+  const stands = env === 'development' ? [stripeApiBase, payosApiBase] : []
+  return [
+    formSource(session.successUrl),
+    ...(leadsToProvider ? ['https:', ...stands.filter((base) => base !== null).map(formSource)] : []),
+  ]
+}
+
+function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): string {
+  const words = pageTexts(locale).checkout
+  if (!price) return words.oneTime
+  const interval = intervalOf(price, transaction.isTrial)
+  if (interval.unit === 'lifetime') return words.forLife
+  return transaction.isTrial
+    ? words.trial(intervalWords(interval, locale))
+    : words.forInterval(intervalWords(interval, locale))
+}
+
+function afterTrial({ price, transaction }: CheckoutView, locale: PageLocale): string | null {
+  if (!price || !transaction.isTrial) return null
+  const regular = formatMoney(price.amount, price.currency, locale)
+  return pageTexts(locale).checkout.afterTrial(regular, intervalWords(intervalOf(price, false), locale))
+}
+
+interface PageDay {
+  readonly iso: string
+  readonly text: string
+}
+
+function dayOf(instant: Date, locale: PageLocale): PageDay {
+  return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
+}
+
+/** What the payment will do, told before it is made. */
+function effectOf(
+  { preview }: CheckoutView,
+  locale: PageLocale,
+): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
+  if (!preview || preview.kind === 'refused') return null
+  const { start, end } = preview.period
+  return {
+    until: end && dayOf(end, locale),
+    from: preview.kind === 'extended' ? dayOf(start, locale) : null,
+    starts_today: preview.kind === 'restarted',
+  }
+}
+
+function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string | null {
+  if (preview?.kind !== 'refused') return null
+  const words = pageTexts(locale).checkout
+  return preview.reason === 'already_lifetime' ? words.refusedLifetime : words.refusedPeriod(app.name)
+}
+
+function receivedOf({ transaction }: CheckoutView, locale: PageLocale): string | null {
+  const { amount, amountReceived, currency } = transaction
+  if (amountReceived === 0) return null
+  const [received, asked] = [amountReceived, amount].map((sum) => formatMoney(sum, currency, locale))
+  return pageTexts(locale).checkout.received(received ?? '', asked ?? '')
+}

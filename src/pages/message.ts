@@ -1,0 +1,72 @@
+import type { Middleware } from 'koa'
+import type { Context } from '#context.ts'
+import { asAppError, placeOf } from '#http/errors.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, sendPage } from '#http/html.ts'
+import type { PageHttp, PageState } from '#http/html.ts'
+import type { AppError } from '#shared/errors.ts'
+import { pageTexts } from './texts.ts'
+
+/** A page that says one thing: what went wrong, or what is done. */
+export interface Message {
+  readonly status: number
+  readonly tone: 'good' | 'late' | 'bad'
+  readonly heading: string
+  readonly lines: readonly string[]
+  readonly actions?: readonly { readonly href: string; readonly label: string }[]
+  /** Shown so that the payer can quote it. */
+  readonly requestId?: string
+}
+
+export async function sendMessage(ctx: Context, http: PageHttp, message: Message): Promise<void> {
+  const { status, tone, heading, lines, actions = [], requestId } = message
+  const reference = requestId ? { label: pageTexts(pageLocale(http)).reference, id: requestId } : null
+  await sendPage(ctx, http, {
+    template: 'message',
+    title: heading,
+    status,
+    values: { tone, heading, lines, actions, reference },
+  })
+}
+
+/** Turns what a page's route throws into a page of the same status. Callers that speak JSON get the API's error body instead. */
+export function friendlyErrors(ctx: Context): Middleware<PageState> {
+  return async (http, next) => {
+    try {
+      await next()
+    } catch (thrown) {
+      if (speaksJson(http)) throw thrown
+      await sendError(ctx, http, asAppError(ctx, thrown, http.state.requestId, placeOf(http)))
+    }
+  }
+}
+
+async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise<void> {
+  const texts = pageTexts(pageLocale(http))
+  const isLate = error.code === 'checkout_expired'
+  const notice = texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error']
+  http.set(error.headers)
+  await sendMessage(ctx, http, {
+    status: error.status,
+    tone: isLate ? 'late' : 'bad',
+    heading: notice.heading,
+    lines: isLate && http.state.owner?.takesTransfers ? texts.expiredAfterTransfer : notice.lines,
+    actions: waysOn(ctx, http, error),
+    ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
+  })
+}
+
+function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
+  const { owner } = http.state
+  const texts = pageTexts(pageLocale(http))
+  const exit = linkable(owner?.exit)
+  const canRetry = owner?.home !== undefined && error.status !== 410 && error.status !== 404
+  return [
+    ...(canRetry ? [{ href: pathBase(ctx) + owner.home + keptLanguage(http), label: texts.startAgain }] : []),
+    ...(owner && exit ? [{ href: exit, label: texts.backTo(owner.appName) }] : []),
+  ]
+}
+
+function speaksJson(http: PageHttp): boolean {
+  if (http.is('json') === 'json') return true
+  return http.accepts('html', 'json') === 'json'
+}

@@ -1,0 +1,95 @@
+import type { PageLocale } from '#http/html.ts'
+
+/** Every word of the renewal and opt-out pages in one language. */
+export interface RenewTexts {
+  readonly pageTitle: (title: string) => string
+  readonly validNow: string
+  readonly endedOn: string
+  readonly renewedAlready: (end: string) => string
+  readonly renewedHint: string
+  readonly payAgain: string
+  readonly renewedMeanwhile: string
+  readonly stillOpen: string
+  readonly stillOpenHint: string
+  readonly continuePayment: string
+  readonly cannotExtend: (appName: string) => string
+  readonly disabled: (appName: string) => string
+  readonly stopReminders: string
+  readonly forLifeHeading: string
+  readonly forLifeLines: readonly string[]
+  readonly optOut: {
+    readonly title: string
+    readonly question: (title: string) => string
+    readonly hint: string
+    readonly stop: string
+    readonly keep: string
+    readonly doneHeading: string
+    readonly doneLines: (title: string) => readonly string[]
+    readonly renew: string
+  }
+}
+
+const en: RenewTexts = {
+  pageTitle: (title) => `Renew ${title}`,
+  validNow: 'Valid now until',
+  endedOn: 'Ended on',
+  renewedAlready: (end) => `Already renewed: valid until ${end}.`,
+  renewedHint: 'You need not pay now. If you do, another period is added.',
+  payAgain: 'Pay for another period',
+  renewedMeanwhile: 'Another payment has come in since you opened this page. Nothing was paid just now.',
+  stillOpen: 'A payment that you started here is still open.',
+  stillOpenHint:
+    'Have you just paid? The confirmation can take a moment. Otherwise go on with it: it is not paid twice.',
+  continuePayment: 'Continue that payment',
+  cannotExtend: (appName) => `This subscription cannot be extended any further. Please contact ${appName}.`,
+  disabled: (appName) => `${appName} takes no payments at the moment.`,
+  stopReminders: 'Stop reminders for this subscription',
+  forLifeHeading: 'This subscription is valid for life',
+  forLifeLines: ['There is nothing to renew, and no reminder will come.'],
+  optOut: {
+    title: 'Stop reminders',
+    question: (title) => `Stop reminders for ${title}?`,
+    hint: 'We will no longer tell you before this subscription ends, nor when it has ended. The subscription itself stays as it is.',
+    stop: 'Stop reminders',
+    keep: 'Keep them',
+    doneHeading: 'Reminders are stopped',
+    doneLines: (title) => [`You will get no more reminder e-mails for ${title}.`, 'Your subscription stays as it is.'],
+    renew: 'To the renewal page',
+  },
+}
+
+const vi: RenewTexts = {
+  pageTitle: (title) => `Gia hạn ${title}`,
+  validNow: 'Đang có hiệu lực đến',
+  endedOn: 'Đã hết hạn vào',
+  renewedAlready: (end) => `Đã gia hạn: có hiệu lực đến ${end}.`,
+  renewedHint: 'Bạn chưa cần thanh toán. Nếu thanh toán, một kỳ nữa sẽ được cộng thêm.',
+  payAgain: 'Thanh toán thêm một kỳ',
+  renewedMeanwhile: 'Một khoản thanh toán khác đã đến sau khi bạn mở trang này. Lần này chưa thu khoản nào.',
+  stillOpen: 'Một khoản thanh toán bạn bắt đầu tại đây vẫn chưa hoàn tất.',
+  stillOpenHint:
+    'Bạn vừa thanh toán? Việc xác nhận có thể mất một lúc. Nếu chưa, hãy tiếp tục: bạn sẽ không bị thu hai lần.',
+  continuePayment: 'Tiếp tục khoản thanh toán đó',
+  cannotExtend: (appName) => `Không thể gia hạn thêm. Vui lòng liên hệ ${appName}.`,
+  disabled: (appName) => `${appName} hiện không nhận thanh toán.`,
+  stopReminders: 'Ngừng nhận nhắc nhở cho gói này',
+  forLifeHeading: 'Gói này có hiệu lực trọn đời',
+  forLifeLines: ['Bạn không cần gia hạn và sẽ không nhận nhắc nhở.'],
+  optOut: {
+    title: 'Ngừng nhắc nhở',
+    question: (title) => `Ngừng nhắc nhở cho ${title}?`,
+    hint: 'Chúng tôi sẽ không báo trước khi gói này hết hạn, cũng như khi đã hết hạn. Bản thân gói đăng ký không thay đổi.',
+    stop: 'Ngừng nhắc nhở',
+    keep: 'Tiếp tục nhận',
+    doneHeading: 'Đã ngừng nhắc nhở',
+    doneLines: (title) => [
+      `Bạn sẽ không nhận thêm e-mail nhắc nhở cho ${title}.`,
+      'Gói đăng ký của bạn không thay đổi.',
+    ],
+    renew: 'Đến trang gia hạn',
+  },
+}
+
+export function renewTexts(locale: PageLocale): RenewTexts {
+  return locale === 'vi' ? vi : en
+}

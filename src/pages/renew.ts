@@ -1,0 +1,217 @@
+import Router from '@koa/router'
+import type { Context } from '#context.ts'
+import type { RequestState } from '#http/errors.ts'
+import {
+  formSource,
+  keptLanguage,
+  pageBody,
+  pageLocale,
+  pathBase,
+  seeOther,
+  sendPage,
+  setPageHeaders,
+} from '#http/html.ts'
+import type { PageHttp, PageLocale } from '#http/html.ts'
+import { openRenewal } from '#renewals/open-renewal.ts'
+import { optOut } from '#renewals/opt-out.ts'
+import { viewRenewal } from '#renewals/view-renewal.ts'
+import type { RenewalView } from '#renewals/view-renewal.ts'
+import { dayWords, intervalWords } from '#renewals/words.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { formatMoney } from '#shared/money.ts'
+import { formatTimestamp } from '#shared/time.ts'
+import { effectiveStatus } from '#subscriptions/lifecycle.ts'
+import { tokenOf } from './checkout-frame.ts'
+import type { TokenHttp } from './checkout-frame.ts'
+import { friendlyErrors, sendMessage } from './message.ts'
+import { renewTexts } from './renew-texts.ts'
+import { pageTexts } from './texts.ts'
+
+/** The renewal page, what it posts, and the way out of reminders (contract 3, Hosted pages; contract 4, Renewal page). */
+export function renewPages(ctx: Context): Router<RequestState> {
+  const router = new Router<RequestState>()
+  router.use(friendlyErrors(ctx))
+  router.get('/renew/:token', (http) => whileRenewable(ctx, http, (view) => sendRenewal(ctx, http, view)))
+  router.post('/renew/:token', pageBody, (http) => whileRenewable(ctx, http, () => renew(ctx, http)))
+  router.get('/renew/:token/opt-out', (http) => whileRenewable(ctx, http, (view) => askOptOut(ctx, http, view)))
+  router.post('/renew/:token/opt-out', (http) => whileRenewable(ctx, http, (view) => stopReminders(ctx, http, view)))
+  return router
+}
+
+/** Runs with the renewal behind the token, whose page this then is. A lifetime subscription has a page of its own, 410. */
+async function whileRenewable(
+  ctx: Context,
+  http: TokenHttp,
+  send: (view: RenewalView) => Promise<void>,
+): Promise<void> {
+  const view = await viewOrNull(ctx, http)
+  if (!view) {
+    await sendForLife(ctx, http)
+    return
+  }
+  setOwner(http, view, tokenOf(http))
+  await send(view)
+}
+
+/** Null for a subscription for life, where the caller reads pages; a caller that speaks JSON gets the error. */
+async function viewOrNull(ctx: Context, http: TokenHttp): Promise<RenewalView | null> {
+  try {
+    return await viewRenewal(ctx, tokenOf(http))
+  } catch (error) {
+    const isForLife = error instanceof AppError && error.code === 'checkout_expired'
+    if (!isForLife || http.is('json') || http.accepts('html', 'json') === 'json') throw error
+    return null
+  }
+}
+
+async function sendForLife(ctx: Context, http: PageHttp): Promise<void> {
+  const { forLifeHeading: heading, forLifeLines: lines } = renewTexts(pageLocale(http))
+  await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines })
+}
+
+function setOwner(http: PageHttp, { app, customer }: RenewalView, token: string): void {
+  http.state.owner = {
+    appName: app.name,
+    isTest: app.isSandbox,
+    customerLocale: customer?.locale ?? null,
+    home: `/renew/${token}`,
+  }
+}
+
+async function renew(ctx: Context, http: TokenHttp): Promise<void> {
+  const isForm = Boolean(http.is('urlencoded'))
+  const outcome = await openRenewal(ctx, tokenOf(http), http.request.body, { asksAgain: isForm })
+  if (outcome.kind === 'renewed_meanwhile') {
+    if (!isForm) throw invalidField('period_end', 'is no longer the end of this subscription')
+    await sendRenewal(ctx, http, outcome.view, 409)
+    return
+  }
+  if (isForm) {
+    seeOther(http, nearAddress(ctx, http, outcome.redirectUrl))
+    return
+  }
+  setPageHeaders(http)
+  http.body = { success: true, data: { redirect_url: outcome.redirectUrl } }
+}
+
+/** Our own pages by their path, in the picked language: the browser may know us under another name. */
+function nearAddress(ctx: Context, http: PageHttp, url: string): string {
+  const { baseUrl } = ctx.config
+  return url.startsWith(`${baseUrl}/`) ? pathBase(ctx) + url.slice(baseUrl.length) + keptLanguage(http) : url
+}
+
+function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
+  return `${pathBase(ctx)}/renew/${tokenOf(http)}${rest}${keptLanguage(http)}`
+}
+
+async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
+  const { app, subscription, plan, price, openCheckoutToken } = view
+  const locale = pageLocale(http)
+  const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
+  const end = dayOf(subscription.currentPeriodEnd, locale)
+  const isOver = effectiveStatus(subscription, view.now) === 'expired'
+  await sendPage(ctx, http, {
+    template: 'renew',
+    title: words.pageTitle(plan.name),
+    status,
+    formSources: formSources(ctx, view),
+    values: {
+      words,
+      title: plan.name,
+      price_name: price.name,
+      amount: formatMoney(price.amount, price.currency, locale),
+      terms:
+        price.intervalUnit === 'lifetime'
+          ? words.forLife
+          : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
+      standing: { label: isOver ? words.endedOn : words.validNow, day: end },
+      effect: effectOf(view, locale),
+      meanwhile: status === 409 ? words.renewedMeanwhile : null,
+      renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
+      refusal: refusalOf(view, locale),
+      open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
+      methods: view.methods.map((method) => ({ method, ...pageTexts(locale).methods[method] })),
+      no_methods: words.noMethods(app.name),
+      period_end: formatTimestamp(subscription.currentPeriodEnd),
+      renew_path: renewPath(ctx, http),
+      opt_out_path: subscription.remindersStoppedAt ? null : renewPath(ctx, http, '/opt-out'),
+    },
+  })
+}
+
+/** Where the form may lead: to our own pages, or to a provider's. */
+function formSources(ctx: Context, { methods }: RenewalView): string[] {
+  const { env, stripeApiBase, payosApiBase } = ctx.config
+  if (!methods.includes('card') && !methods.includes('payos')) return []
+  const stands = env === 'development' ? [stripeApiBase, payosApiBase] : []
+  return ['https:', ...stands.filter((base) => base !== null).map(formSource)]
+}
+
+interface PageDay {
+  readonly iso: string
+  readonly text: string
+}
+
+function dayOf(instant: Date, locale: PageLocale): PageDay {
+  return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
+}
+
+/** What the payment will do, told before it is made: the exact new end, and where it extends from. */
+function effectOf(
+  { effect }: RenewalView,
+  locale: PageLocale,
+): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
+  if (effect.kind === 'refused') return null
+  const { start, end } = effect.period
+  return {
+    until: end && dayOf(end, locale),
+    from: effect.kind === 'extended' ? dayOf(start, locale) : null,
+    starts_today: effect.kind === 'restarted',
+  }
+}
+
+function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
+  const texts = renewTexts(locale)
+  if (app.disabledAt && !openCheckoutToken) return texts.disabled(app.name)
+  return effect.kind === 'refused' ? texts.cannotExtend(app.name) : null
+}
+
+async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {
+  if (view.subscription.remindersStoppedAt) {
+    await tellStopped(ctx, http, view)
+    return
+  }
+  const words = renewTexts(pageLocale(http)).optOut
+  await sendPage(ctx, http, {
+    template: 'opt-out',
+    title: words.title,
+    values: {
+      words,
+      question: words.question(view.plan.name),
+      opt_out_path: renewPath(ctx, http, '/opt-out'),
+      renew_path: renewPath(ctx, http),
+    },
+  })
+}
+
+/** Mail programs post here by themselves (RFC 8058), in any form: the address says all, so that no body is read. */
+async function stopReminders(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {
+  await optOut(ctx, tokenOf(http))
+  await tellStopped(ctx, http, view)
+}
+
+async function tellStopped(ctx: Context, http: TokenHttp, { plan }: RenewalView): Promise<void> {
+  if (http.accepts('html', 'json') === 'json') {
+    setPageHeaders(http)
+    http.body = { success: true, data: { reminders: 'stopped' } }
+    return
+  }
+  const words = renewTexts(pageLocale(http)).optOut
+  await sendMessage(ctx, http, {
+    status: 200,
+    tone: 'good',
+    heading: words.doneHeading,
+    lines: words.doneLines(plan.name),
+    actions: [{ href: renewPath(ctx, http), label: words.renew }],
+  })
+}

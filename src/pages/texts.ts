@@ -1,0 +1,311 @@
+import type { PageLocale } from '#http/html.ts'
+import type { Method } from '#providers/provider.ts'
+import type { ErrorCode } from '#shared/errors.ts'
+
+interface Notice {
+  readonly heading: string
+  readonly lines: readonly string[]
+}
+
+/** Every word of the checkout, bank and message pages in one language. */
+export interface PageTexts {
+  readonly methods: Readonly<Record<Method, { readonly name: string; readonly hint: string; readonly pay: string }>>
+  readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
+    Readonly<Record<'invalid_request' | 'internal_error', Notice>>
+  /** In place of `lines` of an expired checkout whose payment takes bank transfers. */
+  readonly expiredAfterTransfer: readonly string[]
+  readonly reference: string
+  readonly startAgain: string
+  readonly backTo: (appName: string) => string
+  readonly checkout: {
+    readonly pageTitle: (title: string) => string
+    readonly pay: string
+    readonly received: (received: string, asked: string) => string
+    readonly choose: string
+    readonly noMethods: (appName: string) => string
+    readonly oneTime: string
+    readonly forInterval: (interval: string) => string
+    readonly forLife: string
+    readonly trial: (interval: string) => string
+    readonly afterTrial: (price: string, interval: string) => string
+    readonly validUntil: string
+    readonly validForLife: string
+    readonly extends: string
+    readonly startsToday: string
+    readonly payAnyway: string
+    readonly continueTransfer: string
+    readonly othersChargeAll: string
+    readonly refusedLifetime: string
+    readonly refusedPeriod: (appName: string) => string
+    readonly noAutomaticCharge: string
+    readonly timeLeft: string
+    readonly cancel: (appName: string) => string
+  }
+  readonly bank: {
+    readonly pageTitle: string
+    readonly heading: string
+    readonly lead: string
+    readonly qrAlt: (amount: string, account: string, bank: string, code: string) => string
+    readonly saveQr: string
+    readonly orByHand: string
+    readonly bankName: string
+    readonly accountNumber: string
+    readonly accountHolder: string
+    readonly amount: string
+    readonly amountLeft: string
+    readonly code: string
+    readonly codeNote: string
+    readonly copy: string
+    readonly copied: string
+    readonly copyLabel: (what: string) => string
+    readonly received: (received: string, asked: string) => string
+    readonly missing: (due: string) => string
+    readonly sameCode: string
+    readonly waiting: string
+    readonly waitingHint: string
+    readonly checkAgain: string
+    readonly paid: string
+    readonly timeLeft: string
+    readonly lateNote: string
+    readonly otherMethod: string
+  }
+  /** Whole minutes, or hours where there are two or more. */
+  readonly duration: (seconds: number) => string
+}
+
+const en: PageTexts = {
+  methods: {
+    card: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
+    payos: {
+      name: 'QR payment (payOS)',
+      hint: 'Scan with your banking app, confirmed at once',
+      pay: 'Pay in your banking app',
+    },
+    bank_transfer: {
+      name: 'Bank transfer',
+      hint: 'Scan a VietQR code or type the details in your banking app',
+      pay: 'Pay by bank transfer',
+    },
+    test: { name: 'Test payment', hint: 'Pays at once, moves no money', pay: 'Pay with test money' },
+  },
+  errors: {
+    not_found: {
+      heading: 'There is no page at this address',
+      lines: ['The link may be incomplete. Open it again from the app or the e-mail that it came from.'],
+    },
+    checkout_expired: {
+      heading: 'This payment link has expired',
+      lines: ['No new payment can be started here. Go back to where you came from to get a new link.'],
+    },
+    payment_method_unavailable: {
+      heading: 'This way to pay is not available',
+      lines: ['It cannot be used for this payment. Please choose another one.'],
+    },
+    provider_error: {
+      heading: 'The payment provider does not answer',
+      lines: ['You have not been charged. Please try again in a moment, or choose another way to pay.'],
+    },
+    invalid_request: {
+      heading: 'That did not work',
+      lines: ['We could not read what your browser sent. Please try again.'],
+    },
+    already_lifetime: {
+      heading: 'There is nothing to pay',
+      lines: ['This subscription is valid for life.'],
+    },
+    rate_limited: { heading: 'Too many requests', lines: ['Please wait a moment and try again.'] },
+    internal_error: {
+      heading: 'Something went wrong on our side',
+      lines: ['Please try again in a moment. If it stays like this, tell us the reference below.'],
+    },
+  },
+  expiredAfterTransfer: [
+    'Please do not transfer any more with this code.',
+    'Have you already made the transfer? Nothing is lost: it counts as soon as the bank reports it.',
+  ],
+  reference: 'Reference',
+  startAgain: 'Back to the payment page',
+  backTo: (appName) => `Back to ${appName}`,
+  checkout: {
+    pageTitle: (title) => `Pay for ${title}`,
+    pay: 'To pay now',
+    received: (received, asked) => `We have already received ${received} of ${asked} by bank transfer.`,
+    choose: 'How would you like to pay?',
+    noMethods: (appName) => `No way to pay is available right now. Please contact ${appName}.`,
+    oneTime: 'One-time purchase',
+    forInterval: (interval) => `for ${interval}`,
+    forLife: 'for life, paid once',
+    trial: (interval) => `trial for ${interval}`,
+    afterTrial: (price, interval) => `Then ${price} for ${interval}, only if you choose to renew.`,
+    validUntil: 'Valid until',
+    validForLife: 'Valid for life',
+    extends: 'extends from',
+    startsToday: 'starts today',
+    payAnyway: 'Pay anyway',
+    continueTransfer: 'Transfer the rest',
+    othersChargeAll: 'Any other way to pay charges the full amount again.',
+    refusedLifetime: 'You already own this for life. There is no need to pay.',
+    refusedPeriod: (appName) =>
+      `This payment cannot be applied as it stands. Please contact ${appName} before you pay.`,
+    noAutomaticCharge: 'You pay once. Nothing is charged automatically.',
+    timeLeft: 'This link is valid for',
+    cancel: (appName) => `Cancel and go back to ${appName}`,
+  },
+  bank: {
+    pageTitle: 'Bank transfer',
+    heading: 'Pay by bank transfer',
+    lead: 'Scan this code in your banking app. Amount and content are filled in for you.',
+    qrAlt: (amount, account, bank, code) =>
+      `VietQR code: transfer ${amount} to account ${account} at ${bank} with content ${code}`,
+    saveQr: 'Save QR image',
+    orByHand: 'Or enter the details yourself',
+    bankName: 'Bank',
+    accountNumber: 'Account number',
+    accountHolder: 'Account holder',
+    amount: 'Amount',
+    amountLeft: 'Amount still to pay',
+    code: 'Transfer content',
+    codeNote: 'Enter the content exactly like this: it is how we recognise your payment.',
+    copy: 'Copy',
+    copied: 'Copied',
+    copyLabel: (what) => `Copy: ${what}`,
+    received: (received, asked) => `We received ${received} of ${asked}.`,
+    missing: (due) => `${due} is still missing.`,
+    sameCode: 'Transfer the rest with the same content. The QR code already asks for the rest only.',
+    waiting: 'Waiting for your transfer',
+    waitingHint: 'This page moves on by itself once the money has arrived, usually within a few minutes.',
+    checkAgain: 'Check again',
+    paid: 'Payment received. One moment…',
+    timeLeft: 'This page is valid for',
+    lateNote: 'A transfer that arrives later still counts.',
+    otherMethod: 'Choose another way to pay',
+  },
+  duration: (seconds) => {
+    const [count, unit] = lengthOf(seconds)
+    return `${count} ${unit}${count === 1 ? '' : 's'}`
+  },
+}
+
+const vi: PageTexts = {
+  methods: {
+    card: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
+    payos: {
+      name: 'Quét mã QR (payOS)',
+      hint: 'Bằng ứng dụng ngân hàng, xác nhận ngay',
+      pay: 'Thanh toán qua ứng dụng ngân hàng',
+    },
+    bank_transfer: {
+      name: 'Chuyển khoản ngân hàng',
+      hint: 'Quét mã VietQR hoặc tự nhập trong ứng dụng ngân hàng',
+      pay: 'Thanh toán bằng chuyển khoản',
+    },
+    test: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
+  },
+  errors: {
+    not_found: {
+      heading: 'Không có trang nào ở địa chỉ này',
+      lines: ['Có thể liên kết chưa đầy đủ. Hãy mở lại từ ứng dụng hoặc e-mail nơi bạn nhận được liên kết.'],
+    },
+    checkout_expired: {
+      heading: 'Liên kết thanh toán đã hết hạn',
+      lines: ['Không thể bắt đầu thanh toán tại đây nữa. Hãy quay lại nơi bạn đã đến để lấy liên kết mới.'],
+    },
+    payment_method_unavailable: {
+      heading: 'Không dùng được phương thức này',
+      lines: ['Khoản thanh toán này không dùng được phương thức đó. Vui lòng chọn phương thức khác.'],
+    },
+    provider_error: {
+      heading: 'Cổng thanh toán không phản hồi',
+      lines: ['Bạn chưa bị trừ tiền. Vui lòng thử lại sau giây lát hoặc chọn phương thức khác.'],
+    },
+    invalid_request: {
+      heading: 'Chưa thực hiện được',
+      lines: ['Chúng tôi không đọc được dữ liệu trình duyệt gửi đến. Vui lòng thử lại.'],
+    },
+    already_lifetime: {
+      heading: 'Không có gì phải thanh toán',
+      lines: ['Gói đăng ký này có hiệu lực trọn đời.'],
+    },
+    rate_limited: { heading: 'Quá nhiều yêu cầu', lines: ['Vui lòng chờ giây lát rồi thử lại.'] },
+    internal_error: {
+      heading: 'Hệ thống gặp lỗi',
+      lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn lỗi, hãy báo cho chúng tôi mã tham chiếu bên dưới.'],
+    },
+  },
+  expiredAfterTransfer: [
+    'Vui lòng không chuyển thêm tiền với mã này.',
+    'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận ngay khi ngân hàng báo có.',
+  ],
+  reference: 'Mã tham chiếu',
+  startAgain: 'Về trang thanh toán',
+  backTo: (appName) => `Quay lại ${appName}`,
+  checkout: {
+    pageTitle: (title) => `Thanh toán ${title}`,
+    pay: 'Cần thanh toán',
+    received: (received, asked) => `Chúng tôi đã nhận ${received} trên tổng số ${asked} qua chuyển khoản.`,
+    choose: 'Bạn muốn thanh toán bằng cách nào?',
+    noMethods: (appName) => `Hiện chưa có phương thức thanh toán nào. Vui lòng liên hệ ${appName}.`,
+    oneTime: 'Mua một lần',
+    forInterval: (interval) => `cho ${interval}`,
+    forLife: 'trọn đời, thanh toán một lần',
+    trial: (interval) => `dùng thử ${interval}`,
+    afterTrial: (price, interval) => `Sau đó ${price} cho ${interval}, chỉ khi bạn chọn gia hạn.`,
+    validUntil: 'Có hiệu lực đến',
+    validForLife: 'Có hiệu lực trọn đời',
+    extends: 'nối tiếp từ',
+    startsToday: 'bắt đầu từ hôm nay',
+    payAnyway: 'Vẫn thanh toán',
+    continueTransfer: 'Chuyển phần còn lại',
+    othersChargeAll: 'Các phương thức khác sẽ thu lại toàn bộ số tiền.',
+    refusedLifetime: 'Bạn đã sở hữu gói này trọn đời. Không cần thanh toán nữa.',
+    refusedPeriod: (appName) =>
+      `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi trả tiền.`,
+    noAutomaticCharge: 'Bạn chỉ trả một lần. Không có khoản nào bị thu tự động.',
+    timeLeft: 'Liên kết này còn hiệu lực',
+    cancel: (appName) => `Hủy và quay lại ${appName}`,
+  },
+  bank: {
+    pageTitle: 'Chuyển khoản ngân hàng',
+    heading: 'Thanh toán bằng chuyển khoản',
+    lead: 'Quét mã này bằng ứng dụng ngân hàng. Số tiền và nội dung được điền sẵn.',
+    qrAlt: (amount, account, bank, code) =>
+      `Mã VietQR: chuyển ${amount} đến tài khoản ${account} tại ${bank} với nội dung ${code}`,
+    saveQr: 'Lưu ảnh QR',
+    orByHand: 'Hoặc tự nhập thông tin',
+    bankName: 'Ngân hàng',
+    accountNumber: 'Số tài khoản',
+    accountHolder: 'Chủ tài khoản',
+    amount: 'Số tiền',
+    amountLeft: 'Số tiền còn thiếu',
+    code: 'Nội dung chuyển khoản',
+    codeNote: 'Nhập đúng nội dung này: nhờ đó chúng tôi nhận ra khoản thanh toán của bạn.',
+    copy: 'Sao chép',
+    copied: 'Đã sao chép',
+    copyLabel: (what) => `Sao chép: ${what}`,
+    received: (received, asked) => `Đã nhận ${received} trên tổng số ${asked}.`,
+    missing: (due) => `Còn thiếu ${due}.`,
+    sameCode: 'Hãy chuyển phần còn lại với cùng nội dung. Mã QR chỉ yêu cầu phần còn thiếu.',
+    waiting: 'Đang chờ bạn chuyển khoản',
+    waitingHint: 'Trang sẽ tự chuyển tiếp khi tiền đến, thường trong vài phút.',
+    checkAgain: 'Kiểm tra lại',
+    paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
+    timeLeft: 'Trang này còn hiệu lực',
+    lateNote: 'Tiền đến muộn hơn vẫn được ghi nhận.',
+    otherMethod: 'Chọn phương thức khác',
+  },
+  duration: (seconds) => {
+    const [count, unit] = lengthOf(seconds)
+    return `${count} ${unit === 'hour' ? 'giờ' : 'phút'}`
+  },
+}
+
+function lengthOf(seconds: number): [count: number, unit: 'hour' | 'minute'] {
+  const minutes = Math.ceil(seconds / 60)
+  return minutes < 120 ? [minutes, 'minute'] : [Math.floor(minutes / 60), 'hour']
+}
+
+const TEXTS: Record<PageLocale, PageTexts> = { en, vi }
+
+export function pageTexts(locale: PageLocale): PageTexts {
+  return TEXTS[locale]
+}

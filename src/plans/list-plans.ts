@@ -1,0 +1,14 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { validate } from '#shared/validate.ts'
+import { saleStatus } from './sale-status.ts'
+import { listPlans } from './store.ts'
+import type { PlanWithPrices } from './store.ts'
+
+const ListPlansQuery = z.object({ status: saleStatus.optional() })
+
+/** All plans of an app, or those of a status, newest first, each with all its prices. `query` is the request's. */
+export async function listPlansOf(ctx: Context, appId: number, query: unknown): Promise<PlanWithPrices[]> {
+  const { status } = validate(ListPlansQuery, query)
+  return listPlans(ctx.db, appId, status)
+}

@@ -1,0 +1,17 @@
+import type { ReadOnly } from '#db/transaction.ts'
+import { findPlanCode } from './store.ts'
+
+/** Codes never change, so that one read of each is enough for the life of the process. */
+const codes = new Map<number, string>()
+const MOST = 100_000
+
+/** The code of a plan that is known to be there; the hottest call of the API asks for nothing else of it. */
+export async function planCode(db: ReadOnly, planId: number): Promise<string> {
+  const known = codes.get(planId)
+  if (known !== undefined) return known
+  const code = await findPlanCode(db, planId)
+  if (code === null) throw new Error(`plan ${planId} is not there`)
+  if (codes.size >= MOST) codes.clear()
+  codes.set(planId, code)
+  return code
+}

@@ -1,0 +1,75 @@
+import { parseAuthenticationResults } from './authentication-results.ts'
+import type { AuthenticationResults } from './authentication-results.ts'
+import { valuesOf } from './header-fields.ts'
+import type { HeaderField } from './header-fields.ts'
+import { coveredFields, parseTags } from './tag-list.ts'
+
+/** One server's set of ARC fields (RFC 8617): what it saw, and its seal on that. */
+export interface ArcSet {
+  /** The sealer's domain, `d=` of its seal, in lower case. */
+  readonly sealer: string
+  readonly saw: AuthenticationResults
+}
+
+const LONGEST_CHAIN = 50
+
+/**
+ * The ARC chain of a mail, oldest set first; null where it is not built as it must be: sets 1 to N, each with exactly one field
+ * of each kind, `cv=none` on the first and `cv=pass` on the others, every part readable, and a newest signature that covers
+ * the whole body and what we read of the header. Whether the cryptography holds is the receiving server's `arc=pass` to say.
+ */
+export function readArcChain(fields: readonly HeaderField[]): ArcSet[] | null {
+  const seals = byInstance(valuesOf(fields, 'arc-seal'), signatureInstance)
+  const signatures = byInstance(valuesOf(fields, 'arc-message-signature'), signatureInstance)
+  const reports = byInstance(valuesOf(fields, 'arc-authentication-results'), reportInstance)
+  if (!seals || !signatures || !reports || seals.length === 0) return null
+  if (signatures.length !== seals.length || reports.length !== seals.length) return null
+  if (!coversWhatWeRead(signatures.at(-1) as string)) return null
+  const chain = seals.map((seal, index) =>
+    readSet(index + 1, seal, signatures[index] as string, reports[index] as string),
+  )
+  return chain.includes(null) ? null : (chain as ArcSet[])
+}
+
+/** Field values ordered by instance, where the instances are 1 to N, each once. */
+function byInstance(values: readonly string[], instanceOf: (value: string) => number | null): string[] | null {
+  if (values.length > LONGEST_CHAIN) return null
+  const ordered: string[] = []
+  for (const value of values) {
+    const instance = instanceOf(value)
+    if (instance === null || instance > values.length || ordered[instance - 1] !== undefined) return null
+    ordered[instance - 1] = value
+  }
+  return ordered
+}
+
+function signatureInstance(value: string): number | null {
+  return readInstance(parseTags(value)?.get('i'))
+}
+
+function reportInstance(value: string): number | null {
+  return readInstance(REPORT.exec(value)?.[1])
+}
+
+const REPORT = /^[ \t]*i[ \t]*=[ \t]*([0-9]{1,2})[ \t]*;(.*)$/s
+
+function readInstance(text: string | undefined): number | null {
+  return text !== undefined && /^[1-9][0-9]?$/.test(text) ? Number(text) : null
+}
+
+function readSet(instance: number, seal: string, signature: string, report: string): ArcSet | null {
+  const sealTags = parseTags(seal)
+  const sealer = sealTags?.get('d')?.toLowerCase()
+  const saw = parseAuthenticationResults(REPORT.exec(report)?.[2] ?? '')
+  if (!sealer || !saw || !parseTags(signature)?.get('b')) return null
+  // A seal that says what it covers is none (RFC 8617, 4.1.3).
+  if (sealTags?.get('cv')?.toLowerCase() !== (instance === 1 ? 'none' : 'pass') || sealTags.has('h')) return null
+  return { sealer, saw }
+}
+
+function coversWhatWeRead(signature: string): boolean {
+  const tags = parseTags(signature)
+  if (!tags || tags.has('l')) return false
+  const covered = coveredFields(tags)
+  return covered.has('from') && covered.has('subject')
+}

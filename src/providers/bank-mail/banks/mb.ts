@@ -1,0 +1,30 @@
+import { countOf, readDong, vietnamTime } from './reader.ts'
+import type { BankReader } from './reader.ts'
+
+/**
+ * Transaction notices of MB: rows of a label and a value; amounts are `5,000.00`. Less sure than the other three: of its mails for
+ * money that came in there is one author's description, no sample. What went out has `Tài khoản trích nợ`.
+ */
+export const mb: BankReader = {
+  code: 'MB',
+  domains: ['mbbank.com.vn'],
+  bins: ['970422'],
+  readCredit(text) {
+    const account = ACCOUNT.exec(text)?.[1]
+    const reference = REFERENCE.exec(text)?.[1]
+    const amount = readDong(AMOUNT.exec(text)?.[1] ?? '', ',', 'zeros')
+    const content = CONTENT.exec(text)?.[1]
+    if (!account || !reference || amount === null || !content) return null
+    if (LABELS.some((label) => countOf(text, label) !== 1) || text.includes('trích nợ')) return null
+    const [, day = '', month = '', year = '', time = ''] = BOOKED.exec(text) ?? []
+    return { amount, account, reference, bookedAt: vietnamTime(year, month, day, time), content }
+  },
+}
+
+const ACCOUNT = /Tài khoản ghi có ?:? .{1,120}?- ?(\d{4,19}) ?\(VND\)/u
+const REFERENCE = /Số tham chiếu ?:? ([0-9A-Za-z]{4,40})(?= )/u
+const AMOUNT = /Số tiền giao dịch ?\(VND\) ?:? ?([\d.,]+)(?= \D)/u
+const CONTENT = /Nội dung chuyển tiền ?:? (.+?) Tình trạng ?:? Giao dịch thành công/u
+const BOOKED = /Ngày, giờ giao dịch ?:? (\d{2})-(\d{2})-(\d{4}) (\d{2}:\d{2}:\d{2})/u
+
+const LABELS = ['Tài khoản ghi có', 'Số tham chiếu', 'Số tiền giao dịch', 'Nội dung chuyển tiền', 'Tình trạng']

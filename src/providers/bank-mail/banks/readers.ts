@@ -1,0 +1,20 @@
+import { acb } from './acb.ts'
+import { cake } from './cake.ts'
+import { mb } from './mb.ts'
+import type { BankReader } from './reader.ts'
+import { timo } from './timo.ts'
+
+/**
+ * The banks whose mails are read. To add one:
+ * 1. get real mails of money in and of money out, and note what tells them apart beyond doubt;
+ * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the way it
+ *    writes amounts, and `readCredit`; demand the whole template, and each label as often as the template has it;
+ * 3. name it here;
+ * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all that are there.
+ */
+export const BANK_READERS: readonly BankReader[] = [acb, timo, cake, mb]
+
+/** The reader of a bank's short code; null where its mails are not read. */
+export function readerOf(code: string | null): BankReader | null {
+  return BANK_READERS.find((reader) => reader.code === code) ?? null
+}

@@ -1,0 +1,51 @@
+import { Parser } from 'htmlparser2'
+
+/** Elements that stand inside a word or a line; every other one separates what is before from what is after. */
+const INLINE = new Set([
+  'a',
+  'abbr',
+  'b',
+  'big',
+  'code',
+  'em',
+  'font',
+  'i',
+  'ins',
+  'mark',
+  's',
+  'small',
+  'span',
+  'strong',
+  'sub',
+  'sup',
+  'tt',
+  'u',
+  'wbr',
+])
+const UNSEEN = new Set(['head', 'title', 'script', 'style', 'template', 'noscript', 'object', 'iframe'])
+
+/** The words that a reader of the HTML sees, in order, entities decoded. */
+export function htmlToText(html: string): string {
+  const words: string[] = []
+  let unseenDepth = 0
+  const parser = new Parser({
+    onopentag(name, attributes) {
+      if (unseenDepth > 0 || UNSEEN.has(name) || isHidden(attributes)) unseenDepth += 1
+      else if (!INLINE.has(name)) words.push(' ')
+    },
+    ontext(text) {
+      if (unseenDepth === 0) words.push(text)
+    },
+    onclosetag(name) {
+      if (unseenDepth > 0) unseenDepth -= 1
+      else if (!INLINE.has(name)) words.push(' ')
+    },
+  })
+  parser.end(html)
+  return words.join('')
+}
+
+/** Mails begin with words for the inbox list that the opened mail does not show. */
+function isHidden(attributes: Readonly<Record<string, string>>): boolean {
+  return 'hidden' in attributes || /display\s*:\s*none/i.test(attributes['style'] ?? '')
+}

@@ -1,0 +1,34 @@
+import { parentPort } from 'node:worker_threads'
+import type { MailReading } from './read-mail.ts'
+import { readMail } from './read-mail.ts'
+import type { TrustSettings } from './trust.ts'
+
+/** A mail to read, as the daemon's main thread posts it. */
+export interface ReadingTask {
+  readonly id: number
+  readonly raw: Uint8Array
+  readonly settings: TrustSettings
+}
+
+/** The answer; `reading` is null for a mail that cannot be read. Before the first one comes `'ready'`. */
+export interface ReadingAnswer {
+  readonly id: number
+  readonly reading: MailReading | null
+}
+
+const port = parentPort
+if (!port) throw new Error('parse-worker.ts runs in a worker thread')
+
+port.on('message', (task: ReadingTask) => {
+  void read(task).then((reading) => port.postMessage({ id: task.id, reading } satisfies ReadingAnswer))
+})
+port.postMessage('ready')
+
+/** A mail on which a parser gives up says nothing; which mail it was is for the caller to note. */
+async function read(task: ReadingTask): Promise<MailReading | null> {
+  try {
+    return await readMail(Buffer.from(task.raw), task.settings)
+  } catch {
+    return null
+  }
+}

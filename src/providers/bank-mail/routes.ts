@@ -1,0 +1,60 @@
+import Router from '@koa/router'
+import type { RouterContext } from '@koa/router'
+import type { Context } from '#context.ts'
+import { readBody } from '#http/body.ts'
+import type { RequestState } from '#http/errors.ts'
+import { parseContent, unverified } from '#providers/notification-content.ts'
+import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
+import { AppError, notFound } from '#shared/errors.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { readEnvelope } from './envelope.ts'
+import { MailReader } from './mail-reader.ts'
+import { receiveMail } from './receive-mail.ts'
+
+/** Largest post (specification 8). */
+export const RELAY_BODY_BYTES = 256 * 1024
+const TOLERANCE_SECONDS = 300
+
+/**
+ * Where the bank-mail relay posts mails (specification 5 and 6). What is not a signed mail answers 400, every decision 200 with
+ * `{status, reason?}`, and a fault of our own 5xx, so that the relay keeps the mail. 404 where no relay secret is set.
+ */
+export function bankMailRoutes(ctx: Context, reader: MailReader = new MailReader()): Router<RequestState> {
+  const router = new Router<RequestState>()
+  router.post('/api/v1/webhooks/bank-transfer', async (http) => {
+    const { secret, ...relay } = ctx.config.relay
+    if (secret === null) throw notFound('address')
+    const body = await relayBody(http)
+    requireSignature(ctx, secret, http, body)
+    const mail = readEnvelope(parseContent(body))
+    const settings = {
+      authservIds: relay.authservIds,
+      trustedForwarders: relay.trustedForwarders,
+      trustedArcSealers: relay.trustedArcSealers,
+    }
+    const reading = await reader.read(mail.raw, settings)
+    if (!reading) ctx.log.warn({ bytes: mail.raw.length }, 'a mail could not be read in time, or at all')
+    http.body = await receiveMail(ctx, { ...mail, reading })
+  })
+  return router
+}
+
+/** The exact bytes; one that is too large is a transport problem, hence 400 (specification 6). */
+async function relayBody(http: RouterContext<RequestState>): Promise<Buffer> {
+  try {
+    return await readBody(http.req, RELAY_BODY_BYTES)
+  } catch (thrown) {
+    if (!(thrown instanceof AppError) || thrown.code !== 'payload_too_large') throw thrown
+    throw new AppError('invalid_request', thrown.message, { headers: thrown.headers })
+  }
+}
+
+/** `X-Signature` is the hex HMAC-SHA256 of `{timestamp}.{raw body}`; `X-Timestamp` is within 300 s of the real time, either way. */
+function requireSignature(ctx: Context, secret: string, http: RouterContext<RequestState>, body: Buffer): void {
+  const { 'x-timestamp': timestamp, 'x-signature': signature } = http.req.headers
+  if (typeof timestamp !== 'string' || !/^\d{1,12}$/.test(timestamp) || typeof signature !== 'string')
+    throw unverified()
+  const isSigned = constantTimeEqual(signature, hmacHex(secret, `${timestamp}.`, body))
+  const isTimely = Math.abs(Number(timestamp) - unixSeconds(ctx.clock.now())) <= TOLERANCE_SECONDS
+  if (!isSigned || !isTimely) throw unverified()
+}

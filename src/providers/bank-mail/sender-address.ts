@@ -1,0 +1,51 @@
+export interface MailAddress {
+  readonly localPart: string
+  /** In lower case. */
+  readonly domain: string
+}
+
+/**
+ * The address of a `From` that holds exactly one, written plainly: `name <local@domain>` or `local@domain`. Null for groups,
+ * lists, routes, quoted local parts, encoded addresses and names with an `@` outside quotes: no bank writes such a thing,
+ * and programs differ in whom they take for the author.
+ */
+export function readSoleAddress(value: string): MailAddress | null {
+  const bare = value.length <= LONGEST_FIELD ? withoutComments(value)?.trim() : undefined
+  if (bare === undefined) return null
+  const address = BRACKETED.exec(bare)?.[1] ?? PLAIN.exec(bare)?.[0]
+  if (address === undefined) return null
+  const at = address.lastIndexOf('@')
+  return { localPart: address.slice(0, at), domain: address.slice(at + 1).toLowerCase() }
+}
+
+/** Longer than any real one, short enough for every pattern below. */
+const LONGEST_FIELD = 1000
+
+const WORD_CHARACTER = String.raw`[ \t!#$%&'*+\-./0-9=?A-Z^_\x60a-z{|}~\x80-\xff]`
+const QUOTED = String.raw`"(?:[^"\\\0\r\n]|\\[\t\x20-\x7e])*"`
+const PHRASE = String.raw`(?:${WORD_CHARACTER}|${QUOTED})+`
+const ATOM = String.raw`[!#$%&'*+\-/0-9=?A-Z^_\x60a-z{|}~]+`
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?'
+const ADDRESS = String.raw`${ATOM}(?:\.${ATOM})*@${LABEL}(?:\.${LABEL})+`
+const BRACKETED = new RegExp(`^(?:${PHRASE})?<(${ADDRESS})>$`)
+const PLAIN = new RegExp(`^${ADDRESS}$`)
+
+/** The text with every comment left out; null where one does not end. */
+function withoutComments(value: string): string | null {
+  let text = ''
+  let depth = 0
+  let isQuoted = false
+  for (let at = 0; at < value.length; at += 1) {
+    const character = value.charAt(at)
+    if (character === '\\' && (isQuoted || depth > 0)) {
+      at += 1
+      if (depth === 0) text += character + value.charAt(at)
+      continue
+    }
+    if (character === '"' && depth === 0) isQuoted = !isQuoted
+    if (character === '(' && !isQuoted) depth += 1
+    else if (character === ')' && depth > 0) depth -= 1
+    else if (depth === 0) text += character
+  }
+  return depth === 0 && !isQuoted ? text : null
+}

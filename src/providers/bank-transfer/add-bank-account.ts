@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { randomDigits } from '#shared/crypto.ts'
+import { invalidField } from '#shared/errors.ts'
+import { text, validate } from '#shared/validate.ts'
+import { findBank } from './banks.ts'
+import { findBankAccount, insertBankAccount } from './store.ts'
+import type { BankAccount } from './store.ts'
+
+const FORWARD_CODE_DIGITS = 10
+
+export const AddBankAccountInput = z.strictObject({
+  /** Short code, BIN or name, in any case. */
+  bank: z.string(),
+  number: z
+    .string()
+    .transform((value) => value.replace(/[\s.-]/g, ''))
+    .refine((value) => /^[0-9A-Za-z]{1,19}$/.test(value), 'must have 1 to 19 letters and digits'),
+  holder: text(191),
+})
+
+/** Adds an account that apps can be paid to, with a forward code of its own. Throws `invalid_request`. */
+export async function addBankAccount(ctx: Context, actor: string, input: unknown): Promise<BankAccount> {
+  const { bank: bankText, number, holder } = validate(AddBankAccountInput, input)
+  const bank = findBank(bankText)
+  if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
+  return inTransaction(ctx, async (tx) => {
+    const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder })
+    await recordAudit(tx, {
+      actor,
+      action: 'bank-account.add',
+      subject: `bank account ${account.id}`,
+      after: { bank: bank.code, number, holder },
+    })
+    return account
+  })
+}
+
+async function insertAccount(
+  tx: Tx,
+  row: Pick<BankAccount, 'bank' | 'bin' | 'number' | 'holder'>,
+): Promise<BankAccount> {
+  for (;;) {
+    const forwardCode = randomDigits(FORWARD_CODE_DIGITS)
+    const accountId = await insertBankAccount(tx, { ...row, forwardCode, disabledAt: null, createdAt: tx.now })
+    const account = accountId === null ? null : await findBankAccount(tx, accountId)
+    if (account) return account
+  }
+}

@@ -1,0 +1,29 @@
+import type { Config } from '#config.ts'
+import { findBank } from './banks.ts'
+import type { BankAccount } from './store.ts'
+
+/** A bank account as operators see it (contract 6). */
+export interface PresentedBankAccount {
+  readonly bank_account_id: number
+  readonly bank: string
+  readonly bank_name: string
+  readonly account_number: string
+  readonly account_holder: string
+  readonly forward_code: string
+  /** Where the bank's mails about the account are to be forwarded; null where `BILLING_RELAY_ADDRESS` is not set. */
+  readonly forward_address: string | null
+  readonly disabled: boolean
+}
+
+export function presentBankAccount(account: BankAccount, config: Pick<Config, 'relay'>): PresentedBankAccount {
+  return {
+    bank_account_id: account.id,
+    bank: account.bank,
+    bank_name: findBank(account.bin)?.name ?? account.bank,
+    account_number: account.number,
+    account_holder: account.holder,
+    forward_code: account.forwardCode,
+    forward_address: config.relay.address?.replace('{code}', account.forwardCode) ?? null,
+    disabled: account.disabledAt !== null,
+  }
+}

@@ -1,0 +1,65 @@
+import { EntitySchema, IsNull } from 'typeorm'
+import { exact, id, instant, nullable, words } from '#db/columns.ts'
+import { insertedId, insertedNew } from '#db/transaction.ts'
+import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { transactions } from '#transactions/store.ts'
+
+/** An account that customers transfer to. Several apps may be paid to one. */
+export interface BankAccount {
+  id: number
+  /** Short code of the VietQR list. */
+  bank: string
+  bin: string
+  number: string
+  holder: string
+  /** Ten digits: they stand in the address to which the bank's mails about this account are forwarded, and are secret. */
+  forwardCode: string
+  disabledAt: Date | null
+  createdAt: Date
+}
+
+export const bankAccounts = new EntitySchema<BankAccount>({
+  name: 'bank_accounts',
+  columns: {
+    id,
+    bank: exact('bank', 32),
+    bin: exact('bin', 6),
+    number: exact('number', 19),
+    holder: words('holder', 191),
+    forwardCode: exact('forward_code', 10),
+    disabledAt: nullable(instant('disabled_at')),
+    createdAt: instant('created_at'),
+  },
+})
+
+/** The id of the new account; null where another has the forward code. */
+export async function insertBankAccount(tx: Tx, row: Omit<BankAccount, 'id'>): Promise<number | null> {
+  let accountId = 0
+  const insert = tx.manager.insert(bankAccounts, row).then((result) => {
+    accountId = insertedId(result)
+  })
+  return (await insertedNew('bank_accounts_forward_code', insert)) ? accountId : null
+}
+
+export async function findBankAccount(db: ReadOnly, accountId: number): Promise<BankAccount | null> {
+  return db.manager.findOneBy(bankAccounts, { id: accountId })
+}
+
+export async function findBankAccountByForwardCode(db: ReadOnly, forwardCode: string): Promise<BankAccount | null> {
+  return db.manager.findOneBy(bankAccounts, { forwardCode })
+}
+
+/** All accounts, the oldest first. */
+export async function listBankAccountRows(db: ReadOnly): Promise<BankAccount[]> {
+  return db.manager.find(bankAccounts, { order: { id: 'ASC' } })
+}
+
+export async function disableBankAccountRow(tx: Tx, accountId: number): Promise<void> {
+  await tx.manager.update(bankAccounts, { id: accountId, disabledAt: IsNull() }, { disabledAt: tx.now })
+}
+
+/** Gives a pending transaction its transfer code, unless it has one; false where another transaction has this code. */
+export async function giveTransferCode(tx: Tx, transactionId: number, transferCode: string): Promise<boolean> {
+  const codeless = { id: transactionId, status: 'pending' as const, transferCode: IsNull() }
+  return insertedNew('transactions_transfer_code', tx.manager.update(transactions, codeless, { transferCode }))
+}

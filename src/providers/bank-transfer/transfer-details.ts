@@ -1,0 +1,53 @@
+import { getApp } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { findBank } from './banks.ts'
+import { receivingAccount } from './receiving-account.ts'
+import { vietQrPayload } from './vietqr.ts'
+
+/** All that a payer needs to transfer. Amounts in whole dong. */
+export interface BankTransferDetails {
+  /** Short code of the VietQR list. */
+  readonly bank: string
+  readonly bankName: string
+  readonly accountNumber: string
+  readonly accountHolder: string
+  /** What is still missing, and what the QR code asks for. */
+  readonly amountDue: number
+  readonly amountReceived: number
+  readonly amount: number
+  readonly transferCode: string
+  readonly qrPayload: string
+}
+
+/**
+ * What the bank page shows for a transaction that bank transfer was opened for. Throws `payment_method_unavailable` where the app
+ * has no account to transfer to any more, or nothing is left to be paid.
+ */
+export async function bankTransferDetails(ctx: Context, transaction: Transaction): Promise<BankTransferDetails> {
+  const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
+  const { transferCode, amount, amountReceived } = transaction
+  const amountDue = amount - amountReceived
+  if (!account || transferCode === null || amountDue <= 0) {
+    throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
+      field: 'payment_method',
+    })
+  }
+  return {
+    bank: account.bank,
+    bankName: findBank(account.bin)?.name ?? account.bank,
+    accountNumber: account.number,
+    accountHolder: account.holder,
+    amountDue,
+    amountReceived,
+    amount,
+    transferCode,
+    qrPayload: vietQrPayload({
+      bin: account.bin,
+      number: account.number,
+      amount: amountDue,
+      purpose: transferCode,
+    }),
+  }
+}

@@ -1,0 +1,80 @@
+import type Stripe from 'stripe'
+import type { Config } from '#config.ts'
+import type { Context } from '#context.ts'
+import { ProviderUnreachable } from '#providers/provider-unreachable.ts'
+import { AppError } from '#shared/errors.ts'
+
+/** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
+const TIMEOUT_MS = 8000
+const MAX_RETRIES = 1
+
+const clients = new Map<string, Stripe>()
+
+/** The SDK for one secret key, loaded when the first card payment needs it; connections are kept per key. */
+export async function stripeClient(config: Pick<Config, 'stripeApiBase'>, secretKey: string): Promise<Stripe> {
+  const cached = clients.get(`${config.stripeApiBase ?? ''} ${secretKey}`)
+  if (cached) return cached
+  const { Stripe } = await import('stripe')
+  const client = new Stripe(secretKey, {
+    timeout: TIMEOUT_MS,
+    maxNetworkRetries: MAX_RETRIES,
+    telemetry: false,
+    ...(config.stripeApiBase === null ? {} : addressOf(config.stripeApiBase)),
+  })
+  clients.set(`${config.stripeApiBase ?? ''} ${secretKey}`, client)
+  return client
+}
+
+function addressOf(base: string): { host: string; port: number; protocol: 'http' | 'https' } {
+  const { hostname, port, protocol } = new URL(base)
+  const scheme = protocol === 'http:' ? 'http' : 'https'
+  return { host: hostname, port: Number(port) || (scheme === 'http' ? 80 : 443), protocol: scheme }
+}
+
+/** What went wrong in a call: `unreachable` may have been done all the same, `refused` was not. */
+export interface StripeFault {
+  readonly kind: 'unreachable' | 'refused'
+  readonly type: string
+  readonly code: string | null
+  readonly param: string | null
+  readonly httpStatus: number | null
+  readonly requestId: string | null
+}
+
+/** Reads what the SDK threw. Its messages stay out: they can quote keys and addresses. */
+export function stripeFault(thrown: unknown): StripeFault {
+  const { type, code, param, statusCode, requestId } = thrown as Partial<Stripe.errors.StripeError>
+  const hasAnswer = typeof statusCode === 'number'
+  return {
+    kind: hasAnswer ? 'refused' : 'unreachable',
+    type: typeof type === 'string' ? type : 'unknown',
+    code: code ?? null,
+    param: param ?? null,
+    httpStatus: hasAnswer ? statusCode : null,
+    requestId: requestId ?? null,
+  }
+}
+
+/** Makes a call, counts it and logs its failure; what is thrown is the SDK's error, for the caller to judge. */
+export async function callStripe<T>(ctx: Context, call: string, run: () => Promise<T>): Promise<T> {
+  try {
+    const answer = await run()
+    ctx.count('provider_calls_total', { provider: 'stripe', outcome: 'ok' })
+    return answer
+  } catch (thrown) {
+    const fault = stripeFault(thrown)
+    ctx.count('provider_calls_total', { provider: 'stripe', outcome: fault.kind })
+    ctx.log.warn({ provider: 'stripe', call, ...fault }, 'a call to the card provider failed')
+    throw thrown
+  }
+}
+
+/** 502 `provider_error` in words for the payer. */
+export function cardProviderError(fault: StripeFault): AppError {
+  return fault.kind === 'unreachable'
+    ? new ProviderUnreachable('the card provider cannot be reached; nothing was charged, please try again')
+    : new AppError(
+        'provider_error',
+        'the card provider did not accept the payment request; nothing was charged, please try again',
+      )
+}

@@ -1,0 +1,65 @@
+import type { Context } from '#context.ts'
+import { endSession } from '#providers/begin-session.ts'
+import { noteEvent } from '#providers/note-event.ts'
+import type { ProviderSession } from '#providers/store.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { differences } from './session-facts.ts'
+import type { CardSession } from './session-facts.ts'
+
+/** Who says that the session was paid, and when that was. */
+export interface PaidReport {
+  /** Null for a look-up. */
+  readonly eventId: string | null
+  readonly eventType: string
+  /** Real time. */
+  readonly paidAt: Date
+}
+
+/**
+ * Takes the money of a paid Checkout Session, from a notification or a look-up alike: both name it by the session's id, so that it
+ * counts once. A session that differs from the one that we opened pays nothing; operators see it.
+ */
+export async function confirmSession(
+  ctx: Context,
+  session: CardSession,
+  stored: ProviderSession,
+  report: PaidReport,
+): Promise<'processed' | 'already_completed' | 'duplicate' | 'refused'> {
+  const faults = differences(session, stored)
+  if (faults.length > 0) return refuse(ctx, stored, report, faults.join('; '))
+  const outcome = await confirmPayment(ctx, {
+    provider: 'stripe',
+    eventId: report.eventId,
+    eventType: report.eventType,
+    reference: session.id,
+    transactionId: stored.transactionId,
+    amount: stored.amount,
+    currency: stored.currency,
+    paidAt: report.paidAt,
+  })
+  switch (outcome.kind) {
+    case 'processed':
+    case 'already_completed':
+      if (stored.status !== 'paid') await endSession(ctx, stored, 'paid')
+      return outcome.kind
+    case 'duplicate':
+      return outcome.kind
+    case 'underpaid':
+    case 'unknown_transaction':
+    case 'wrong_currency':
+      return refuse(ctx, stored, report, `the payment is ${outcome.kind.replace('_', ' ')} here`)
+  }
+}
+
+async function refuse(ctx: Context, stored: ProviderSession, report: PaidReport, reason: string): Promise<'refused'> {
+  await noteEvent(ctx, {
+    provider: 'stripe',
+    eventId: report.eventId ?? `lookup:${stored.reference ?? stored.id}`,
+    eventType: report.eventType,
+    appId: stored.appId,
+    transactionId: stored.transactionId,
+    outcome: 'refused',
+    note: `Checkout Session ${stored.reference ?? ''} is paid and does not fit what was opened: ${reason}`,
+  })
+  return 'refused'
+}

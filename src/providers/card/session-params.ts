@@ -1,0 +1,58 @@
+import type Stripe from 'stripe'
+import { sha256Hex } from '#shared/crypto.ts'
+import { addMs, HOUR_MS, MINUTE_MS, unixSeconds } from '#shared/time.ts'
+import type { PaymentRequest } from '#providers/provider.ts'
+import type { ProviderSession } from '#providers/store.ts'
+import { toStripeAmount } from './amount.ts'
+
+const SHORTEST_MS = 30 * MINUTE_MS
+const LONGEST_MS = 24 * HOUR_MS
+/** Stripe counts from its own clock and from when the request arrives. */
+const MARGIN_MS = 2 * MINUTE_MS
+
+/** The end of a Checkout Session opened now for a checkout that ends at `checkoutEnd`: Stripe takes 30 minutes to 24 hours. */
+export function sessionEnd(checkoutEnd: Date, now: Date): Date {
+  const earliest = addMs(now, SHORTEST_MS + MARGIN_MS)
+  const latest = addMs(now, LONGEST_MS - MARGIN_MS)
+  if (checkoutEnd < earliest) return earliest
+  return checkoutEnd > latest ? latest : checkoutEnd
+}
+
+/** The Checkout Session to ask Stripe for (contract 4, Card provider). */
+export function sessionParams(request: PaymentRequest, session: ProviderSession): Stripe.Checkout.SessionCreateParams {
+  const unitAmount = toStripeAmount(session.amount, session.currency)
+  if (unitAmount === null) throw new Error(`${session.amount} ${session.currency} has no amount at Stripe`)
+  const metadata = { transaction_id: String(session.transactionId), app_id: String(session.appId) }
+  return {
+    mode: 'payment',
+    submit_type: 'pay',
+    client_reference_id: String(session.transactionId),
+    line_items: [
+      {
+        quantity: 1,
+        price_data: {
+          currency: session.currency.toLowerCase(),
+          unit_amount: unitAmount,
+          product_data: { name: request.title },
+        },
+      },
+    ],
+    // What is charged must be what was asked: no conversion into the payer's currency.
+    adaptive_pricing: { enabled: false },
+    metadata,
+    payment_intent_data: { metadata },
+    success_url: request.returnUrl,
+    cancel_url: request.cancelUrl,
+    expires_at: unixSeconds(session.expiresAt),
+    locale: request.locale,
+    ...(request.customerEmail === null ? {} : { customer_email: request.customerEmail }),
+  }
+}
+
+/**
+ * Names the transaction, our row and this version of the parameters: a repeated request finds the first one's session, a changed or
+ * later one gets a session of its own. Stripe refuses a key that comes back with other parameters.
+ */
+export function sessionKey(session: ProviderSession, params: Stripe.Checkout.SessionCreateParams): string {
+  return `paygate-${session.transactionId}-${session.id}-${sha256Hex(JSON.stringify(params)).slice(0, 16)}`
+}

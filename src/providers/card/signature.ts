@@ -1,0 +1,43 @@
+import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
+
+/** How far the signed timestamp may be from now, either way (contract 4, Card provider). */
+export const TOLERANCE_SECONDS = 300
+
+/** A `Stripe-Signature` header, read. */
+export interface CardSignature {
+  readonly timestamp: string
+  /** Several while the seller rolls the endpoint's secret. */
+  readonly candidates: readonly string[]
+}
+
+/**
+ * Reads `t=…,v1=…[,v1=…][,v0=…]`; null for anything else. Two headers arrive joined by a comma and a blank: the blank, or the
+ * second timestamp, gives them away.
+ */
+export function parseSignature(header: string | undefined): CardSignature | null {
+  let timestamp: string | null = null
+  const candidates: string[] = []
+  for (const item of (header ?? '').split(',')) {
+    const match = /^([a-z]\w{0,9})=([0-9A-Za-z]+)$/.exec(item)
+    if (!match) return null
+    const [, scheme, value = ''] = match
+    if (scheme === 't') {
+      if (timestamp !== null || !/^[1-9]\d{0,11}$/.test(value)) return null
+      timestamp = value
+    } else if (scheme === 'v1') candidates.push(value)
+  }
+  return timestamp === null || candidates.length === 0 ? null : { timestamp, candidates }
+}
+
+/** Whether the signed timestamp is close enough to `nowSeconds` (Unix seconds). */
+export function isTimely(signature: CardSignature, nowSeconds: number): boolean {
+  return Math.abs(Number(signature.timestamp) - nowSeconds) <= TOLERANCE_SECONDS
+}
+
+/** Whether one of the signatures is that of these very bytes under the endpoint's secret. */
+export function isSignedWith(secret: string, signature: CardSignature, body: Buffer): boolean {
+  const expected = hmacHex(secret, `${signature.timestamp}.`, body)
+  let isSigned = false
+  for (const candidate of signature.candidates) isSigned = constantTimeEqual(candidate, expected) || isSigned
+  return isSigned
+}

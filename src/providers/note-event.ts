@@ -1,0 +1,38 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { insertProviderEvent } from '#transactions/store.ts'
+import type { ProviderCode } from '#transactions/store.ts'
+
+const MAX_NOTE = 500
+const MAX_EVENT_TYPE = 64
+
+/** Something a provider told that changes nothing by itself and that operators must see. */
+export interface ProviderNote {
+  readonly provider: ProviderCode
+  /** The provider's id of it, or one made of what it is about: it is kept once. */
+  readonly eventId: string
+  readonly eventType: string
+  readonly appId: number | null
+  readonly transactionId: number | null
+  /** `refused`: it claims a payment and does not fit what we stored. `noted`: it is true and needs no payment, such as a refund. */
+  readonly outcome: 'refused' | 'noted'
+  /** A sentence for operators; no payer's name or address in it. */
+  readonly note: string
+}
+
+/** Keeps it for operators; returns whether it is new. */
+export async function noteEvent(ctx: Context, { note, eventType, ...event }: ProviderNote): Promise<boolean> {
+  const isNew = await inTransaction(ctx, (tx) =>
+    insertProviderEvent(tx, {
+      ...event,
+      eventType: eventType.slice(0, MAX_EVENT_TYPE),
+      note: note.slice(0, MAX_NOTE),
+      receivedAt: tx.now,
+    }),
+  )
+  if (isNew) {
+    const { provider, outcome, transactionId, appId } = event
+    ctx.log.warn({ provider, outcome, transactionId, appId, note }, 'a provider told something that operators must see')
+  }
+  return isNew
+}

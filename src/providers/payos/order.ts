@@ -1,0 +1,55 @@
+import { randomDigits } from '#shared/crypto.ts'
+import { addMs, HOUR_MS, MINUTE_MS, parseTimestamp } from '#shared/time.ts'
+
+/** PayOS's own page of a payment link, for a link whose creation was answered to nobody: reading it again does not tell the address. */
+const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
+const RANDOM_DIGITS = 6
+/** PayOS dates links by its own clock. */
+const CLOCK_SKEW_MS = 5 * MINUTE_MS
+/** PayOS wants the end of a link in the future, by its own clock. */
+const SHORTEST_MS = 5 * MINUTE_MS
+const VIETNAM_MS = 7 * HOUR_MS
+
+/**
+ * An order code: the transaction's id, which operators look for, and six random digits, so that the codes of two installations, or of
+ * a database that was set up anew, do not meet at one merchant.
+ */
+export function newOrderCode(transactionId: number): string {
+  const code = `${transactionId}${randomDigits(RANDOM_DIGITS)}`
+  if (!Number.isSafeInteger(Number(code))) throw new Error(`transaction ${transactionId} has no order code`)
+  return code
+}
+
+/** What the payer's bank statement shows: 9 characters, the most for a bank account that is not linked through PayOS. */
+export function descriptionOf(transactionId: number): string {
+  return `PG${String(transactionId).slice(-7)}`
+}
+
+/** The end of a payment link opened now for a checkout that ends at `checkoutEnd`. */
+export function linkEnd(checkoutEnd: Date, now: Date): Date {
+  const earliest = addMs(now, SHORTEST_MS)
+  return checkoutEnd < earliest ? earliest : checkoutEnd
+}
+
+/** The address of a link's page: as PayOS says, or as it builds it. */
+export function pageOf(link: { readonly id: string; readonly checkoutUrl?: unknown }): string {
+  return typeof link.checkoutUrl === 'string' ? link.checkoutUrl : `${PAYMENT_PAGE}${encodeURIComponent(link.id)}`
+}
+
+/** Whether a link that has our order code is the one that we opened: of our amount, and not older than our intent. */
+export function isOurLink(
+  link: { readonly amount: number; readonly createdAt?: string },
+  session: { readonly amount: number; readonly createdAt: Date },
+): boolean {
+  const createdAt = transferTime(link.createdAt)
+  return link.amount === session.amount && (createdAt === null || createdAt >= addMs(session.createdAt, -CLOCK_SKEW_MS))
+}
+
+/** Reads PayOS's times: ISO 8601 with an offset, or `YYYY-MM-DD HH:MM:SS` in Vietnam; null for anything else. */
+export function transferTime(text: string | undefined): Date | null {
+  const local = parseTimestamp(text ?? '')
+  if (local) return addMs(local, -VIETNAM_MS)
+  if (!/^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text ?? '')) return null
+  const ms = Date.parse(text ?? '')
+  return Number.isNaN(ms) ? null : new Date(ms)
+}

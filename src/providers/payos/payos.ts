@@ -1,0 +1,125 @@
+import type { PaymentLink, PayOS } from '@payos/node'
+import { openCredentials } from '#apps/methods.ts'
+import type { Credentials } from '#apps/methods.ts'
+import type { Context } from '#context.ts'
+import { abandonSession, beginSession, recordOpened } from '#providers/begin-session.ts'
+import type { OpenedSession } from '#providers/begin-session.ts'
+import type { PaymentRequest, Provider } from '#providers/provider.ts'
+import type { ProviderSession } from '#providers/store.ts'
+import { AppError } from '#shared/errors.ts'
+import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
+import { confirmTransfers } from './confirm-transfers.ts'
+import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
+
+/** PayOS's code for an order code that exists already. */
+const ORDER_EXISTS = '231'
+const CANCELLED = new Set(['CANCELLED', 'FAILED'])
+/** A transfer sent in the last minute of a link may be told after it. */
+const SETTLED_AFTER_MS = HOUR_MS
+
+/** Bank transfers through PayOS: one payment link per transaction (contract 4, Bank-transfer provider). */
+export const payos: Provider = {
+  method: 'payos',
+  accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
+
+  async open(ctx, request) {
+    const client = await clientOf(ctx, request.app.id)
+    return { redirectUrl: (await openLink(ctx, client, request)) ?? (await openLink(ctx, client, request)) ?? noLink() }
+  },
+
+  async lookUp(ctx, app, session) {
+    const link = await findLink(ctx, await clientOf(ctx, app.id), session)
+    const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
+    if (!link) return isSettled ? 'closed' : 'open'
+    const result = await confirmTransfers(ctx, session, link, null)
+    if (result === 'processed' || result === 'already_completed') return 'paid'
+    return result === 'refused' || isSettled || CANCELLED.has(link.status) ? 'closed' : 'open'
+  },
+
+  async close(ctx, app, session) {
+    const client = await clientOf(ctx, app.id)
+    try {
+      await callPayos(ctx, 'payment-requests.cancel', () =>
+        client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
+      )
+    } catch (thrown) {
+      throw payosProviderError(payosFault(thrown))
+    }
+  },
+}
+
+/** The app's client; throws `payment_method_unavailable` where it has no credentials. */
+export async function clientOf(ctx: Context, appId: number): Promise<PayOS> {
+  const credentials: Credentials['payos'] | null = await openCredentials(ctx, appId, 'payos')
+  if (!credentials) throw new AppError('payment_method_unavailable', 'PayOS is not set up for this app')
+  return payosClient(ctx.config, credentials)
+}
+
+/** The link of one of our sessions, as PayOS has it now; null where it knows none. Throws `provider_error`. */
+export async function findLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<PaymentLink | null> {
+  try {
+    return await callPayos(ctx, 'payment-requests.get', () => client.paymentRequests.get(Number(session.reference)))
+  } catch (thrown) {
+    const fault = payosFault(thrown)
+    // Credentials that are refused say nothing of the order; any other refusal of a read means that there is none.
+    if (fault.kind === 'refused' && fault.httpStatus !== 401 && fault.httpStatus !== 403) return null
+    throw payosProviderError(fault)
+  }
+}
+
+/** The address of the payment page; null where the order code is another order's, so that a new one must be drawn. */
+async function openLink(ctx: Context, client: PayOS, request: PaymentRequest): Promise<string | null> {
+  const session = await beginSession(ctx, request, {
+    provider: 'payos',
+    expiresAt: linkEnd(request.expiresAt, ctx.clock.now()),
+    reference: newOrderCode(request.transaction.id),
+  })
+  if (!session) return request.returnUrl
+  if (session.url !== null) return session.url
+  const opened = await createLink(ctx, client, request, session)
+  if (!opened) {
+    await abandonSession(ctx, session)
+    return null
+  }
+  return recordOpened(ctx, session, opened)
+}
+
+async function createLink(
+  ctx: Context,
+  client: PayOS,
+  request: PaymentRequest,
+  session: ProviderSession,
+): Promise<OpenedSession | null> {
+  const orderCode = Number(session.reference)
+  try {
+    const link = await callPayos(ctx, 'payment-requests.create', () =>
+      client.paymentRequests.create({
+        orderCode,
+        amount: session.amount,
+        description: descriptionOf(session.transactionId),
+        returnUrl: request.returnUrl,
+        cancelUrl: request.cancelUrl,
+        expiredAt: unixSeconds(session.expiresAt),
+      }),
+    )
+    if (link.orderCode !== orderCode || link.amount !== session.amount) return null
+    return { reference: String(orderCode), url: link.checkoutUrl }
+  } catch (thrown) {
+    const fault = payosFault(thrown)
+    if (fault.code === ORDER_EXISTS) return reuseLink(ctx, client, session)
+    if (fault.kind === 'refused') await abandonSession(ctx, session)
+    throw payosProviderError(fault)
+  }
+}
+
+/** The link that an earlier try created, whose answer was lost; null where another order has our code. */
+async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<OpenedSession | null> {
+  const link = await findLink(ctx, client, session)
+  if (!link || !isOurLink(link, session) || link.status === 'EXPIRED' || CANCELLED.has(link.status)) return null
+  return { reference: String(link.orderCode), url: pageOf(link) }
+}
+
+function noLink(): never {
+  throw new AppError('provider_error', 'the bank-transfer provider gave no payment page; please try again')
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { openCredentials } from '#apps/methods.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { parseContent, unverified } from '#providers/notification-content.ts'
+import { findProviderSession, hastenLookup } from '#providers/store.ts'
+import type { ProviderSession } from '#providers/store.ts'
+import { addMs, MINUTE_MS } from '#shared/time.ts'
+import { confirmTransfers } from './confirm-transfers.ts'
+import { clientOf, findLink } from './payos.ts'
+import { isSignatureOf } from './signature.ts'
+import { Transfer } from './transfers.ts'
+
+const Notification = z.looseObject({
+  data: Transfer.extend({
+    orderCode: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
+    paymentLinkId: z.string(),
+    code: z.string(),
+  }),
+  signature: z.string().max(200),
+})
+
+export type PayosDecision = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused'
+
+/**
+ * Takes one notification of PayOS. Malformed or wrongly signed ones throw `invalid_request` (400); an unknown order, such as the one of
+ * PayOS's registration test, is ignored. The signature covers the order alone and has no time in it, so that it proves nothing paid:
+ * what counts is what PayOS answers when it is asked for the order. Throws `provider_error` where it cannot be asked.
+ */
+export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
+  const notification = Notification.safeParse(parseContent(body))
+  if (!notification.success) throw unverified()
+  const { data, signature } = notification.data
+  const session = await findProviderSession(ctx.db, 'payos', String(data.orderCode))
+  if (!session) return 'ignored'
+  const credentials = await openCredentials(ctx, session.appId, 'payos')
+  if (!credentials || !isSignatureOf(credentials.checksumKey, data, signature)) throw unverified()
+  return data.code === '00' ? askPayos(ctx, session, data) : 'ignored'
+}
+
+async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<PayosDecision> {
+  const link = await findLink(ctx, await clientOf(ctx, session.appId), session)
+  const result = link ? await confirmTransfers(ctx, session, link, told) : 'none'
+  switch (result) {
+    case 'none':
+      await lookAgainSoon(ctx, session)
+      return 'ignored'
+    case 'unknown_transaction':
+    case 'wrong_currency':
+      return 'refused'
+    case 'processed':
+    case 'underpaid':
+    case 'already_completed':
+    case 'duplicate':
+    case 'refused':
+      return result
+  }
+}
+
+/** PayOS told of money that it does not list yet. */
+async function lookAgainSoon(ctx: Context, session: ProviderSession): Promise<void> {
+  await inTransaction(ctx, (tx) => hastenLookup(tx, session.id, addMs(tx.now, MINUTE_MS)))
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+
+/** One bank transfer for a payment link. */
+export const Transfer = z.looseObject({
+  reference: z.string().min(1).max(90),
+  amount: z.number().int(),
+  transactionDateTime: z.string().optional(),
+})
+export type Transfer = z.infer<typeof Transfer>
+
+/** A payment link as PayOS describes it; the SDK's type promises more than the SDK checks. */
+export const PaidLink = z.looseObject({
+  id: z.string().min(1).max(100),
+  orderCode: z.number().int(),
+  amount: z.number().int(),
+  amountPaid: z.number().int().optional(),
+  status: z.string(),
+  transactions: z.array(Transfer).nullish(),
+})
+export type PaidLink = z.infer<typeof PaidLink>
+
+/** The reference of a link's money as a whole, where PayOS names no transfer. */
+export const WHOLE = 'whole'
+
+/**
+ * The transfers that PayOS vouches for: those it lists; the one that it told of (`told`) where the sum it has received holds that one
+ * too; and the sum as a whole where it says that the link is paid and lists nothing.
+ */
+export function transfersOf(link: PaidLink, told: Transfer | null): Transfer[] {
+  const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
+  const received = link.amountPaid ?? 0
+  const unlisted = received - transfers.reduce((sum, { amount }) => sum + amount, 0)
+  if (
+    told &&
+    told.amount > 0 &&
+    told.amount <= unlisted &&
+    !transfers.some((one) => one.reference === told.reference)
+  ) {
+    transfers.push(told)
+  }
+  if (transfers.length === 0 && link.status === 'PAID' && received >= link.amount) {
+    transfers.push({ reference: WHOLE, amount: received })
+  }
+  return transfers
+}

@@ -1,0 +1,26 @@
+import { addMs, HOUR_MS, MINUTE_MS } from '#shared/time.ts'
+
+const FIRST_LOOKUP_MS = 10 * MINUTE_MS
+const LONGEST_GAP_MS = 6 * HOUR_MS
+/** A look-up falls shortly after the end of each session: it tells paid from expired. */
+const AFTER_EXPIRY_MS = 5 * MINUTE_MS
+/** Slow payment methods tell within days; after that, and while the provider does not answer, nobody waits longer. */
+const GIVE_UP_MS = 14 * 24 * HOUR_MS
+
+/** When a session opened at `openedAt` is looked up at its provider for the first time (contract 4: 10 minutes after opening). */
+export function firstLookupAt(openedAt: Date): Date {
+  return addMs(openedAt, FIRST_LOOKUP_MS)
+}
+
+/** When the look-up after the `lookups`-th is due: the gaps double from 10 minutes to 6 hours. */
+export function nextLookupAt(session: { readonly lookups: number; readonly expiresAt: Date }, now: Date): Date {
+  const gapMs = Math.min(FIRST_LOOKUP_MS * 2 ** Math.min(session.lookups, 10), LONGEST_GAP_MS)
+  const regular = addMs(now, gapMs)
+  const afterExpiry = addMs(session.expiresAt, AFTER_EXPIRY_MS)
+  return now < afterExpiry && afterExpiry < regular ? afterExpiry : regular
+}
+
+/** Whether the session has been over for so long that no more look-ups are made. */
+export function isGivenUp(session: { readonly expiresAt: Date }, now: Date): boolean {
+  return now > addMs(session.expiresAt, GIVE_UP_MS)
+}

@@ -1,0 +1,45 @@
+import type { App } from '#apps/store.ts'
+import { invalidField } from '#shared/errors.ts'
+
+/** Longest path that the database takes, in bytes of UTF-8 with a slash for each key. */
+const PATH_BYTES = 768
+/** The longest key inside of a node: its path must fit too. */
+const INNER_KEY = 'purchaseSource'
+
+/** Whether the app's clients read their state from a realtime database that we write (specification 1). */
+export function hasRealtimeDatabase(app: App): app is AppWithDatabase {
+  return app.realtimeDatabaseUrl !== null && app.realtimeServiceAccount !== null && app.realtimePath !== null
+}
+
+export type AppWithDatabase = App & {
+  realtimeDatabaseUrl: string
+  realtimeServiceAccount: string
+  realtimePath: string
+}
+
+/** The keys that lead to the node of an end user: `users/{uid}/subscription` with the uid in its place. */
+export function nodeKeys(path: string, externalRef: string): string[] {
+  // By function, since `$` means something in a replacement text.
+  return path.split('/').map((segment) => segment.replace('{uid}', () => externalRef))
+}
+
+/**
+ * Refuses an `external_ref` under which the app's database could keep no node, so that it fails at checkout and not after the
+ * payment. Throws `invalid_request`; other apps may use any.
+ */
+export function checkRealtimeKey(app: App, externalRef: string): void {
+  if (!hasRealtimeDatabase(app)) return
+  const fault = externalRef === '' ? 'must not be empty' : faultOf(nodeKeys(app.realtimePath, externalRef))
+  if (fault) throw invalidField('external_ref', `${fault}: it is a key in the app's realtime database`)
+}
+
+function faultOf(keys: readonly string[]): string | null {
+  if (keys.some((key) => /[.$#[\]/]/.test(key))) return 'must not hold . $ # [ ] or /'
+  if (keys.some(hasControlCharacter)) return 'must not hold control characters'
+  const bytes = [...keys, INNER_KEY].reduce((sum, key) => sum + Buffer.byteLength(key) + 1, 0)
+  return bytes > PATH_BYTES ? `makes a path of more than ${PATH_BYTES} bytes` : null
+}
+
+function hasControlCharacter(key: string): boolean {
+  return Array.from(key).some((character) => character < ' ' || character === '\u007f')
+}

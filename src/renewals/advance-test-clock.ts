@@ -1,0 +1,110 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import { appNow } from '#apps/app-time.ts'
+import { getApp, moveAppClock } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp, parseTimestamp } from '#shared/time.ts'
+import { integer, validate } from '#shared/validate.ts'
+import { expireDue } from './expire-due.ts'
+import { CLAIM_LEASE_MS } from './find-due.ts'
+import { sendDueReminders } from './send-due-reminders.ts'
+import { hasOpenClaims } from './store.ts'
+
+/** Beyond it a century's period would end in a year that cannot be written. */
+const LATEST = '9000-01-01 00:00:00'
+const MOST_SECONDS = 100 * 366 * 86_400
+const POLL_MS = 20
+
+/** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
+export const AdvanceClockInput = z
+  .strictObject({ advance_seconds: integer(0, MOST_SECONDS).optional(), now: z.string().optional() })
+  .refine(
+    (input) => (input.advance_seconds === undefined) !== (input.now === undefined),
+    'must hold either advance_seconds or now',
+  )
+
+/** The app's own time, as the test clock tells it. */
+export function readTestClock(ctx: Context, app: App): { now: string } {
+  requireSandbox(app)
+  return { now: formatTimestamp(appNow(app, ctx.clock.now())) }
+}
+
+/**
+ * Moves a sandbox app's own time forward in one jump, then runs its reminder and expiry work to the end, as for a daemon that was
+ * down: it answers when all is done. `actor` is an operator's login name, null for the API. Throws `forbidden` for live apps,
+ * `invalid_request` for a step back.
+ */
+export async function advanceTestClock(
+  ctx: Context,
+  app: App,
+  body: unknown,
+  actor: string | null = null,
+): Promise<{ now: string }> {
+  requireSandbox(app)
+  const input = validate(AdvanceClockInput, body)
+  let moved: App | null = null
+  // Each round of a race lets one call through.
+  while (!moved) moved = await inTransaction(ctx, (tx) => moveClock(tx, app, input, actor))
+  await expireDue(ctx, { appId: moved.id })
+  await sendDueReminders(ctx, { appId: moved.id })
+  await untilOthersAreDone(ctx, moved.id)
+  return readTestClock(ctx, moved)
+}
+
+function requireSandbox(app: App): void {
+  if (!app.isSandbox) throw new AppError('forbidden', 'the test clock exists on sandbox apps only')
+}
+
+/** Null where another call moved the clock between our look and our step. */
+async function moveClock(
+  tx: Tx,
+  app: App,
+  input: z.infer<typeof AdvanceClockInput>,
+  actor: string | null,
+): Promise<App | null> {
+  const current = await getApp(tx, app.id)
+  const from = appNow(current, tx.now)
+  const to = targetOf(input, from)
+  const clockOffsetMs = to.getTime() - tx.now.getTime()
+  if (!(await moveAppClock(tx, app.id, current.clockOffsetMs, clockOffsetMs))) return null
+  if (actor !== null) {
+    await recordAudit(tx, {
+      actor,
+      action: 'app.clock',
+      appId: app.id,
+      subject: `app ${app.id}`,
+      before: { now: formatTimestamp(from) },
+      after: { now: formatTimestamp(to) },
+    })
+  }
+  return { ...current, clockOffsetMs }
+}
+
+function targetOf(input: z.infer<typeof AdvanceClockInput>, from: Date): Date {
+  if (input.advance_seconds !== undefined) {
+    const to = addMs(from, input.advance_seconds * SECOND_MS)
+    if (formatTimestamp(to) > LATEST) throw invalidField('advance_seconds', `must not lead beyond ${LATEST}`)
+    return to
+  }
+  const to = parseTimestamp(input.now ?? '')
+  if (!to) throw invalidField('now', 'must be a time written YYYY-MM-DD HH:MM:SS')
+  if (formatTimestamp(to) < formatTimestamp(from)) {
+    throw invalidField('now', `must not be before the clock's present time, ${formatTimestamp(from)}`)
+  }
+  if (formatTimestamp(to) > LATEST) throw invalidField('now', `must not be after ${LATEST}`)
+  // Within the present second it stays where it is: whole seconds are all that a caller sees.
+  return to < from ? from : to
+}
+
+/** The daemon's own sweep may have taken up a mail just before ours: the work has its end when that one is settled. */
+async function untilOthersAreDone(ctx: Context, appId: number): Promise<void> {
+  for (let waitedMs = 0; waitedMs < MINUTE_MS; waitedMs += POLL_MS) {
+    if (!(await hasOpenClaims(ctx.db, appId, addMs(ctx.clock.now(), -CLAIM_LEASE_MS)))) return
+    await delay(POLL_MS)
+  }
+}

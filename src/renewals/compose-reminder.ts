@@ -1,0 +1,75 @@
+import type { App } from '#apps/store.ts'
+import type { Config } from '#config.ts'
+import type { Customer } from '#customers/store.ts'
+import { renderMail } from '#mail/render.ts'
+import type { MailTemplate, MailValues } from '#mail/render.ts'
+import { senderOf } from '#mail/send.ts'
+import type { Mail } from '#mail/send.ts'
+import type { Plan, Price } from '#plans/store.ts'
+import { formatMoney } from '#shared/money.ts'
+import { unixSeconds } from '#shared/time.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { optOutLink, renewalLink } from './renewal-link.ts'
+import type { Stage } from './stages.ts'
+import { dayWords, intervalWords, momentWords } from './words.ts'
+
+/** A subscription with all that its mail tells: the price is the one that a renewal would pay. */
+export interface DueReminder {
+  readonly app: App
+  readonly subscription: Subscription
+  readonly periodEnd: Date
+  readonly stage: Stage
+  readonly plan: Plan
+  readonly price: Price
+  readonly customer: Customer
+}
+
+/** The mail of one stage: reminder or notice, in the customer's language, under the app's name (specification 6). */
+export async function composeReminder(config: Config, due: DueReminder): Promise<Mail> {
+  const { app, customer, subscription } = due
+  const from = senderOf(app, config)
+  const optOut = optOutLink(config.baseUrl, subscription.renewalToken)
+  return {
+    from,
+    to: { name: customer.name, address: customer.email },
+    cc: customer.ccEmails,
+    bcc: customer.bccEmails,
+    ...(await renderMail(templateOf(due.stage), customer.locale, valuesOf(config, due, optOut))),
+    messageId: messageIdOf(due, from.address),
+    headers: {
+      'List-Unsubscribe': `<${optOut}>`,
+      'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+      // Out-of-office programs answer only what a person wrote.
+      'Auto-Submitted': 'auto-generated',
+    },
+  }
+}
+
+function templateOf(stage: Stage): MailTemplate {
+  return stage === 0 ? 'expired-notice' : 'renewal-reminder'
+}
+
+function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues {
+  const { app, subscription, periodEnd, stage, plan, price, customer } = due
+  const { locale } = customer
+  return {
+    stage,
+    is_test: app.isSandbox,
+    in_trial: subscription.inTrial,
+    app_name: app.name,
+    customer_name: customer.name,
+    plan_name: plan.name,
+    interval: intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale),
+    amount: formatMoney(price.amount, price.currency, locale),
+    period_end: momentWords(periodEnd, locale),
+    period_end_day: dayWords(periodEnd, locale),
+    renew_url: renewalLink(config.baseUrl, subscription.renewalToken),
+    opt_out_url: optOut,
+  }
+}
+
+/** The same for the same mail, whoever sends it: should one ever go out twice, the receiver sees one. */
+function messageIdOf({ subscription, periodEnd, stage }: DueReminder, sender: string): string {
+  const domain = sender.split('@')[1] ?? 'localhost'
+  return `reminder.${subscription.id}.${unixSeconds(periodEnd)}.${stage}@${domain}`
+}

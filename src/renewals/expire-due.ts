@@ -1,0 +1,30 @@
+import { appNow } from '#apps/app-time.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { listSweeps } from './find-due.ts'
+import type { Sweep } from './find-due.ts'
+import { listRunOut, storeExpired } from './store.ts'
+import type { SweepOptions } from './send-due-reminders.ts'
+
+const BATCH_SIZE = 50
+
+/**
+ * Stores `expired` on subscriptions whose period ran out. Answers never wait for it: they compute the status when they are read, and
+ * nobody is told by webhook (contract 4, Expiry). Returns how many it stored.
+ */
+export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
+  let expired = 0
+  for (const sweep of await listSweeps(ctx, options.appId)) expired += await expireOneSweep(ctx, sweep, options.signal)
+  return expired
+}
+
+async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
+  let expired = 0
+  while (!signal?.aborted) {
+    const now = appNow(sweep, ctx.clock.now())
+    const subscriptionIds = await listRunOut(ctx.db, sweep.scope, now, BATCH_SIZE)
+    if (subscriptionIds.length > 0) expired += await inTransaction(ctx, (tx) => storeExpired(tx, subscriptionIds, now))
+    if (subscriptionIds.length < BATCH_SIZE) break
+  }
+  return expired
+}

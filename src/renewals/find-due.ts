@@ -1,0 +1,103 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { listCustomersByIds } from '#customers/store.ts'
+import { listPlansByIds } from '#plans/store.ts'
+import { SECOND_MS, addMs } from '#shared/time.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { STAGES } from './stages.ts'
+import type { Stage } from './stages.ts'
+import { listDueSubscriptions, listMovedApps, listPricesByIds } from './store.ts'
+import type { Keyset, SweepScope } from './store.ts'
+
+/** A claim that was not handed over for so long belongs to a sweep that died, and may be taken over. */
+export const CLAIM_LEASE_MS = 60 * SECOND_MS
+
+/** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
+const PAGE_SIZE = 100
+
+/** A scope and its own present: the real one, or a sandbox app's. */
+export interface Sweep {
+  readonly scope: SweepScope
+  readonly clockOffsetMs: number
+}
+
+/** All sweeps that together see every app once; one alone where `appId` is given. */
+export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]> {
+  if (appId !== undefined) {
+    const { clockOffsetMs } = await getApp(ctx.db, appId)
+    return [{ scope: { appId }, clockOffsetMs }]
+  }
+  const moved = await listMovedApps(ctx.db)
+  return [
+    { scope: 'apps in real time', clockOffsetMs: 0 },
+    ...moved.map(({ id, clockOffsetMs }) => ({ scope: { appId: id }, clockOffsetMs })),
+  ]
+}
+
+/** Every mail that is due now in one sweep, page by page; nothing is claimed here. */
+export async function* findDue(ctx: Context, sweep: Sweep): AsyncGenerator<DueReminder> {
+  const apps = new Map<number, App>()
+  for (const stage of STAGES) {
+    // Only what has ended is stored as expired, and not at once: the notice looks among both, the ones that move last.
+    for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
+      yield* findInWindow(ctx, sweep, stage, status, apps)
+    }
+  }
+}
+
+async function* findInWindow(
+  ctx: Context,
+  sweep: Sweep,
+  stage: Stage,
+  status: Subscription['status'],
+  apps: Map<number, App>,
+): AsyncGenerator<DueReminder> {
+  let after: Keyset | null = null
+  for (;;) {
+    const real = ctx.clock.now()
+    const page: Subscription[] = await listDueSubscriptions(ctx.db, {
+      scope: sweep.scope,
+      status,
+      stage,
+      now: appNow(sweep, real),
+      staleBefore: addMs(real, -CLAIM_LEASE_MS),
+      after,
+      limit: PAGE_SIZE,
+    })
+    yield* await withContent(ctx, stage, page, apps)
+    const last = page.at(-1)
+    if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) return
+    after = { periodEnd: last.currentPeriodEnd, id: last.id }
+  }
+}
+
+async function withContent(
+  ctx: Context,
+  stage: Stage,
+  page: readonly Subscription[],
+  apps: Map<number, App>,
+): Promise<DueReminder[]> {
+  const [plans, prices, customers] = await Promise.all([
+    listPlansByIds(ctx.db, idsOf(page, 'planId')),
+    listPricesByIds(ctx.db, idsOf(page, 'priceId')),
+    listCustomersByIds(ctx.db, idsOf(page, 'customerId')),
+  ])
+  const due: DueReminder[] = []
+  for (const subscription of page) {
+    const { planId, priceId, customerId, currentPeriodEnd: periodEnd, appId } = subscription
+    const app = apps.get(appId) ?? (await getApp(ctx.db, appId))
+    apps.set(appId, app)
+    const [plan, price] = [plans.get(planId), prices.get(priceId)]
+    const customer = customerId === null ? undefined : customers.get(customerId)
+    // A customer taken off between two reads leaves nobody to write to.
+    if (plan && price && customer && periodEnd) due.push({ app, subscription, periodEnd, stage, plan, price, customer })
+  }
+  return due
+}
+
+function idsOf(page: readonly Subscription[], column: 'planId' | 'priceId' | 'customerId'): number[] {
+  return page.flatMap((subscription) => subscription[column] ?? [])
+}

@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { appNow } from '#apps/app-time.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { insertCheckoutSession } from '#checkout/store.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { METHODS } from '#providers/provider.ts'
+import type { Method } from '#providers/provider.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
+import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
+import { lockExistingEndUser } from '#subscriptions/store.ts'
+import { openTransaction } from '#transactions/open-transaction.ts'
+import { getRenewable } from './get-renewable.ts'
+import { renewalLink } from './renewal-link.ts'
+import { findPayable, priceOf, viewRenewal } from './view-renewal.ts'
+import type { RenewalView } from './view-renewal.ts'
+
+/**
+ * The body of `POST /renew/{token}` (contract 3). `period_end` is the end that the payer was shown: where it is no longer the end, the
+ * period has been paid for meanwhile, and the payer is asked again.
+ */
+export const OpenRenewalInput = z.strictObject({
+  payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`),
+  period_end: z.string().optional(),
+})
+
+export type OpenedRenewal =
+  | { readonly kind: 'go_on'; readonly redirectUrl: string }
+  /** The period has been renewed already, which the payer's page did not say. Nothing was opened. */
+  | { readonly kind: 'renewed_meanwhile'; readonly view: RenewalView }
+
+/**
+ * The payer renews by the chosen method: opens a payment of the subscription's current price at its regular amount as a checkout of
+ * its own, or goes back to the one that this link opened and that can still be paid. `asksAgain`: somebody is there to be asked
+ * where the body does not tell which end was shown. Throws `not_found`, `checkout_expired`, `app_disabled`, `invalid_request`,
+ * `payment_method_unavailable`, `provider_error`.
+ */
+export async function openRenewal(
+  ctx: Context,
+  renewalToken: string,
+  body: unknown,
+  options: { readonly asksAgain: boolean } = { asksAgain: false },
+): Promise<OpenedRenewal> {
+  const view = await viewRenewal(ctx, renewalToken)
+  const input = validate(OpenRenewalInput, body)
+  const hasSeenEnd = input.period_end === formatTimestamp(view.subscription.currentPeriodEnd)
+  const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
+  if (isUnaware) return { kind: 'renewed_meanwhile', view }
+  requirePayable(view, input.payment_method)
+  const checkoutToken = await inTransaction(ctx, (tx) => openOrFind(tx, renewalToken, view))
+  const { redirectUrl } = await chooseMethod(ctx, checkoutToken, input.payment_method)
+  return { kind: 'go_on', redirectUrl }
+}
+
+function requirePayable(view: RenewalView, method: Method): void {
+  // What was opened before the app was disabled completes; nothing new is opened (contract 4).
+  if (view.app.disabledAt && !view.openCheckoutToken) throw new AppError('app_disabled', 'this app is disabled')
+  if (view.effect.kind === 'refused')
+    throw new AppError('invalid_request', 'this subscription cannot be extended further')
+  if (view.methods.includes(method)) return
+  throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
+    field: 'payment_method',
+  })
+}
+
+/** The token of the checkout that the payer goes on with. Two calls at once find one: the end user's lock lets one in. */
+async function openOrFind(tx: Tx, renewalToken: string, view: RenewalView): Promise<string> {
+  const { app } = view
+  await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
+  const subscription = await getRenewable(tx, renewalToken)
+  const now = appNow(app, tx.now)
+  const payable = await findPayable(tx, subscription, now)
+  if (payable) return payable.token
+  const { plan, price } = await priceOf(tx, subscription)
+  const { id: subscriptionId, endUserId, externalRef, customerId, currentPeriodEnd } = subscription
+  const transactionId = await openTransaction(tx, app, {
+    endUserId,
+    externalRef,
+    mode: 'subscription',
+    planRef: plan.code,
+    planId: plan.id,
+    priceId: price.id,
+    // A renewal sets no customer: one attached before it is paid stays.
+    customerId: null,
+    isTrial: false,
+    amount: price.amount,
+    currency: price.currency,
+    renewsEnd: currentPeriodEnd,
+  })
+  const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
+  const token = randomHex(32)
+  await insertCheckoutSession(tx, {
+    appId: app.id,
+    endUserId,
+    token,
+    origin: 'renewal',
+    subscriptionId,
+    transactionId,
+    customerId,
+    paymentMethod: null,
+    successUrl: link,
+    cancelUrl: link,
+    expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
+    createdAt: now,
+  })
+  return token
+}

@@ -1,0 +1,141 @@
+import { appNow } from '#apps/app-time.ts'
+import { listApps } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { listCustomersByIds } from '#customers/store.ts'
+import type { Customer } from '#customers/store.ts'
+import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { GRACE_DAYS, STAGES, hasStage, stageWindow } from './stages.ts'
+import type { Stage } from './stages.ts'
+import { listEndingSubscriptions, listRemindersOf } from './store.ts'
+import type { Keyset, Reminder } from './store.ts'
+
+/** Why a mail will not go out. */
+export type NoMailReason =
+  'already_sent' | 'unconfirmed' | 'opted_out' | 'no_customer' | 'app_disabled' | 'period_too_short'
+
+/** One mail that is due between now and the horizon, were nobody to pay before. Times are the app's own. */
+export interface PlannedReminder {
+  readonly app_id: number
+  readonly is_test: boolean
+  readonly external_ref: string
+  readonly reminder_day: Stage
+  readonly period_end: string
+  /** When its window opens; for one that is open, when it opened. */
+  readonly due_at: string
+  readonly to: string | null
+  readonly locale: 'en' | 'vi' | null
+  readonly will_send: boolean
+  readonly reason: NoMailReason | null
+  /** What the last try met, where one failed. */
+  readonly last_error: string | null
+}
+
+const PAGE_SIZE = 500
+
+/**
+ * Who gets which mail when in the next `days` days, and who gets none and why (contract 6, `reminders plan`). Subscriptions for life
+ * have no end, and so no mail. One app, or all of them, each by its own clock.
+ */
+export async function planReminders(ctx: Context, app: App | null, days: number): Promise<PlannedReminder[]> {
+  const planned: PlannedReminder[] = []
+  for (const each of app ? [app] : await listApps(ctx.db)) planned.push(...(await planApp(ctx, each, days)))
+  return planned
+}
+
+async function planApp(ctx: Context, app: App, days: number): Promise<PlannedReminder[]> {
+  const now = appNow(app, ctx.clock.now())
+  const horizon = addMs(now, days * DAY_MS)
+  const planned: PlannedReminder[] = []
+  let after: Keyset | null = null
+  for (;;) {
+    const page: Subscription[] = await listEndingSubscriptions(ctx.db, app.id, {
+      from: addMs(now, -GRACE_DAYS * DAY_MS),
+      until: addMs(horizon, Math.max(...STAGES) * DAY_MS),
+      after,
+      limit: PAGE_SIZE,
+    })
+    planned.push(...(await planPage(ctx, app, page, now, horizon)))
+    const last = page.at(-1)
+    if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) break
+    after = { periodEnd: last.currentPeriodEnd, id: last.id }
+  }
+  return planned.sort((a, b) => (a.due_at < b.due_at ? -1 : Number(a.due_at > b.due_at)))
+}
+
+async function planPage(
+  ctx: Context,
+  app: App,
+  page: readonly Subscription[],
+  now: Date,
+  horizon: Date,
+): Promise<PlannedReminder[]> {
+  const customers = await listCustomersByIds(
+    ctx.db,
+    page.flatMap(({ customerId }) => customerId ?? []),
+  )
+  const tried = new Map<string, Reminder>()
+  for (const row of await listRemindersOf(
+    ctx.db,
+    page.map(({ id }) => id),
+  )) {
+    tried.set(keyOf(row.subscriptionId, row.periodEnd, row.stage), row)
+  }
+  return page.flatMap((subscription) => {
+    const { currentPeriodEnd: periodEnd, customerId } = subscription
+    if (!periodEnd) return []
+    const customer = customerId === null ? null : (customers.get(customerId) ?? null)
+    return STAGES.filter((stage) => {
+      const { from, until } = stageWindow(stage, periodEnd)
+      return from <= horizon && now < until
+    }).map((stage) => {
+      const known = tried.get(keyOf(subscription.id, periodEnd, stage)) ?? null
+      return present(app, subscription, periodEnd, stage, customer, known)
+    })
+  })
+}
+
+function keyOf(subscriptionId: number, periodEnd: Date, stage: Stage): string {
+  return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
+}
+
+function present(
+  app: App,
+  subscription: Subscription,
+  periodEnd: Date,
+  stage: Stage,
+  customer: Customer | null,
+  known: Reminder | null,
+): PlannedReminder {
+  const reason = reasonAgainst(app, subscription, periodEnd, stage, customer, known)
+  return {
+    app_id: app.id,
+    is_test: app.isSandbox,
+    external_ref: subscription.externalRef,
+    reminder_day: stage,
+    period_end: formatTimestamp(periodEnd),
+    due_at: formatTimestamp(stageWindow(stage, periodEnd).from),
+    to: customer?.email ?? null,
+    locale: customer?.locale ?? null,
+    will_send: reason === null,
+    reason,
+    last_error: known?.lastError ?? null,
+  }
+}
+
+function reasonAgainst(
+  app: App,
+  subscription: Subscription,
+  periodEnd: Date,
+  stage: Stage,
+  customer: Customer | null,
+  known: Reminder | null,
+): NoMailReason | null {
+  if (known?.status === 'sent') return 'already_sent'
+  if (known?.handedOverAt) return 'unconfirmed'
+  if (!hasStage(stage, subscription.periodStart, periodEnd)) return 'period_too_short'
+  if (app.disabledAt) return 'app_disabled'
+  if (subscription.remindersStoppedAt) return 'opted_out'
+  return customer ? null : 'no_customer'
+}

@@ -1,0 +1,144 @@
+import { appNow } from '#apps/app-time.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { MAIL_CONNECTIONS, MailError, openMailer } from '#mail/send.ts'
+import type { Mailer } from '#mail/send.ts'
+import { messageOf } from '#shared/errors.ts'
+import { MINUTE_MS, addMs } from '#shared/time.ts'
+import { composeReminder } from './compose-reminder.ts'
+import type { DueReminder } from './compose-reminder.ts'
+import { recordSent } from './record-sent.ts'
+import { CLAIM_LEASE_MS, findDue, listSweeps } from './find-due.ts'
+import type { Sweep } from './find-due.ts'
+import { stageAt } from './stages.ts'
+import { claimReminder, dropClaim, freeClaim, markHandedOver, noteUnconfirmed } from './store.ts'
+import type { Claim } from './store.ts'
+
+/** What became of the mails that a sweep took up. */
+export interface SweepSummary {
+  sent: number
+  /** Surely not handed over; the next sweep tries again. */
+  failed: number
+  /** Perhaps handed over: nobody sends them again, operators see them. */
+  unconfirmed: number
+  /** Claimed, and not due any more when they were about to leave. */
+  dropped: number
+}
+type Outcome = keyof SweepSummary
+
+/** A sweep of all apps ends after this long, well before its job is taken for one that never ends; the next one goes on. */
+const LONGEST_SWEEP_MS = 10 * MINUTE_MS
+
+export interface SweepOptions {
+  /** Begins no further mail; those on their way are finished. */
+  readonly signal?: AbortSignal
+  /** Sweeps one app alone. */
+  readonly appId?: number
+}
+
+/** The mail stopped at the hand-over: what it tells was no longer so. */
+class NoLongerDue extends Error {
+  override readonly name = 'NoLongerDue'
+}
+
+/**
+ * Sends every mail whose stage holds now (specification 6; contract 4, Reminders). Each is claimed under its unique key, made, marked
+ * as handed over between the mail server's go-ahead and the first byte, and recorded with its webhook event when the server took it.
+ * A daemon that dies before the mark loses nothing; one that dies after it leaves the mail unconfirmed, and nobody sends it twice.
+ */
+export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
+  const summary: SweepSummary = { sent: 0, failed: 0, unconfirmed: 0, dropped: 0 }
+  const mailer = openMailer(ctx.config, ctx.log)
+  if (!mailer) {
+    ctx.log.warn('no reminder is sent: BILLING_SMTP_URL is not set')
+    return summary
+  }
+  const signals = [options.signal, options.appId === undefined ? AbortSignal.timeout(LONGEST_SWEEP_MS) : undefined]
+  const signal = AbortSignal.any(signals.filter((each) => each !== undefined))
+  try {
+    for (const sweep of await listSweeps(ctx, options.appId)) await sendOneSweep(ctx, mailer, sweep, signal, summary)
+  } finally {
+    mailer.close()
+  }
+  if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
+  return summary
+}
+
+async function sendOneSweep(
+  ctx: Context,
+  mailer: Mailer,
+  sweep: Sweep,
+  signal: AbortSignal,
+  summary: SweepSummary,
+): Promise<void> {
+  const dueMails = findDue(ctx, sweep)
+  let isMailServerAway = false
+  const sendInTurn = async (): Promise<void> => {
+    while (!isMailServerAway && !signal.aborted) {
+      const next = await dueMails.next()
+      if (next.done) return
+      const due = next.value
+      const result = await sendOne(ctx, mailer, due)
+      if (!result) continue
+      summary[result.outcome] += 1
+      ctx.count('reminders_total', { stage: String(due.stage), outcome: result.outcome })
+      // The next mail would fare no better, and each try keeps a claim from others for a while.
+      isMailServerAway ||= result.isMailServerAway
+    }
+  }
+  const turns = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendInTurn))
+  await dueMails.return(undefined)
+  for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
+}
+
+/** Null where somebody else has the mail. */
+async function sendOne(
+  ctx: Context,
+  mailer: Mailer,
+  due: DueReminder,
+): Promise<{ outcome: Outcome; isMailServerAway: boolean } | null> {
+  const claim = await claimMail(ctx, due)
+  if (!claim) return null
+  try {
+    const mail = await composeReminder(ctx.config, due)
+    await mailer.send(mail, { beforeHandOver: () => handOver(ctx, due, claim) })
+  } catch (error) {
+    return {
+      outcome: await settleFailure(ctx, due, claim, error),
+      isMailServerAway: error instanceof MailError && error.fault === 'away',
+    }
+  }
+  await inTransaction(ctx, (tx) => recordSent(tx, due, claim))
+  return { outcome: 'sent', isMailServerAway: false }
+}
+
+async function claimMail(ctx: Context, { app, subscription, periodEnd, stage }: DueReminder): Promise<Claim | null> {
+  const key = { appId: app.id, subscriptionId: subscription.id, periodEnd, stage }
+  return inTransaction(ctx, (tx) => claimReminder(tx, key, addMs(tx.now, -CLAIM_LEASE_MS)))
+}
+
+/** The last look: a customer who has just paid or opted out gets no mail. */
+async function handOver(ctx: Context, due: DueReminder, claim: Claim): Promise<void> {
+  const { app, subscription, periodEnd, stage } = due
+  const { clockOffsetMs } = app
+  const expected = { subscriptionRevision: subscription.revision, clockOffsetMs }
+  const isDue =
+    stageAt(subscription.periodStart, periodEnd, appNow(app, ctx.clock.now())) === stage &&
+    (await inTransaction(ctx, (tx) => markHandedOver(tx, claim, expected)))
+  if (!isDue) throw new NoLongerDue(`stage ${stage} is no longer due`)
+}
+
+async function settleFailure(ctx: Context, due: DueReminder, claim: Claim, error: unknown): Promise<Outcome> {
+  if (error instanceof MailError && error.cause instanceof NoLongerDue) {
+    await inTransaction(ctx, (tx) => dropClaim(tx, claim))
+    return 'dropped'
+  }
+  const reason = messageOf(error).slice(0, 500)
+  const mayHaveLeft = error instanceof MailError && error.fault === 'unknown'
+  ctx.log.warn(
+    { reminderId: claim.reminderId, appId: due.app.id, stage: due.stage, reason },
+    mayHaveLeft ? 'a reminder may or may not have been sent: reminders plan shows it' : 'a reminder was not sent',
+  )
+  await inTransaction(ctx, (tx) => (mayHaveLeft ? noteUnconfirmed(tx, claim, reason) : freeClaim(tx, claim, reason)))
+  return mayHaveLeft ? 'unconfirmed' : 'failed'
+}

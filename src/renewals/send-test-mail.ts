@@ -1,0 +1,51 @@
+import type { Context } from '#context.ts'
+import { renderMail } from '#mail/render.ts'
+import type { MailLocale } from '#mail/render.ts'
+import { openMailer, senderOf } from '#mail/send.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatMoney } from '#shared/money.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import { emailAddress, validate } from '#shared/validate.ts'
+import { dayWords, intervalWords, momentWords } from './words.ts'
+
+/**
+ * Sends a reminder with made-up content and the TEST mark to an operator's own address, so that the mail server and the looks can be
+ * seen (contract 6, `mail test`). Throws `invalid_request` for a bad address, and where there is no mail server; `MailError` where it
+ * did not take the mail.
+ */
+export async function sendTestMail(ctx: Context, address: string, locale: MailLocale = 'en'): Promise<void> {
+  const to = validate(emailAddress, address)
+  const mailer = openMailer(ctx.config, ctx.log)
+  if (!mailer)
+    throw new AppError('invalid_request', 'there is no mail server: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
+  const from = senderOf({ name: 'Paygate', mailFrom: null }, ctx.config)
+  const end = addMs(ctx.clock.now(), 3 * DAY_MS)
+  const nowhere = `${ctx.config.baseUrl}/renew/sample`
+  try {
+    await mailer.send({
+      from,
+      to: { name: '', address: to },
+      cc: [],
+      bcc: [],
+      ...(await renderMail('renewal-reminder', locale, {
+        stage: 3,
+        is_test: true,
+        in_trial: false,
+        app_name: 'Paygate',
+        customer_name: to,
+        plan_name: 'Premium',
+        interval: intervalWords({ unit: 'month', count: 1 }, locale),
+        amount: formatMoney(99_000, 'VND', locale),
+        period_end: momentWords(end, locale),
+        period_end_day: dayWords(end, locale),
+        renew_url: nowhere,
+        opt_out_url: `${nowhere}/opt-out`,
+      })),
+      messageId: `test.${randomHex(8)}@${from.address.split('@')[1] ?? 'localhost'}`,
+      headers: { 'Auto-Submitted': 'auto-generated' },
+    })
+  } finally {
+    mailer.close()
+  }
+}

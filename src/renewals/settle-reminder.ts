@@ -1,0 +1,84 @@
+import { getApp } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { ReadOnly } from '#db/transaction.ts'
+import { findPlan } from '#plans/store.ts'
+import { AppError, notFound } from '#shared/errors.ts'
+import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import { findSubscriptionById } from '#subscriptions/store.ts'
+import { recordSent } from './record-sent.ts'
+import { findReminder, freeClaim, listUnconfirmed } from './store.ts'
+
+/** A mail that takes longer than this to be confirmed will not be. */
+const CONFIRMATION_MS = 3 * MINUTE_MS
+const MOST_LISTED = 1000
+
+/** A mail of which nobody knows whether it left: the connection or the daemon died between the hand-over and the answer. */
+export interface UnconfirmedReminder {
+  readonly reminder_id: number
+  readonly app_id: number
+  readonly external_ref: string
+  readonly reminder_day: 3 | 1 | 0
+  readonly period_end: string
+  readonly handed_over_at: string
+  readonly last_error: string | null
+}
+
+/** For operators: the mail server's log tells what became of them; `settleReminder` records it. Newest first, at most 1000. */
+export async function listUnconfirmedReminders(ctx: Context): Promise<UnconfirmedReminder[]> {
+  const rows = await listUnconfirmed(ctx.db, addMs(ctx.clock.now(), -CONFIRMATION_MS), MOST_LISTED)
+  return Promise.all(
+    rows.map(async (row) => ({
+      reminder_id: row.id,
+      app_id: row.appId,
+      external_ref: await externalRefOf(ctx.db, row.subscriptionId),
+      reminder_day: row.stage,
+      period_end: formatTimestamp(row.periodEnd),
+      handed_over_at: row.handedOverAt ? formatTimestamp(row.handedOverAt) : '',
+      last_error: row.lastError,
+    })),
+  )
+}
+
+async function externalRefOf(db: ReadOnly, subscriptionId: number): Promise<string> {
+  return (await findSubscriptionById(db, subscriptionId))?.externalRef ?? ''
+}
+
+/**
+ * An operator has looked whether an unconfirmed mail left. `sent` records it and tells the app; `not_sent` lets the next sweep send it,
+ * where its stage still holds. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed.
+ */
+export async function settleReminder(
+  ctx: Context,
+  actor: string,
+  reminderId: number,
+  outcome: 'sent' | 'not_sent',
+): Promise<void> {
+  await inTransaction(ctx, async (tx) => {
+    const reminder = await findReminder(tx, reminderId)
+    if (!reminder) throw notFound('reminder')
+    if (reminder.status !== 'claimed' || !reminder.handedOverAt) {
+      throw new AppError('invalid_request', 'this reminder is not unconfirmed')
+    }
+    const claim = { reminderId, claimedAt: reminder.claimedAt }
+    if (outcome === 'not_sent') await freeClaim(tx, claim, 'not sent, an operator says')
+    else {
+      const subscription = await findSubscriptionById(tx, reminder.subscriptionId)
+      const app = await getApp(tx, reminder.appId)
+      const plan = subscription && (await findPlan(tx, app.id, subscription.planId))
+      const customer = subscription?.customerId ? await findCustomer(tx, app.id, subscription.customerId) : null
+      if (!subscription || !plan || !customer) throw notFound('subscription')
+      const { periodEnd, stage } = reminder
+      await recordSent(tx, { app, subscription, plan, customer, periodEnd, stage }, claim)
+    }
+    await recordAudit(tx, {
+      actor,
+      action: 'reminder.settle',
+      appId: reminder.appId,
+      subject: `reminder ${reminderId}`,
+      after: { outcome },
+    })
+  })
+}

@@ -1,0 +1,57 @@
+import { DAY_MS, addMs } from '#shared/time.ts'
+
+/** Days before the period end at which a mail is due; 0 is the notice that the period has ended (specification 6). */
+export type Stage = 3 | 1 | 0
+
+/** In the order in which a period meets them. */
+export const STAGES: readonly Stage[] = [3, 1, 0]
+
+/** A customer may pay for 7 days after the end; no mail goes out later (specification 3, rule 2). */
+export const GRACE_DAYS = 7
+
+export interface Window {
+  /** The first instant inside. */
+  readonly from: Date
+  /** The first instant after. */
+  readonly until: Date
+}
+
+/** When a stage may be sent: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (contract 4). */
+export function stageWindow(stage: Stage, periodEnd: Date): Window {
+  const days = (count: number): Date => addMs(periodEnd, count * DAY_MS)
+  switch (stage) {
+    case 3:
+      return { from: days(-3), until: days(-1) }
+    case 1:
+      return { from: days(-1), until: periodEnd }
+    case 0:
+      return { from: periodEnd, until: days(GRACE_DAYS) }
+  }
+}
+
+/** Whether the period has this stage: not where the stage's window began before the period did. */
+export function hasStage(stage: Stage, periodStart: Date, periodEnd: Date): boolean {
+  return stageWindow(stage, periodEnd).from >= periodStart
+}
+
+/** The one stage whose window holds `now`, or null: before the first, after the last, or where the period skips it. */
+export function stageAt(periodStart: Date, periodEnd: Date, now: Date): Stage | null {
+  const open = STAGES.find((stage) => {
+    const { from, until } = stageWindow(stage, periodEnd)
+    return from <= now && now < until
+  })
+  return open !== undefined && hasStage(open, periodStart, periodEnd) ? open : null
+}
+
+/** The period ends whose window of `stage` holds `now`: later than `after`, and at the latest `upTo`. */
+export function endsInWindow(stage: Stage, now: Date): { readonly after: Date; readonly upTo: Date } {
+  const days = (count: number): Date => addMs(now, count * DAY_MS)
+  switch (stage) {
+    case 3:
+      return { after: days(1), upTo: days(3) }
+    case 1:
+      return { after: now, upTo: days(1) }
+    case 0:
+      return { after: days(-GRACE_DAYS), upTo: now }
+  }
+}

@@ -1,0 +1,323 @@
+import { EntitySchema, In } from 'typeorm'
+import { bigint, exact, id, instant, int, nullable, words } from '#db/columns.ts'
+import { insertedNew } from '#db/transaction.ts'
+import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { prices } from '#plans/store.ts'
+import type { Price } from '#plans/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { endsInWindow } from './stages.ts'
+import type { Stage } from './stages.ts'
+
+/**
+ * `claimed`: somebody sends it now, or died at it; with `handedOverAt` set the mail server may have it, and nobody sends it again.
+ * `failed`: it was surely not handed over, the next sweep may claim it. `sent`: the mail server took it.
+ */
+export type ReminderStatus = 'claimed' | 'failed' | 'sent'
+
+/** One mail of one stage of one period: its unique key is what keeps it from being sent twice. */
+export interface Reminder {
+  id: number
+  appId: number
+  subscriptionId: number
+  /** In the app's own time. */
+  periodEnd: Date
+  stage: Stage
+  status: ReminderStatus
+  /** Real time, as are the next two. Also what tells one claim from a later one of the same row. */
+  claimedAt: Date
+  handedOverAt: Date | null
+  sentAt: Date | null
+  lastError: string | null
+}
+
+export const reminders = new EntitySchema<Reminder>({
+  name: 'reminders',
+  columns: {
+    id,
+    appId: bigint('app_id'),
+    subscriptionId: bigint('subscription_id'),
+    periodEnd: instant('period_end'),
+    stage: int('stage'),
+    status: exact('status', 16),
+    claimedAt: instant('claimed_at'),
+    handedOverAt: nullable(instant('handed_over_at')),
+    sentAt: nullable(instant('sent_at')),
+    lastError: nullable(words('last_error', 500)),
+  },
+})
+
+/** Which subscriptions a sweep looks at: one app's, or those of all apps whose own time is the real one. */
+export type SweepScope = { readonly appId: number } | 'apps in real time'
+
+export interface Keyset {
+  readonly periodEnd: Date
+  readonly id: number
+}
+
+interface Affected {
+  readonly affectedRows: number
+}
+
+/** Apps whose test clock was moved: each has a present of its own, and is swept by itself. */
+export async function listMovedApps(db: ReadOnly): Promise<{ id: number; clockOffsetMs: number }[]> {
+  const rows: { id: string; clock_offset_ms: string }[] = await db.manager.query(
+    'SELECT id, clock_offset_ms FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
+  )
+  return rows.map((row) => ({ id: Number(row.id), clockOffsetMs: Number(row.clock_offset_ms) }))
+}
+
+/**
+ * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, in the
+ * order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
+ * in the window, not what exists. `staleBefore`: claims of before, not handed over, belong to a sweep that died.
+ */
+export async function listDueSubscriptions(
+  db: ReadOnly,
+  due: {
+    readonly scope: SweepScope
+    readonly status: Subscription['status']
+    readonly stage: Stage
+    readonly now: Date
+    readonly staleBefore: Date
+    readonly after: Keyset | null
+    readonly limit: number
+  },
+): Promise<Subscription[]> {
+  const bounds = endsInWindow(due.stage, due.now)
+  const from = due.after ?? { periodEnd: bounds.after, id: Number.MAX_SAFE_INTEGER }
+  const inScope = conditionOf(due.scope)
+  // Left to itself the optimizer may join the small tables by buffer and sort the whole window for each page.
+  const rows: { id: string }[] = await db.manager.query(
+    `SELECT STRAIGHT_JOIN s.id
+     FROM subscriptions s FORCE INDEX (${inScope.index})
+     JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
+     LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
+       ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
+         AND r.status <> 'failed' AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
+     WHERE s.status = ? AND ${inScope.sql}
+       AND s.current_period_end >= ? AND s.current_period_end <= ?
+       AND (s.current_period_end > ? OR s.id > ?)
+       AND s.customer_id IS NOT NULL AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
+       AND s.period_start <= DATE_SUB(s.current_period_end, INTERVAL ? DAY)
+       AND r.id IS NULL
+     ORDER BY s.current_period_end, s.id LIMIT ?`,
+    [
+      due.stage,
+      due.staleBefore,
+      due.status,
+      ...inScope.values,
+      from.periodEnd,
+      bounds.upTo,
+      from.periodEnd,
+      from.id,
+      due.stage,
+      due.limit,
+    ],
+  )
+  return inOrder(
+    rows.map((row) => Number(row.id)),
+    (ids) => db.manager.findBy(subscriptions, { id: In([...ids]) }),
+  )
+}
+
+/** How a scope is asked for, and the index whose order is that of the period ends within it. */
+function conditionOf(scope: SweepScope): { index: string; sql: string; values: number[] } {
+  return scope === 'apps in real time'
+    ? { index: 'subscriptions_status_end', sql: 'a.clock_offset_ms = 0', values: [] }
+    : { index: 'subscriptions_app_end', sql: 's.app_id = ?', values: [scope.appId] }
+}
+
+async function inOrder<Row extends { readonly id: number }>(
+  ids: readonly number[],
+  load: (ids: readonly number[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  if (ids.length === 0) return []
+  const rows = new Map((await load(ids)).map((row) => [row.id, row]))
+  return ids.flatMap((key) => rows.get(key) ?? [])
+}
+
+/** Prices by id, on sale or not. */
+export async function listPricesByIds(db: ReadOnly, priceIds: readonly number[]): Promise<Map<number, Price>> {
+  if (priceIds.length === 0) return new Map()
+  const found = await db.manager.findBy(prices, { id: In([...new Set(priceIds)]) })
+  return new Map(found.map((price) => [price.id, price]))
+}
+
+type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
+
+/** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. */
+export interface Claim {
+  readonly reminderId: number
+  readonly claimedAt: Date
+}
+
+/** Claims the mail for the caller; null where it was sent, is being sent, or is unconfirmed. */
+export async function claimReminder(tx: Tx, key: ReminderKey, staleBefore: Date): Promise<Claim | null> {
+  const row = {
+    ...key,
+    status: 'claimed',
+    claimedAt: tx.now,
+    handedOverAt: null,
+    sentAt: null,
+    lastError: null,
+  } as const
+  const isNew = await insertedNew('reminders_subscription_end_stage', tx.manager.insert(reminders, row))
+  if (!isNew && !(await takeOver(tx, key, staleBefore))) return null
+  const { subscriptionId, periodEnd, stage } = key
+  const claimed = await tx.manager.findOneByOrFail(reminders, { subscriptionId, periodEnd, stage })
+  return { reminderId: claimed.id, claimedAt: claimed.claimedAt }
+}
+
+async function takeOver(tx: Tx, key: ReminderKey, staleBefore: Date): Promise<boolean> {
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders SET status = 'claimed', claimed_at = ?
+     WHERE subscription_id = ? AND period_end = ? AND stage = ? AND handed_over_at IS NULL
+       AND (status = 'failed' OR (status = 'claimed' AND claimed_at < ?))`,
+    [tx.now, key.subscriptionId, key.periodEnd, key.stage, staleBefore],
+  )
+  return result.affectedRows === 1
+}
+
+/** What must still hold at the hand-over: the subscription as the mail tells it, and the clock that it was due by. */
+export interface Expected {
+  readonly subscriptionRevision: number
+  readonly clockOffsetMs: number
+}
+
+/**
+ * Marks, in one statement, that the mail leaves now; false where the claim is lost, or where the subscription was changed, renewed or
+ * opted out, or its app disabled or its clock moved, since the mail was made. From here on nobody sends it again on their own.
+ */
+export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected): Promise<boolean> {
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders r SET r.handed_over_at = ?
+     WHERE r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL
+       AND EXISTS (
+         SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
+         WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
+           AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
+    [tx.now, claim.reminderId, claim.claimedAt, expected.subscriptionRevision, expected.clockOffsetMs],
+  )
+  return result.affectedRows === 1
+}
+
+/** Records that the mail server took the mail; false where an operator has settled it meanwhile. */
+export async function markSent(tx: Tx, claim: Claim): Promise<boolean> {
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
+     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
+    [tx.now, claim.reminderId, claim.claimedAt],
+  )
+  return result.affectedRows === 1
+}
+
+/** Frees a claim whose mail was surely not handed over: the next sweep inside the window may try again. */
+export async function freeClaim(tx: Tx, claim: Claim, lastError: string): Promise<void> {
+  await tx.manager.query(
+    `UPDATE reminders SET status = 'failed', handed_over_at = NULL, last_error = ?
+     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
+    [lastError, claim.reminderId, claim.claimedAt],
+  )
+}
+
+/** Takes back a claim whose mail was not due any more. */
+export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
+  await tx.manager.query(
+    `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
+    [claim.reminderId, claim.claimedAt],
+  )
+}
+
+/** Leaves the claim as it is, handed over and unconfirmed, and tells why. */
+export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
+  await tx.manager.query(`UPDATE reminders SET last_error = ? WHERE id = ? AND status = 'claimed' AND claimed_at = ?`, [
+    lastError,
+    claim.reminderId,
+    claim.claimedAt,
+  ])
+}
+
+/** Mails that may have been handed over, and of which nobody knows, at `before` or earlier; newest first. */
+export async function listUnconfirmed(db: ReadOnly, before: Date, limit: number): Promise<Reminder[]> {
+  return db.manager
+    .createQueryBuilder(reminders, 'reminder')
+    .where(`reminder.status = 'claimed' AND reminder.handedOverAt <= :before`, { before })
+    .orderBy('reminder.claimedAt', 'DESC')
+    .limit(limit)
+    .getMany()
+}
+
+/** Whether a sweep is sending a mail of the app now: claimed after `since` and not settled. */
+export async function hasOpenClaims(db: ReadOnly, appId: number, since: Date): Promise<boolean> {
+  const rows: unknown[] = await db.manager.query(
+    `SELECT 1 FROM reminders WHERE status = 'claimed' AND claimed_at > ? AND app_id = ? AND last_error IS NULL LIMIT 1`,
+    [since, appId],
+  )
+  return rows.length > 0
+}
+
+export async function findReminder(db: ReadOnly, reminderId: number): Promise<Reminder | null> {
+  return db.manager.findOneBy(reminders, { id: reminderId })
+}
+
+/** The reminders of some subscriptions' present periods. */
+export async function listRemindersOf(db: ReadOnly, subscriptionIds: readonly number[]): Promise<Reminder[]> {
+  return subscriptionIds.length === 0
+    ? []
+    : db.manager.findBy(reminders, { subscriptionId: In([...new Set(subscriptionIds)]) })
+}
+
+/** An app's subscriptions that end after `from` and at the latest `until`, in the order of their ends. */
+export async function listEndingSubscriptions(
+  db: ReadOnly,
+  appId: number,
+  bounds: { readonly from: Date; readonly until: Date; readonly after: Keyset | null; readonly limit: number },
+): Promise<Subscription[]> {
+  const from = bounds.after ?? { periodEnd: bounds.from, id: Number.MAX_SAFE_INTEGER }
+  return db.manager
+    .createQueryBuilder(subscriptions, 's')
+    .where('s.appId = :appId AND s.currentPeriodEnd >= :end AND s.currentPeriodEnd <= :until', {
+      appId,
+      end: from.periodEnd,
+      until: bounds.until,
+    })
+    .andWhere('(s.currentPeriodEnd > :end OR s.id > :id)', { id: from.id })
+    .orderBy('s.currentPeriodEnd', 'ASC')
+    .addOrderBy('s.id', 'ASC')
+    .limit(bounds.limit)
+    .getMany()
+}
+
+/** Ids of subscriptions that are stored as active and have ended at `now`. */
+export async function listRunOut(db: ReadOnly, scope: SweepScope, now: Date, limit: number): Promise<number[]> {
+  const inScope = conditionOf(scope)
+  const rows: { id: string }[] = await db.manager.query(
+    `SELECT STRAIGHT_JOIN s.id
+     FROM subscriptions s FORCE INDEX (${inScope.index})
+     JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
+     WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ?
+     ORDER BY s.current_period_end, s.id LIMIT ?`,
+    [...inScope.values, now, limit],
+  )
+  return rows.map((row) => Number(row.id))
+}
+
+/** Stores that the periods ran out; those that were renewed meanwhile stay as they are. Returns how many it changed. */
+export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], now: Date): Promise<number> {
+  const result: Affected = await tx.manager.query(
+    `UPDATE subscriptions SET status = 'expired' WHERE id IN (?) AND status = 'active' AND current_period_end <= ?`,
+    [subscriptionIds, now],
+  )
+  return result.affectedRows
+}
+
+/** Stops or resumes the mails of one subscription; true where that was a change. */
+export async function setRemindersStopped(tx: Tx, subscriptionId: number, stoppedAt: Date | null): Promise<boolean> {
+  const result: Affected = await tx.manager.query(
+    `UPDATE subscriptions SET reminders_stopped_at = ?
+     WHERE id = ? AND reminders_stopped_at IS ${stoppedAt === null ? 'NOT NULL' : 'NULL'}`,
+    [stoppedAt, subscriptionId],
+  )
+  return result.affectedRows === 1
+}

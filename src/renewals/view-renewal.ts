@@ -1,0 +1,89 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import { findLatestRenewal } from '#checkout/store.ts'
+import type { CheckoutSession } from '#checkout/store.ts'
+import { stateOf } from '#checkout/view-checkout.ts'
+import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
+import type { Customer } from '#customers/store.ts'
+import type { ReadOnly } from '#db/transaction.ts'
+import { findPrice } from '#plans/store.ts'
+import type { Plan, Price } from '#plans/store.ts'
+import { availableMethods } from '#providers/available-methods.ts'
+import type { Method } from '#providers/provider.ts'
+import { wholeSeconds } from '#shared/time.ts'
+import { intervalOf } from '#subscriptions/apply-payment.ts'
+import { effectOfPayment } from '#subscriptions/lifecycle.ts'
+import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { findTransaction } from '#transactions/store.ts'
+import { getRenewable } from './get-renewable.ts'
+import type { RenewableSubscription } from './get-renewable.ts'
+import { STAGES, hasStage, stageWindow } from './stages.ts'
+
+/** What the renewal page shows. */
+export interface RenewalView {
+  readonly app: App
+  readonly subscription: RenewableSubscription
+  readonly plan: Plan
+  /** The subscription's current price, on sale or not; it is paid at its regular amount. */
+  readonly price: Price
+  readonly customer: Customer | null
+  readonly methods: readonly Method[]
+  /** What a payment does if made now: the exact new end, by the function that applies it. */
+  readonly effect: PaymentEffect
+  /** Token of a payment that this link opened and that can still be paid; the link leads back to it. */
+  readonly openCheckoutToken: string | null
+  /** The period that the link was mailed for has been paid for already. */
+  readonly isRenewedAlready: boolean
+  /** The app's own time of the view. */
+  readonly now: Date
+}
+
+/** The renewal behind a token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime subscription. */
+export async function viewRenewal(ctx: Context, renewalToken: string): Promise<RenewalView> {
+  const subscription = await getRenewable(ctx.db, renewalToken)
+  const { appId, customerId } = subscription
+  const app = await getApp(ctx.db, appId)
+  const { plan, price } = await priceOf(ctx.db, subscription)
+  const now = appNow(app, ctx.clock.now())
+  const terms = { planId: plan.id, interval: intervalOf(price, false) }
+  return {
+    app,
+    subscription,
+    plan,
+    price,
+    customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
+    methods: await availableMethods(ctx, app, price.amount, price.currency),
+    effect: effectOfPayment(subscription, terms, wholeSeconds(now)),
+    openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
+    isRenewedAlready: isRenewedAlready(subscription, now),
+    now,
+  }
+}
+
+/** The subscription's current price with its plan. */
+export async function priceOf(db: ReadOnly, subscription: Subscription): Promise<{ plan: Plan; price: Price }> {
+  const found = await findPrice(db, subscription.appId, subscription.priceId)
+  if (!found) throw new Error(`subscription ${subscription.id} names a price that is not there`)
+  return found
+}
+
+/** The checkout that the link opened last, where it can still be paid and asks for the present price. */
+export async function findPayable(
+  db: ReadOnly,
+  subscription: Subscription,
+  now: Date,
+): Promise<CheckoutSession | null> {
+  const latest = await findLatestRenewal(db, subscription.id)
+  const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
+  if (!latest || !transaction || stateOf(latest, transaction, now) !== 'open') return null
+  return transaction.priceId === subscription.priceId ? latest : null
+}
+
+/** Links are in mails alone. While no mail of the present period is due yet, the link was mailed for one before it. */
+function isRenewedAlready({ periodStart, currentPeriodEnd }: RenewableSubscription, now: Date): boolean {
+  const first = STAGES.find((stage) => hasStage(stage, periodStart, currentPeriodEnd))
+  return first !== undefined && now < stageWindow(first, currentPeriodEnd).from
+}

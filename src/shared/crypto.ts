@@ -1,0 +1,120 @@
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+
+/** Lower-case hex HMAC-SHA256. A string key stands for its UTF-8 bytes. */
+export function hmacHex(key: string | Buffer, ...parts: readonly (string | Buffer)[]): string {
+  return hmac(key, parts).toString('hex')
+}
+
+/** Base64 HMAC-SHA256. */
+export function hmacBase64(key: string | Buffer, ...parts: readonly (string | Buffer)[]): string {
+  return hmac(key, parts).toString('base64')
+}
+
+function hmac(key: string | Buffer, parts: readonly (string | Buffer)[]): Buffer {
+  const mac = createHmac('sha256', key)
+  for (const part of parts) mac.update(part)
+  return mac.digest()
+}
+
+/** Whether two texts are equal, in a time that tells nothing of where they differ, whatever their lengths. */
+export function constantTimeEqual(a: string, b: string): boolean {
+  // Digests have one length, so that timingSafeEqual neither throws nor tells the lengths apart.
+  return timingSafeEqual(createHash('sha256').update(a).digest(), createHash('sha256').update(b).digest())
+}
+
+export function sha256Hex(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
+}
+
+/** `bytes` random bytes in lower-case hex. */
+export function randomHex(bytes: number): string {
+  return randomBytes(bytes).toString('hex')
+}
+
+/** An app's API secret: `sk_` and 256 random bits. */
+export function newApiSecret(): string {
+  return `sk_${randomBytes(32).toString('base64url')}`
+}
+
+/** A webhook secret in the form of Standard Webhooks: `whsec_` and 256 random bits in base64. */
+export function newWebhookSecret(): string {
+  return `whsec_${randomBytes(32).toString('base64')}`
+}
+
+/** A random number of exactly `digits` decimal digits, as text. */
+export function randomDigits(digits: number): string {
+  let text = ''
+  while (text.length < digits) {
+    for (const byte of randomBytes(digits)) {
+      // 250 is the largest multiple of ten in a byte: what lies above it would favour low digits.
+      if (byte < 250 && text.length < digits) text += String(byte % 10)
+    }
+  }
+  return text
+}
+
+export interface EncryptionKey {
+  readonly id: string
+  readonly key: Buffer
+}
+
+/** Keys for secrets at rest. The first encrypts; all decrypt, so that keys can be rotated. */
+export class Keyring {
+  readonly #keys: readonly EncryptionKey[]
+
+  constructor(keys: readonly EncryptionKey[]) {
+    if (keys.length === 0) throw new Error('a keyring needs at least one key')
+    this.#keys = keys
+  }
+
+  get currentId(): string {
+    return (this.#keys[0] as EncryptionKey).id
+  }
+
+  /**
+   * AES-256-GCM, written `v1.<key id>.<iv>.<ciphertext>.<tag>` in base64url. `place` (table, column and owner, such as
+   * `apps.api_secret:<api key>`) is authenticated with it: a secret moved to another row does not open.
+   */
+  seal(plaintext: string, place: string): string {
+    const { id, key } = this.#keys[0] as EncryptionKey
+    const iv = randomBytes(12)
+    const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(place))
+    const ciphertext = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()])
+    const parts = [iv, ciphertext, cipher.getAuthTag()].map((part) => part.toString('base64url'))
+    return ['v1', id, ...parts].join('.')
+  }
+
+  /** Throws where the key is missing, or where text or place were changed. */
+  open(sealed: string, place: string): string {
+    const [version, id, iv, ciphertext, tag] = sealed.split('.')
+    if (version !== 'v1' || !iv || ciphertext === undefined || !tag) throw new Error(`no sealed secret at ${place}`)
+    const entry = this.#keys.find((candidate) => candidate.id === id)
+    if (!entry)
+      throw new Error(`the secret at ${place} needs encryption key "${id ?? ''}", which BILLING_ENCRYPTION_KEYS lacks`)
+    const decipher = createDecipheriv('aes-256-gcm', entry.key, Buffer.from(iv, 'base64url'), { authTagLength: 16 })
+    decipher.setAAD(Buffer.from(place)).setAuthTag(Buffer.from(tag, 'base64url'))
+    try {
+      return Buffer.concat([decipher.update(Buffer.from(ciphertext, 'base64url')), decipher.final()]).toString('utf8')
+    } catch (cause) {
+      throw new Error(`the secret at ${place} was changed or moved: it does not open under key "${entry.id}"`, {
+        cause,
+      })
+    }
+  }
+
+  /** Whether the sealed text is under another key than the one that encrypts now. */
+  isStale(sealed: string): boolean {
+    return sealed.split('.')[1] !== this.currentId
+  }
+}
+
+/** Reads `id:base64(32 bytes)[,id:…]`; throws a sentence that names the fault, never the key. */
+export function parseKeyring(text: string): Keyring {
+  const keys = text.split(',').map((entry) => {
+    const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(entry.trim())
+    if (!match) throw new Error('must be id:base64(32 bytes)[,id:base64(32 bytes)…]')
+    return { id: match[1] as string, key: Buffer.from(match[2] as string, 'base64') }
+  })
+  if (new Set(keys.map(({ id }) => id)).size !== keys.length) throw new Error('has a key id twice')
+  return new Keyring(keys)
+}

@@ -1,0 +1,49 @@
+/** Amounts are integers in the currency's smallest unit, everywhere. This file alone knows how many decimals that is. */
+
+const ZERO_DECIMAL = new Set([
+  'BIF',
+  'CLP',
+  'DJF',
+  'GNF',
+  'ISK',
+  'JPY',
+  'KMF',
+  'KRW',
+  'MGA',
+  'PYG',
+  'RWF',
+  'UGX',
+  'VND',
+  'VUV',
+  'XAF',
+  'XOF',
+  'XPF',
+])
+const THREE_DECIMAL = new Set(['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'])
+
+/** Number of decimals of the currency's usual notation: VND 0, USD 2, KWD 3 (ISO 4217). */
+export function currencyDecimals(currency: string): 0 | 2 | 3 {
+  if (ZERO_DECIMAL.has(currency)) return 0
+  return THREE_DECIMAL.has(currency) ? 3 : 2
+}
+
+/** `99000 VND` as people write it in the given language: `99.000 ₫`. */
+export function formatMoney(amount: number, currency: string, locale: 'en' | 'vi'): string {
+  const decimals = currencyDecimals(currency)
+  const format = new Intl.NumberFormat(locale === 'vi' ? 'vi-VN' : 'en-US', {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  })
+  // A decimal string keeps every digit of amounts that a float division would round.
+  return format.format(decimalString(amount, decimals) as unknown as number)
+}
+
+/** `12345` with two decimals is `123.45`. */
+export function decimalString(amount: number, decimals: number): string {
+  if (decimals === 0) return String(amount)
+  const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
+  const sign = amount < 0 ? '-' : ''
+  return `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+}

@@ -1,0 +1,20 @@
+import { z } from 'zod'
+
+/** The body of a PATCH: any of the fields, at least one of them (contract 3, Empty PATCH). */
+export function patchOf<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
+  const names = Object.keys(shape).join(', ')
+  return z
+    .strictObject(shape)
+    .refine(
+      (fields) => Object.values(fields).some((value) => value !== undefined),
+      `must hold at least one of ${names}`,
+    )
+}
+
+/** The changes to make: what was left out stays as it is, null is a value. */
+export function given<Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(entries) as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
+}

@@ -1,0 +1,55 @@
+/** Where the present instant comes from. Everything takes it from here, so that a test or a sandbox app can move it. */
+export interface Clock {
+  now(): Date
+}
+
+export const systemClock: Clock = { now: () => new Date() }
+
+export const SECOND_MS = 1000
+export const MINUTE_MS = 60 * SECOND_MS
+export const HOUR_MS = 60 * MINUTE_MS
+export const DAY_MS = 24 * HOUR_MS
+
+export function addMs(instant: Date, ms: number): Date {
+  return new Date(instant.getTime() + ms)
+}
+
+/** The instant without its milliseconds: periods are kept in whole seconds, so that what is shown is what counts. */
+export function wholeSeconds(instant: Date): Date {
+  return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS)
+}
+
+export function unixSeconds(instant: Date): number {
+  return Math.floor(instant.getTime() / SECOND_MS)
+}
+
+/** `YYYY-MM-DD HH:MM:SS` in UTC: the form of every time in API bodies (specification 2). */
+export function formatTimestamp(instant: Date): string {
+  return instant.toISOString().slice(0, 19).replace('T', ' ')
+}
+
+export function formatTimestampOrNull(instant: Date | null): string | null {
+  return instant && formatTimestamp(instant)
+}
+
+/** ISO 8601 with an offset, `2026-07-01T00:00:00+00:00`: envelope times and `sent_at` (contract 4). */
+export function formatIsoOffset(instant: Date): string {
+  return `${instant.toISOString().slice(0, 19)}+00:00`
+}
+
+/** Reads `YYYY-MM-DD HH:MM:SS` as UTC; null where it is no such time (month 13, 30 February). */
+export function parseTimestamp(text: string): Date | null {
+  if (!/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/.test(text)) return null
+  const instant = new Date(`${text.replace(' ', 'T')}Z`)
+  return !Number.isNaN(instant.getTime()) && formatTimestamp(instant) === text ? instant : null
+}
+
+/** `10m`, `36h`, `30d`, `2w` in milliseconds; null where it is no such duration. */
+export function parseDuration(text: string): number | null {
+  const match = /^(\d{1,6})([smhdw])$/.exec(text)
+  if (!match) return null
+  const unitMs = { s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS, w: 7 * DAY_MS }[
+    match[2] as 's' | 'm' | 'h' | 'd' | 'w'
+  ]
+  return Number(match[1]) * unitMs
+}

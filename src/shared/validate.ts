@@ -1,0 +1,94 @@
+import { z } from 'zod'
+import { AppError, invalidField } from '#shared/errors.ts'
+
+/** A string of 1 to `max` characters (code points, as the database counts them), without control characters. */
+export function text(max: number): z.ZodType<string> {
+  return z
+    .string()
+    .refine((value) => value.trim().length >= 1, 'must not be empty')
+    .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
+    .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+}
+
+/** As `text`, but may be empty and may hold line breaks and tabs. */
+export function longText(max: number): z.ZodType<string> {
+  return z
+    .string()
+    .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
+    .refine(
+      (value) => isStorable(value.replace(/[\r\n\t]/g, '')),
+      'must not hold control characters or unpaired surrogates',
+    )
+}
+
+/** An integer from `min` to the largest safe integer, or to `max`. */
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): z.ZodType<number> {
+  return z
+    .number('must be a whole number')
+    .refine((value) => Number.isSafeInteger(value), 'must be a whole number of at most 9007199254740991')
+    .refine((value) => value >= min, min === 1 ? 'must be at least 1' : `must be at least ${min}`)
+    .refine((value) => value <= max, `must be at most ${max}`)
+}
+
+export const currencyCode = z
+  .string()
+  .regex(/^[A-Za-z]{3}$/, 'must be 3 letters')
+  .transform((value) => value.toUpperCase())
+
+/** One e-mail address, as mail servers take it: no display name, no comment, no list. */
+export const emailAddress = z.email('must be one e-mail address').refine((value) => value.length <= 254, 'is too long')
+
+/** An absolute http or https address of at most 2048 characters, without user and password in it. */
+export const webAddress = z
+  .string()
+  .max(2048, 'must have at most 2048 characters')
+  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
+  .refine((value) => !hasCredentials(value), 'must not hold a user name or password')
+  .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+
+/** Checks `input`; the first fault becomes 400 `invalid_request` with its dotted field path. */
+export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infer<T> {
+  const result = schema.safeParse(input, { reportInput: true })
+  if (result.success) return result.data
+  const issue = result.error.issues[0]
+  if (!issue) throw new AppError('invalid_request', 'the request is not valid')
+  throw faultOf(issue)
+}
+
+function faultOf(issue: z.core.$ZodIssue): AppError {
+  const path = issue.path.map(String)
+  if (issue.code === 'unrecognized_keys') {
+    return invalidField([...path, shortened(issue.keys[0] ?? '')].join('.'), 'is not a field of this request')
+  }
+  if (path.length > 0 && 'input' in issue && issue.input === undefined)
+    return invalidField(path.join('.'), 'is required')
+  if (path.length === 0) return new AppError('invalid_request', `the body ${bodyRule(issue)}`)
+  return invalidField(path.join('.'), ruleOf(issue))
+}
+
+/** A name that the caller made up is said, but not repeated at any length. */
+function shortened(name: string): string {
+  return name.length <= 100 ? name : `${name.slice(0, 100)}…`
+}
+
+function bodyRule(issue: z.core.$ZodIssue): string {
+  return issue.code === 'invalid_type' ? 'must be a JSON object' : issue.message
+}
+
+function ruleOf(issue: z.core.$ZodIssue): string {
+  return issue.message.replace(/^Invalid (input|option): expected /, 'must be ').replace(/, received .*$/, '')
+}
+
+function countCharacters(value: string): number {
+  return Array.from(value).length
+}
+
+function isStorable(value: string): boolean {
+  return value.isWellFormed() && !/\p{Cc}/u.test(value)
+}
+
+function hasCredentials(value: string): boolean {
+  if (!URL.canParse(value)) return false
+  const { username, password } = new URL(value)
+  return username !== '' || password !== ''
+}

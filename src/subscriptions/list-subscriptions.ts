@@ -1,0 +1,38 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { listPlansByIds } from '#plans/store.ts'
+import { addMs } from '#shared/time.ts'
+import { presentSubscription } from './present.ts'
+import { listSubscriptionsByEnd } from './store.ts'
+
+export interface SubscriptionFilter {
+  /** The effective status; null takes both. */
+  readonly status: 'active' | 'expired' | null
+  /** Only active ones that end within this time; null takes all. */
+  readonly withinMs: number | null
+}
+
+/** An app's subscriptions as the API gives them, with their `external_ref`, those that end first on top. */
+export async function listSubscriptions(
+  ctx: Context,
+  app: App,
+  { status, withinMs }: SubscriptionFilter,
+): Promise<Record<string, unknown>[]> {
+  const now = appNow(app, ctx.clock.now())
+  const isActive = withinMs === null ? status : 'active'
+  const rows = await listSubscriptionsByEnd(ctx.db, app.id, {
+    status: isActive,
+    now,
+    endsBy: withinMs === null ? null : addMs(now, withinMs),
+  })
+  const plans = await listPlansByIds(
+    ctx.db,
+    rows.map(({ planId }) => planId),
+  )
+  return rows.flatMap((subscription) => {
+    const plan = plans.get(subscription.planId)
+    if (!plan) return []
+    return [{ external_ref: subscription.externalRef, ...presentSubscription({ subscription, plan }, now) }]
+  })
+}

@@ -1,0 +1,68 @@
+import type { Customer } from '#customers/store.ts'
+import { findCustomer } from '#customers/store.ts'
+import type { ReadOnly } from '#db/transaction.ts'
+import { findPlan } from '#plans/store.ts'
+import type { Plan } from '#plans/store.ts'
+import { formatId } from '#shared/ids.ts'
+import { formatTimestampOrNull } from '#shared/time.ts'
+import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
+import { effectiveStatus } from './lifecycle.ts'
+import type { Subscription } from './store.ts'
+
+/** A subscription with the rows that its answers name. */
+export interface SubscriptionView {
+  readonly subscription: Subscription
+  readonly plan: Plan
+  readonly customer: Customer | null
+}
+
+export async function viewSubscription(db: ReadOnly, subscription: Subscription): Promise<SubscriptionView> {
+  const plan = await findPlan(db, subscription.appId, subscription.planId)
+  if (!plan) throw new Error(`subscription ${subscription.id} names a plan that is not there`)
+  const { customerId } = subscription
+  return {
+    subscription,
+    plan,
+    customer: customerId === null ? null : await findCustomer(db, subscription.appId, customerId),
+  }
+}
+
+/** The Subscription of the API (specification 2). `now` is the app's own time. */
+export function presentSubscription(
+  { subscription, plan }: Pick<SubscriptionView, 'subscription'> & { readonly plan: Pick<Plan, 'code'> },
+  now: Date,
+): Record<string, unknown> {
+  return {
+    plan_ref: plan.code,
+    plan_id: formatId('plan', subscription.planId),
+    price_id: formatId('price', subscription.priceId),
+    customer_id: subscription.customerId === null ? null : formatId('cus', subscription.customerId),
+    ...presentPeriod(subscription, now),
+  }
+}
+
+/** Data of `subscription.updated`. */
+export function updatedData(view: SubscriptionView, now: Date): EventData['subscription.updated'] {
+  return { ...presentSubject(view), ...presentPeriod(view.subscription, now) }
+}
+
+/** The fields with which every event about a subscription begins. */
+export function presentSubject({ subscription, plan, customer }: SubscriptionView): SubscriptionSubject {
+  return {
+    external_ref: subscription.externalRef,
+    paygate_customer_id: subscription.customerId === null ? null : formatId('cus', subscription.customerId),
+    merchant_customer_id: customer?.merchantCustomerId ?? null,
+    plan_id: formatId('plan', subscription.planId),
+    price_id: formatId('price', subscription.priceId),
+    plan_ref: plan.code,
+  }
+}
+
+function presentPeriod(subscription: Subscription, now: Date) {
+  return {
+    status: effectiveStatus(subscription, now),
+    current_period_end: formatTimestampOrNull(subscription.currentPeriodEnd),
+    in_trial: subscription.inTrial,
+    trial_ends_at: subscription.inTrial ? formatTimestampOrNull(subscription.currentPeriodEnd) : null,
+  }
+}

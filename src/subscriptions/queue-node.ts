@@ -1,0 +1,27 @@
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import type { Tx } from '#db/transaction.ts'
+import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
+import type { NodeState } from '#realtime/node.ts'
+import { findSubscriptionById, findSubscriptionOfEndUser } from './store.ts'
+import type { Subscription } from './store.ts'
+
+/** Queues the write of the realtime node in the change's transaction; after the commit it is written and waited for. */
+export async function queueNode(tx: Tx, app: App, subscription: Subscription): Promise<void> {
+  if (app.realtimeDatabaseUrl === null) return
+  const subscriptionId = subscription.id
+  await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
+  tx.afterCommit(() => writeNode(tx.ctx, { app, subscriptionId, load: () => loadNodeState(tx.ctx, subscriptionId) }))
+}
+
+/** Writes the node again with the same state, after a payment that was told twice (contract 4, Same provider event id). */
+export async function rewriteNode(tx: Tx, app: App, endUserId: number): Promise<void> {
+  const subscription = await findSubscriptionOfEndUser(tx, endUserId)
+  if (subscription) await queueNode(tx, app, subscription)
+}
+
+/** The subscription as the node shows it, at the moment of the write. */
+export async function loadNodeState(ctx: Context, subscriptionId: number): Promise<NodeState | null> {
+  const subscription = await findSubscriptionById(ctx.db, subscriptionId)
+  return subscription && { externalRef: subscription.externalRef, currentPeriodEnd: subscription.currentPeriodEnd }
+}

@@ -1,0 +1,98 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Tx } from '#db/transaction.ts'
+import { queueNode } from './queue-node.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { effectiveStatus } from './lifecycle.ts'
+import type { Period } from './period.ts'
+import { updatedData, viewSubscription } from './present.ts'
+import type { SubscriptionView } from './present.ts'
+import { findSubscriptionById, insertSubscription, updateSubscription } from './store.ts'
+import type { Subscription } from './store.ts'
+
+/** What a change sets; what it leaves out stays. `period` moves only together with a line in `payment_applications`. */
+export interface Change {
+  readonly planId?: number
+  readonly priceId?: number
+  readonly customerId?: number | null
+  readonly period?: Period
+  readonly inTrial?: boolean
+}
+
+export interface NewSubscription {
+  readonly endUserId: number
+  readonly externalRef: string
+}
+
+/** The payment behind a change, and what else is told of it, before `subscription.updated`. */
+export interface Occasion {
+  readonly transactionId: number
+  announce(view: SubscriptionView): Promise<void>
+}
+
+/**
+ * The only writer of subscriptions. Saves the change, tells `subscription.updated`, and queues the realtime node, which is written
+ * after the commit and waited for.
+ */
+export async function recordChange(
+  tx: Tx,
+  app: App,
+  current: Subscription | NewSubscription,
+  change: Change,
+  occasion?: Occasion,
+): Promise<Subscription> {
+  const subscriptionId =
+    'id' in current ? await saveChange(tx, app, current, change) : await saveNew(tx, app, current, change)
+  const saved = await findSubscriptionById(tx, subscriptionId)
+  if (!saved) throw new Error(`subscription ${subscriptionId} is not there after it was saved`)
+  const view = await viewSubscription(tx, saved)
+  await occasion?.announce(view)
+  const subject = { externalRef: saved.externalRef, transactionId: occasion?.transactionId ?? null }
+  await emitEvent(tx, app, 'subscription.updated', updatedData(view, appNow(app, tx.now)), subject)
+  await queueNode(tx, app, saved)
+  return saved
+}
+
+async function saveNew(tx: Tx, app: App, { endUserId, externalRef }: NewSubscription, change: Change): Promise<number> {
+  const { planId, priceId, period, customerId = null, inTrial = false } = change
+  if (planId === undefined || priceId === undefined || !period)
+    throw new Error('a new subscription needs a plan, a price and a period')
+  const now = appNow(app, tx.now)
+  return insertSubscription(tx, {
+    appId: app.id,
+    endUserId,
+    externalRef,
+    planId,
+    priceId,
+    customerId,
+    ...columnsOf(period, now),
+    inTrial,
+    revision: 1,
+    renewalToken: randomHex(32),
+    remindersStoppedAt: null,
+    createdAt: now,
+    updatedAt: now,
+  })
+}
+
+async function saveChange(tx: Tx, app: App, current: Subscription, change: Change): Promise<number> {
+  const { period, ...columns } = change
+  const now = appNow(app, tx.now)
+  await updateSubscription(tx, current.id, current.revision, {
+    ...columns,
+    ...(period ? columnsOf(period, now) : {}),
+    revision: current.revision + 1,
+    updatedAt: now,
+  })
+  return current.id
+}
+
+function columnsOf(period: Period, now: Date) {
+  return {
+    status: effectiveStatus({ currentPeriodEnd: period.end }, now),
+    periodStart: period.start,
+    currentPeriodEnd: period.end,
+    anchorDay: period.anchorDay,
+  }
+}

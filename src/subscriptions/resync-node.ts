@@ -1,0 +1,228 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { ReadOnly } from '#db/transaction.ts'
+import { nodePlace } from '#realtime/firebase.ts'
+import { nodeOf } from '#realtime/node.ts'
+import type { RealtimeNode } from '#realtime/node.ts'
+import { hasRealtimeDatabase } from '#realtime/realtime-key.ts'
+import type { AppWithDatabase } from '#realtime/realtime-key.ts'
+import { findRealtimeWrite, listUnwritten } from '#realtime/store.ts'
+import { queueRealtimeWrite, settleNode } from '#realtime/write-node.ts'
+import { openBudget } from '#shared/budget.ts'
+import { AppError, messageOf } from '#shared/errors.ts'
+import { loadNodeState } from './queue-node.ts'
+import { findSubscriptionById, getSubscription, listSubscriptionsAfter } from './store.ts'
+import type { Subscription } from './store.ts'
+
+/** Nodes written at once, and at least so long for each such handful: 50 a second at most, which leaves the database to its users. */
+const HANDFUL = 5
+const HANDFUL_MS = 100
+const PAGE = 100
+/** A database that fails so often in a row is away: the rest is left for another run. */
+const MAX_FAILURES_IN_A_ROW = 20
+const READ_MS = 4500
+/** A dry run lists so many nodes and counts the others. */
+const MAX_LISTED = 1000
+const MAX_FAULTS = 20
+
+export interface ResyncInput {
+  readonly app: App
+  /** One of the three: one end user, all subscriptions, or those whose last write failed or never came about. */
+  readonly externalRef?: string | undefined
+  readonly all?: boolean | undefined
+  readonly failed?: boolean | undefined
+  /** Reads the nodes and tells what would be written. */
+  readonly dryRun?: boolean | undefined
+  /** Goes on after this subscription id: `next` of a run that was cut short. */
+  readonly after?: number | undefined
+  readonly onProgress?: ((progress: ResyncProgress) => void) | undefined
+  readonly signal?: AbortSignal | undefined
+  /** The operator, for the audit log. */
+  readonly actor?: string | undefined
+}
+
+export interface ResyncProgress {
+  readonly written: number
+  readonly failed: number
+  /** The subscription id that all is done up to. */
+  readonly upTo: number
+}
+
+export interface NodeDifference {
+  readonly external_ref: string
+  /** What is there now; null where nothing is. */
+  readonly present: unknown
+  readonly wanted: RealtimeNode
+}
+
+export interface ResyncResult {
+  readonly written: number
+  readonly failed: number
+  /** Where to go on with `after`, where the run was cut short. */
+  readonly next?: number
+  /** The first twenty that failed, and why. */
+  readonly faults?: readonly NodeFault[]
+  /** Of a dry run: how many nodes differ, and the first 1000 of them. */
+  readonly differing?: number
+  readonly differences?: readonly NodeDifference[]
+}
+
+export interface NodeFault {
+  readonly external_ref: string
+  readonly error: string
+}
+
+/**
+ * Writes nodes as they should be now, which for a period that is over is `free`: the only way there (specification 6). Throws
+ * `invalid_request` for an app without a realtime database or where it is not said which nodes, `not_found` for an unknown end user.
+ */
+export async function resyncNodes(ctx: Context, input: ResyncInput): Promise<ResyncResult> {
+  const { app } = input
+  if (!hasRealtimeDatabase(app)) {
+    throw new AppError('invalid_request', `app ${app.id} has no realtime database: give it one with app set-realtime`)
+  }
+  if ([input.externalRef !== undefined, input.all, input.failed].filter(Boolean).length !== 1) {
+    throw new AppError('invalid_request', 'name one external_ref, or all, or failed')
+  }
+  const result = await runResync(ctx, { ...input, app })
+  if (!input.dryRun) await auditResync(ctx, input, result)
+  return result
+}
+
+type Run = ResyncInput & { readonly app: AppWithDatabase }
+
+async function runResync(ctx: Context, run: Run): Promise<ResyncResult> {
+  const tally = openTally(run.after ?? 0)
+  for await (const handful of handfuls(ctx, run)) {
+    const pause = delay(HANDFUL_MS)
+    await Promise.all(
+      handful.map((subscriptionId) =>
+        run.dryRun ? compareNode(ctx, run.app, subscriptionId, tally) : rewriteOne(ctx, run.app, subscriptionId, tally),
+      ),
+    )
+    tally.upTo = Math.max(...handful)
+    run.onProgress?.({ written: tally.written, failed: tally.failed, upTo: tally.upTo })
+    if (run.signal?.aborted || tally.failuresInARow >= MAX_FAILURES_IN_A_ROW) return resultOf(run, tally, tally.upTo)
+    await pause
+  }
+  return resultOf(run, tally, null)
+}
+
+interface Tally {
+  written: number
+  failed: number
+  failuresInARow: number
+  upTo: number
+  differing: number
+  readonly differences: NodeDifference[]
+  readonly faults: NodeFault[]
+}
+
+function openTally(upTo: number): Tally {
+  return { written: 0, failed: 0, failuresInARow: 0, upTo, differing: 0, differences: [], faults: [] }
+}
+
+function resultOf(run: Run, tally: Tally, next: number | null): ResyncResult {
+  const { written, failed, differing, differences, faults } = tally
+  return {
+    written,
+    failed,
+    ...(next === null ? {} : { next }),
+    ...(faults.length > 0 ? { faults } : {}),
+    ...(run.dryRun ? { differing, differences } : {}),
+  }
+}
+
+/** The subscriptions to write, a few at a time, in the order of their ids. */
+async function* handfuls(ctx: Context, run: Run): AsyncGenerator<number[]> {
+  if (run.externalRef !== undefined) {
+    const { id } = await getSubscription(ctx.db, run.app.id, run.externalRef)
+    yield [id]
+    return
+  }
+  const list = run.all ? listIds : listUnwritten
+  for (let after = run.after ?? 0; ;) {
+    const page = await list(ctx.db, run.app.id, after, PAGE)
+    for (let start = 0; start < page.length; start += HANDFUL) yield page.slice(start, start + HANDFUL)
+    const last = page.at(-1)
+    if (last === undefined) return
+    after = last
+  }
+}
+
+async function listIds(db: ReadOnly, appId: number, after: number, limit: number): Promise<number[]> {
+  return (await listSubscriptionsAfter(db, appId, after, limit)).map(({ id }) => id)
+}
+
+async function rewriteOne(ctx: Context, app: App, subscriptionId: number, tally: Tally): Promise<void> {
+  const { externalRef, revision } = await getSubscriptionById(ctx, subscriptionId)
+  await inTransaction(ctx, (tx) => queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision }))
+  const load = (id: number) => loadNodeState(ctx, id)
+  const outcome = await settleNode(ctx, { app, subscriptionId, load }, 'resync')
+  if (outcome === 'written') {
+    countSuccess(tally, 1)
+    return
+  }
+  const row = await findRealtimeWrite(ctx.db, subscriptionId)
+  countFailure(tally, externalRef, row?.lastError ?? 'another writer had its turn all the time')
+}
+
+async function compareNode(ctx: Context, app: AppWithDatabase, subscriptionId: number, tally: Tally): Promise<void> {
+  const state = await getSubscriptionById(ctx, subscriptionId)
+  const { externalRef } = state
+  try {
+    const { node: present } = await nodePlace(ctx, app, externalRef, openBudget(READ_MS)).read()
+    const now = ctx.clock.now()
+    const wanted = nodeOf(state, 'resync', appNow(app, now), now)
+    countSuccess(tally, 0)
+    if (isSame(present, wanted)) return
+    tally.differing += 1
+    if (tally.differences.length < MAX_LISTED) tally.differences.push({ external_ref: externalRef, present, wanted })
+  } catch (error) {
+    countFailure(tally, externalRef, messageOf(error))
+  }
+}
+
+async function getSubscriptionById(ctx: Context, subscriptionId: number): Promise<Subscription> {
+  const subscription = await findSubscriptionById(ctx.db, subscriptionId)
+  if (!subscription) throw new Error(`subscription ${subscriptionId} is not there`)
+  return subscription
+}
+
+/** Whether the node says the same already; an absent `expiresAt` is null. */
+function isSame(present: unknown, wanted: RealtimeNode): boolean {
+  if (typeof present !== 'object' || present === null) return false
+  const { plan, expiresAt = null, purchaseSource } = present as Partial<Record<keyof RealtimeNode, unknown>>
+  return plan === wanted.plan && expiresAt === wanted.expiresAt && purchaseSource === wanted.purchaseSource
+}
+
+function countSuccess(tally: Tally, written: number): void {
+  tally.written += written
+  tally.failuresInARow = 0
+}
+
+function countFailure(tally: Tally, externalRef: string, error: string): void {
+  tally.failed += 1
+  tally.failuresInARow += 1
+  if (tally.faults.length < MAX_FAULTS) tally.faults.push({ external_ref: externalRef, error })
+}
+
+async function auditResync(ctx: Context, input: ResyncInput, result: ResyncResult): Promise<void> {
+  const { actor, app, externalRef, all } = input
+  if (actor === undefined) return
+  const scope = externalRef ?? (all ? 'all' : 'failed')
+  const { written, failed, next = null } = result
+  await inTransaction(ctx, (tx) =>
+    recordAudit(tx, {
+      actor,
+      action: 'realtime.resync',
+      appId: app.id,
+      subject: `app ${app.id}`,
+      after: { scope, written, failed, next },
+    }),
+  )
+}

@@ -1,0 +1,48 @@
+import { appNow } from '#apps/app-time.ts'
+import type { AppRoute, Caller } from '#apps/authenticate.ts'
+import { requireSelf } from '#apps/authenticate.ts'
+import type { Context } from '#context.ts'
+import { planCode } from '#plans/plan-code.ts'
+import { attachCustomer } from './attach-customer.ts'
+import { presentSubscription } from './present.ts'
+import { getSubscription } from './store.ts'
+import { switchPlan } from './switch-plan.ts'
+
+export const subscriptionRoutes: readonly AppRoute[] = [
+  {
+    method: 'GET',
+    path: '/api/v1/subscriptions/:externalRef',
+    access: 'any',
+    async run(ctx, { caller, params }) {
+      const externalRef = ownRef(caller, params)
+      const subscription = await getSubscription(ctx.db, caller.appId, externalRef)
+      return answer(ctx, caller, { subscription, plan: { code: await planCode(ctx.db, subscription.planId) } })
+    },
+  },
+  {
+    method: 'PUT',
+    path: '/api/v1/subscriptions/:externalRef/plan',
+    access: 'hmac',
+    async run(ctx, { caller, params, body }) {
+      return answer(ctx, caller, await switchPlan(ctx, caller.app, ownRef(caller, params), body))
+    },
+  },
+  {
+    method: 'PUT',
+    path: '/api/v1/subscriptions/:externalRef/customer',
+    access: 'any',
+    async run(ctx, { caller, params, body }) {
+      return answer(ctx, caller, await attachCustomer(ctx, caller.app, ownRef(caller, params), body))
+    },
+  },
+]
+
+function ownRef(caller: Caller, params: Readonly<Record<string, string>>): string {
+  const externalRef = params['externalRef'] ?? ''
+  requireSelf(caller, externalRef)
+  return externalRef
+}
+
+function answer(ctx: Context, caller: Caller, view: Parameters<typeof presentSubscription>[0]) {
+  return { data: presentSubscription(view, appNow(caller.app, ctx.clock.now())) }
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
+import type { Page } from '#http/page-of.ts'
+import { text, validate } from '#shared/validate.ts'
+import { listTransactionRows } from './store.ts'
+import type { Transaction } from './store.ts'
+
+const ListTransactionsQuery = z.object({
+  ...listQueryFields,
+  external_ref: text(191).optional(),
+  status: z
+    .enum(['pending', 'completed', 'refunded', 'void'], 'must be pending, completed, refunded or void')
+    .optional(),
+  flagged: z
+    .enum(['true', 'false'], 'must be true or false')
+    .transform((value) => value === 'true')
+    .optional(),
+})
+
+/** A page of an app's transactions, newest first (contract 3). `query` is the request's; `appId` null lists those of all apps. */
+export async function listTransactions(ctx: Context, appId: number | null, query: unknown): Promise<Page<Transaction>> {
+  const { limit, cursor, external_ref, status, flagged } = validate(ListTransactionsQuery, query)
+  const rows = await listTransactionRows(ctx.db, {
+    appId,
+    externalRef: external_ref ?? null,
+    status: status ?? null,
+    flagged: flagged ?? null,
+    below: parseCursor(cursor),
+    limit: limit + 1,
+  })
+  return pageOf(rows, limit)
+}

@@ -1,0 +1,66 @@
+import type { Context } from '#context.ts'
+import type { GuardedClient } from '#http/outbound.ts'
+import { unixSeconds } from '#shared/time.ts'
+import type { Target, Targets } from './read-target.ts'
+import { webhookHeaders } from './signature.ts'
+import type { ClaimedEvent } from './store.ts'
+
+/** An attempt that was made. `error` is null where the app acknowledged: `http_500`, `timeout`, `blocked_address`, … */
+export interface MadeAttempt {
+  readonly event: ClaimedEvent
+  readonly startedAt: Date
+  readonly endedAt: Date
+  readonly durationMs: number
+  readonly httpStatus: number | null
+  readonly error: string | null
+  readonly responseHead: string | null
+}
+
+/** What became of a claimed event: an attempt, or none, as its app has no webhook any more. */
+export type AttemptResult = MadeAttempt | { readonly event: ClaimedEvent; readonly error: 'not_configured' }
+
+/**
+ * Sends a claimed event once, signed now with the app's present secret. Any 2xx acknowledges; everything else is a failure
+ * (specification 6). Delivers for disabled apps too: what was paid before must reach the seller.
+ */
+export async function attemptDelivery(
+  ctx: Context,
+  client: GuardedClient,
+  targets: Targets,
+  event: ClaimedEvent,
+  signal?: AbortSignal,
+): Promise<AttemptResult> {
+  const target = await targets.of(event.appId)
+  if (target === 'none') return { event, error: 'not_configured' }
+  return target === 'unreadable' ? unsent(ctx, event) : send(ctx, client, target, event, signal)
+}
+
+async function send(
+  ctx: Context,
+  client: GuardedClient,
+  target: Exclude<Target, string>,
+  event: ClaimedEvent,
+  signal?: AbortSignal,
+): Promise<MadeAttempt> {
+  const startedAt = ctx.clock.now()
+  const { id: eventId, eventType, attempt, body, appId } = event
+  const { fault, ...outcome } = await client.post({
+    ownerId: appId,
+    url: target.url,
+    headers: webhookHeaders(target.secret, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
+    body,
+    deadlineMs: ctx.config.webhook.timeoutMs,
+    ...(signal ? { signal } : {}),
+  })
+  return { event, startedAt, endedAt: ctx.clock.now(), ...outcome, error: fault ?? errorOfStatus(outcome.httpStatus) }
+}
+
+function errorOfStatus(status: number | null): string | null {
+  return status !== null && status >= 200 && status < 300 ? null : `http_${status ?? 'none'}`
+}
+
+function unsent(ctx: Context, event: ClaimedEvent): MadeAttempt {
+  const now = ctx.clock.now()
+  const nothing = { durationMs: 0, httpStatus: null, responseHead: null }
+  return { event, startedAt: now, endedAt: now, ...nothing, error: 'secret_unreadable' }
+}

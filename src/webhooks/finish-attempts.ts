@@ -1,0 +1,116 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import type { AttemptResult, MadeAttempt } from './attempt-delivery.ts'
+import { nextAttemptAt } from './schedule.ts'
+import { insertAttempts, markDelivered, markFailed, markNotConfigured } from './store.ts'
+
+/** What a group of attempts came to; `lost` were finished by somebody else, who took over the lease. */
+export interface Tally {
+  delivered: number
+  retried: number
+  failed: number
+  notConfigured: number
+  lost: number
+}
+
+const OUTCOMES = ['delivered', 'retried', 'failed', 'notConfigured', 'lost'] as const satisfies (keyof Tally)[]
+
+export function emptyTally(): Tally {
+  return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, lost: 0 }
+}
+
+export function addTo(tally: Tally, more: Tally): void {
+  for (const key of OUTCOMES) tally[key] += more[key]
+}
+
+/** What `now` has more than `before`. */
+export function difference(now: Tally, before: Tally): Tally {
+  const more = emptyTally()
+  for (const key of OUTCOMES) more[key] = now[key] - before[key]
+  return more
+}
+
+/** Records attempts and ends their leases, all in one transaction; at most 50 at a time. */
+export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
+  const tally = await inTransaction(ctx, async (tx) => {
+    const written = emptyTally()
+    await finishDelivered(tx, results.filter(isDelivered), written)
+    for (const result of results) if (isFailed(result)) await finishFailed(tx, result, written)
+    await finishNotConfigured(tx, results.filter(isNotConfigured), written)
+    await recordAttempts(tx, results.filter(isMade))
+    return written
+  })
+  for (const outcome of ['delivered', 'retried', 'failed'] as const) {
+    if (tally[outcome] > 0) ctx.count('webhook_deliveries_total', { outcome }, tally[outcome])
+  }
+  if (tally.lost > 0) ctx.log.warn({ lost: tally.lost }, 'deliveries took longer than their lease and were taken over')
+  return tally
+}
+
+function isMade(result: AttemptResult): result is MadeAttempt {
+  return result.error !== 'not_configured'
+}
+
+function isDelivered(result: AttemptResult): boolean {
+  return result.error === null
+}
+
+function isFailed(result: AttemptResult): result is MadeAttempt & { error: string } {
+  return result.error !== null && isMade(result)
+}
+
+function isNotConfigured(result: AttemptResult): boolean {
+  return result.error === 'not_configured'
+}
+
+async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
+  for (const [leaseToken, eventIds] of byLease(results)) {
+    const held = await markDelivered(tx, leaseToken, eventIds)
+    tally.delivered += held
+    tally.lost += eventIds.length - held
+  }
+}
+
+async function finishFailed(tx: Tx, result: MadeAttempt & { error: string }, tally: Tally): Promise<void> {
+  const { event, endedAt, error } = result
+  const retryAt = nextAttemptAt(tx.ctx.config.webhook.retryMinutes, event.retriesLeft, endedAt)
+  const isHeld = await markFailed(tx, event, retryAt, error)
+  if (!isHeld) tally.lost += 1
+  else if (retryAt) tally.retried += 1
+  else tally.failed += 1
+}
+
+async function finishNotConfigured(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
+  for (const [leaseToken, eventIds] of byLease(results)) {
+    tally.notConfigured += await markNotConfigured(tx, leaseToken, eventIds)
+  }
+}
+
+/** Attempts are recorded whoever holds the lease now: they were made. */
+async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<void> {
+  if (results.length === 0) return
+  await insertAttempts(
+    tx,
+    results.map(({ event, startedAt, durationMs, httpStatus, error, responseHead }) => ({
+      eventId: event.id,
+      attempt: event.attempt,
+      startedAt,
+      durationMs,
+      httpStatus,
+      error,
+      responseHead,
+    })),
+  )
+}
+
+/** A lease token stands for one claim, so that a lease that this process lost and took again is not ended by the old attempt. */
+function byLease(results: readonly AttemptResult[]): Map<string, number[]> {
+  const groups = new Map<string, number[]>()
+  for (const { event } of results) {
+    const eventIds = groups.get(event.leaseToken) ?? []
+    eventIds.push(event.id)
+    groups.set(event.leaseToken, eventIds)
+  }
+  return groups
+}

@@ -1,0 +1,49 @@
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { formatId } from '#shared/ids.ts'
+import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import { listAttempts, listEventRows } from './store.ts'
+import type { DeliveryAttempt, DeliveryStatus, Event } from './store.ts'
+
+/** An event as operators see it. `next_attempt_at` of an event under way is when its lease ends. */
+export interface DeliveryView {
+  readonly id: string
+  readonly event_type: string
+  readonly external_ref: string | null
+  readonly created_at: string
+  readonly delivery_status: DeliveryStatus
+  readonly attempts: number
+  readonly next_attempt_at: string | null
+  readonly delivered_at: string | null
+  readonly last_error: string | null
+}
+
+/** An app's deliveries, newest first, at most `limit`. */
+export async function listDeliveries(
+  ctx: Context,
+  app: Pick<App, 'id'>,
+  filter: { readonly status?: DeliveryStatus; readonly limit?: number } = {},
+): Promise<DeliveryView[]> {
+  const { status = null, limit = 100 } = filter
+  return (await listEventRows(ctx.db, { appId: app.id, status, below: null, limit })).map(presentDelivery)
+}
+
+/** Times are real ones: a test clock does not move deliveries. */
+export function presentDelivery(event: Event): DeliveryView {
+  return {
+    id: formatId('evt', event.id),
+    event_type: event.eventType,
+    external_ref: event.externalRef,
+    created_at: formatTimestamp(event.writtenAt),
+    delivery_status: event.deliveryStatus,
+    attempts: event.attempts,
+    next_attempt_at: formatTimestampOrNull(event.nextAttemptAt),
+    delivered_at: formatTimestampOrNull(event.deliveredAt),
+    last_error: event.lastError,
+  }
+}
+
+/** The attempts of one event, the first first. */
+export async function listDeliveryAttempts(ctx: Context, eventId: number): Promise<DeliveryAttempt[]> {
+  return listAttempts(ctx.db, eventId)
+}

@@ -1,0 +1,16 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
+import type { Page } from '#http/page-of.ts'
+import { validate } from '#shared/validate.ts'
+import { listEventRows } from './store.ts'
+import type { Event } from './store.ts'
+
+const ListEventsQuery = z.object(listQueryFields)
+
+/** A page of an app's events, newest first (contract 3, Events). `query` is the request's. */
+export async function listEvents(ctx: Context, appId: number, query: unknown): Promise<Page<Event>> {
+  const { limit, cursor } = validate(ListEventsQuery, query)
+  const rows = await listEventRows(ctx.db, { appId, status: null, below: parseCursor(cursor), limit: limit + 1 })
+  return pageOf(rows, limit)
+}

@@ -1,0 +1,68 @@
+import { secretPlace } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { messageOf } from '#shared/errors.ts'
+import { listWebhookTargets } from './store.ts'
+import type { WebhookTarget } from './store.ts'
+
+/** Where to send an app's events now, and what to sign them with. `unreadable`: its secret does not open (`key rotate`, lost key). */
+export type Target = { readonly url: string; readonly secret: string } | 'none' | 'unreadable'
+
+/** How old an answer may be, so that many attempts share one query: less than the time that a request is under way. */
+const MAX_AGE_MS = 10
+/** Opened secrets that are remembered, so that each is decrypted once. */
+const MAX_OPENED = 1000
+
+export interface Targets {
+  /** The app's target as it is now: a secret that was rotated a moment ago is not used any more. */
+  of(appId: number): Promise<Target>
+}
+
+interface Known {
+  readonly target: Target
+  readonly readAtMs: number
+}
+
+/** Reads targets for the sender; those that are asked for at one moment are read together. */
+export function openTargets(ctx: Context): Targets {
+  const known = new Map<number, Known>()
+  const opened = new Map<string, string>()
+  let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
+
+  const open = (row: WebhookTarget): Target => {
+    if (row.webhookUrl === null || row.webhookSecret === null) return 'none'
+    try {
+      const secret =
+        opened.get(row.webhookSecret) ?? ctx.keyring.open(row.webhookSecret, secretPlace('webhook_secret', row.apiKey))
+      if (opened.size > MAX_OPENED) opened.clear()
+      opened.set(row.webhookSecret, secret)
+      return { url: row.webhookUrl, secret }
+    } catch (error) {
+      ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be read')
+      return 'unreadable'
+    }
+  }
+
+  const read = async (appIds: Set<number>): Promise<void> => {
+    // Whoever asks in this turn of the event loop is answered by the same query.
+    await new Promise(setImmediate)
+    next = null
+    const readAtMs = performance.now()
+    const rows = await listWebhookTargets(ctx.db, [...appIds])
+    for (const appId of appIds) known.set(appId, { target: 'none', readAtMs })
+    for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
+  }
+
+  return {
+    async of(appId) {
+      const before = known.get(appId)
+      if (before && performance.now() - before.readAtMs <= MAX_AGE_MS) return before.target
+      if (!next) {
+        const appIds = new Set<number>()
+        next = { appIds, read: read(appIds) }
+      }
+      next.appIds.add(appId)
+      await next.read
+      return known.get(appId)?.target ?? 'none'
+    },
+  }
+}

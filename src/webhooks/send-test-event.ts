@@ -1,0 +1,81 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { openGuardedClient } from '#http/outbound.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { formatId } from '#shared/ids.ts'
+import { addMs } from '#shared/time.ts'
+import { attemptDelivery } from './attempt-delivery.ts'
+import type { AttemptResult } from './attempt-delivery.ts'
+import { leaseMs } from './claim-due-events.ts'
+import { envelopeOf } from './emit-event.ts'
+import { finishAttempts } from './finish-attempts.ts'
+import { openTargets } from './read-target.ts'
+import { requireWebhook } from './retry-event.ts'
+import { insertEvent, leaseNew } from './store.ts'
+import type { ClaimedEvent } from './store.ts'
+
+const TEST_EVENT = 'webhook.test'
+
+export interface TestDelivery {
+  readonly event_id: string
+  readonly delivered: boolean
+  readonly http_status: number | null
+  /** Null where the receiver acknowledged. */
+  readonly error: string | null
+  readonly duration_ms: number
+  readonly response_head: string | null
+}
+
+/**
+ * Sends a signed `webhook.test` event to the app's receiver now and tells how it answered. It is kept as an event, and tried once.
+ * Throws `invalid_request` where the app has no webhook.
+ */
+export async function sendTestEvent(ctx: Context, actor: string, app: App): Promise<TestDelivery> {
+  requireWebhook(app)
+  const event = await writeTestEvent(ctx, actor, app)
+  const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+  try {
+    const result = await attemptDelivery(ctx, client, openTargets(ctx), event)
+    await finishAttempts(ctx, [result])
+    return presentTest(event, result)
+  } finally {
+    client.close()
+  }
+}
+
+/** Written with its lease, so that the daemon's sender does not send it as well. */
+function writeTestEvent(ctx: Context, actor: string, app: App): Promise<ClaimedEvent> {
+  return inTransaction(ctx, async (tx) => {
+    const createdAt = appNow(app, tx.now)
+    const body = envelopeOf(app, TEST_EVENT, {}, createdAt)
+    const subject = { appId: app.id, eventType: TEST_EVENT, externalRef: null, transactionId: null }
+    const id = await insertEvent(tx, {
+      ...subject,
+      body,
+      deliveryStatus: 'pending',
+      createdAt,
+      writtenAt: tx.now,
+      retries: 0,
+    })
+    const lease = { token: randomHex(16), until: addMs(tx.now, leaseMs(ctx.config.webhook.timeoutMs)) }
+    await leaseNew(tx, id, lease)
+    await recordAudit(tx, { actor, action: 'webhook.test', appId: app.id, subject: formatId('evt', id) })
+    const claim = { attempt: 1, retriesLeft: 0, leaseToken: lease.token, leaseUntil: lease.until }
+    return { id, appId: app.id, eventType: TEST_EVENT, body, ...claim }
+  })
+}
+
+function presentTest(event: ClaimedEvent, result: AttemptResult): TestDelivery {
+  const answer = 'durationMs' in result ? result : { durationMs: 0, httpStatus: null, responseHead: null }
+  return {
+    event_id: formatId('evt', event.id),
+    delivered: result.error === null,
+    http_status: answer.httpStatus,
+    error: result.error,
+    duration_ms: answer.durationMs,
+    response_head: answer.responseHead,
+  }
+}

@@ -1,0 +1,343 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Context } from '#context.ts'
+import { openGuardedClient } from '#http/outbound.ts'
+import type { GuardedClient } from '#http/outbound.ts'
+import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import { attemptDelivery } from './attempt-delivery.ts'
+import type { AttemptResult } from './attempt-delivery.ts'
+import { CLAIM_SIZE, claimDueEvents, giveBackEvents } from './claim-due-events.ts'
+import { addTo, difference, emptyTally, finishAttempts } from './finish-attempts.ts'
+import type { Tally } from './finish-attempts.ts'
+import { openTargets } from './read-target.ts'
+import type { Targets } from './read-target.ts'
+import { openSlots } from './slots.ts'
+import type { Slots } from './slots.ts'
+import { listAppsWithPending, listDue } from './store.ts'
+import type { ClaimedEvent, DueEvent } from './store.ts'
+
+/** How often the sender looks for due events when nobody wakes it. */
+const POLL_MS = SECOND_MS
+/** How long it waits after the database failed. */
+const PAUSE_MS = SECOND_MS
+/** Due events of one app that are listed at once: to list costs more than to claim one, so it is done ahead. */
+const LIST_SIZE = 256
+/** Apps that are listed in one query. */
+const LIST_APPS = 32
+const REPORT_MS = MINUTE_MS
+/** Attempts recorded in one transaction, and how many such transactions run at once. */
+const FINISH_SIZE = 50
+const FINISHERS = 2
+/** How long attempts under way may take to end once the sender stops. */
+const STOP_MS = 12 * SECOND_MS
+
+export interface SenderOptions {
+  readonly signal: AbortSignal
+  /** Ends when nothing is due and nothing under way, rather than with the signal. */
+  readonly untilIdle?: boolean
+  /** Hands out the function that wakes the sender. */
+  readonly onWake?: (wake: () => void) => void
+  /** Told once a minute what became of events since. */
+  readonly report?: (tally: Tally) => void
+  /** In place of a client of its own. */
+  readonly client?: GuardedClient
+}
+
+interface Sender {
+  readonly ctx: Context
+  readonly client: GuardedClient
+  readonly targets: Targets
+  readonly slots: Slots
+  readonly bell: Bell
+  /** Apps with due events that are not claimed, and those that are listed; an empty list is to be listed again. */
+  readonly due: Map<number, DueEvent[]>
+  /** Claimed events that wait for a slot, by app. */
+  readonly ready: Map<number, ClaimedEvent[]>
+  readonly running: Set<Promise<void>>
+  readonly interrupt: AbortController
+  readonly finished: AttemptResult[]
+  readonly finishers: Set<Promise<void>>
+  mustLook: boolean
+  lookedAtMs: number
+  readonly tally: Tally
+}
+
+/**
+ * Sends due events until the signal comes, or until none is left. Claims a little ahead of what it sends, keeps every receiver's
+ * window full, records attempts in groups; a receiver that is slow or hangs delays its own app only. On the signal it claims no
+ * more, gives back what it has not sent and lets what is under way end. Returns what became of the events.
+ */
+export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
+  const { signal, untilIdle = false, onWake, report } = options
+  const client = options.client ?? openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
+  const sender = openSender(ctx, client)
+  const wake = (): void => {
+    sender.mustLook = true
+    sender.bell.ring()
+  }
+  onWake?.(wake)
+  signal.addEventListener('abort', wake)
+  const reports = report ? openReports(sender.tally, report) : null
+  try {
+    while (!signal.aborted) {
+      reports?.tell()
+      if (await (untilIdle ? step(sender) : stepOrPause(sender))) continue
+      if (untilIdle && isIdle(sender)) break
+      await sender.bell.wait(POLL_MS)
+    }
+  } finally {
+    await stop(sender)
+    signal.removeEventListener('abort', wake)
+    if (!options.client) client.close()
+  }
+  return sender.tally
+}
+
+function openSender(ctx: Context, client: GuardedClient): Sender {
+  return {
+    ctx,
+    client,
+    targets: openTargets(ctx),
+    slots: openSlots(() => performance.now()),
+    bell: openBell(),
+    due: new Map(),
+    ready: new Map(),
+    running: new Set(),
+    interrupt: new AbortController(),
+    finished: [],
+    finishers: new Set(),
+    mustLook: true,
+    lookedAtMs: 0,
+    tally: emptyTally(),
+  }
+}
+
+/** Does what can be done now; false where there is nothing but to wait. */
+async function step(sender: Sender): Promise<boolean> {
+  beginReady(sender)
+  const shares = sharesToClaim(sender)
+  if (shares.size > 0) {
+    await claim(sender, shares)
+    return true
+  }
+  return (sender.mustLook || performance.now() - sender.lookedAtMs >= POLL_MS) && look(sender)
+}
+
+/** A sender that is to run for ever outlives a database that is away. */
+async function stepOrPause(sender: Sender): Promise<boolean> {
+  try {
+    return await step(sender)
+  } catch (error) {
+    sender.ctx.log.error({ error }, 'due webhooks cannot be read')
+    sender.mustLook = true
+    await delay(PAUSE_MS)
+    return false
+  }
+}
+
+function isIdle({ due, ready, running, finished, finishers }: Sender): boolean {
+  return due.size + ready.size + running.size + finished.length + finishers.size === 0
+}
+
+/** Asks which apps have due events; true where one has of which that was not known. */
+async function look(sender: Sender): Promise<boolean> {
+  sender.mustLook = false
+  sender.lookedAtMs = performance.now()
+  const now = sender.ctx.clock.now()
+  const pending = await listAppsWithPending(sender.ctx.db)
+  const before = sender.due.size
+  for (const { appId, dueAt } of pending) if (dueAt <= now && !sender.due.has(appId)) sender.due.set(appId, [])
+  return sender.due.size > before
+}
+
+/** How many events to claim next, by app: of each as many as its receiver will take soon, of none so many that others wait. */
+function sharesToClaim({ due, ready, slots }: Sender): Map<number, number> {
+  const shares = new Map<number, number>()
+  let left = CLAIM_SIZE
+  for (const appId of due.keys()) {
+    const held = ready.get(appId)?.length ?? 0
+    const ahead = slots.ahead(appId)
+    const share = Math.min(left, slots.room(appId) + ahead - held)
+    // Claims are worth their round trips once half of what is held ready is used up.
+    if (share < 1 || held > ahead / 2) continue
+    shares.set(appId, share)
+    left -= share
+    if (left < 1) break
+  }
+  return shares
+}
+
+async function claim(sender: Sender, shares: ReadonlyMap<number, number>): Promise<void> {
+  await listMissing(sender, [...shares.keys()])
+  const candidates = [...shares].flatMap(([appId, share]) => sender.due.get(appId)?.splice(0, share) ?? [])
+  if (candidates.length === 0) return
+  const claimed = await claimDueEvents(sender.ctx, candidates)
+  for (const appId of shares.keys()) {
+    const listed = sender.due.get(appId)
+    if (!listed) continue
+    const events = claimed.filter((event) => event.appId === appId)
+    if (events.length > 0) sender.ready.set(appId, [...(sender.ready.get(appId) ?? []), ...events])
+    // Set again, it comes after the apps that wait for their turn.
+    sender.due.delete(appId)
+    const asked = candidates.filter((event) => event.appId === appId).length
+    // Another daemon claims from the same list: two that go through it in different order are less in each other's way.
+    sender.due.set(appId, events.length < asked ? shuffled(listed) : listed)
+  }
+}
+
+/** Lists due events of the apps of which none are listed; forgets those that have none. */
+async function listMissing(sender: Sender, appIds: readonly number[]): Promise<void> {
+  const missing = appIds.filter((appId) => sender.due.get(appId)?.length === 0).slice(0, LIST_APPS)
+  if (missing.length === 0) return
+  const listed = await listDue(sender.ctx.db, missing, LIST_SIZE, sender.ctx.clock.now())
+  for (const appId of missing) {
+    const events = listed.filter((event) => event.appId === appId)
+    if (events.length > 0) sender.due.set(appId, events)
+    else sender.due.delete(appId)
+  }
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, rank: Math.random() }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item)
+}
+
+/** Begins what is ready and has a slot, one event of each app in turn. */
+function beginReady(sender: Sender): void {
+  for (let progress = true; progress;) {
+    progress = false
+    for (const [appId, events] of sender.ready) {
+      const event = sender.slots.room(appId) > 0 ? events.shift() : undefined
+      if (events.length === 0) sender.ready.delete(appId)
+      if (!event) continue
+      begin(sender, event)
+      progress = true
+    }
+  }
+}
+
+function begin(sender: Sender, event: ClaimedEvent): void {
+  const isLate = event.leaseUntil.getTime() - sender.ctx.clock.now().getTime() < 2 * sender.ctx.config.webhook.timeoutMs
+  const work = isLate ? giveBackLate(sender, event) : deliver(sender, event)
+  const running = work
+    .catch((error: unknown) => {
+      sender.ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will run out')
+    })
+    .finally(() => {
+      sender.running.delete(running)
+      // The place that became free is taken at once, also while the loop waits for a claim.
+      beginReady(sender)
+      sender.bell.ring()
+    })
+  sender.running.add(running)
+}
+
+/** An event that waited so long that its lease might end under way is not sent. */
+async function giveBackLate(sender: Sender, event: ClaimedEvent): Promise<void> {
+  await giveBackEvents(sender.ctx, [event])
+  sender.mustLook = true
+}
+
+async function deliver(sender: Sender, event: ClaimedEvent): Promise<void> {
+  const slot = sender.slots.begin(event.appId)
+  let hung = false
+  try {
+    const { ctx, client, targets, interrupt } = sender
+    const result = await attemptDelivery(ctx, client, targets, event, interrupt.signal)
+    hung = result.error === 'timeout'
+    sender.finished.push(result)
+    // A second one only where a whole group waits: groups are what makes it cheap.
+    const { finishers, finished } = sender
+    if (finishers.size === 0 || (finishers.size < FINISHERS && finished.length >= FINISH_SIZE)) startFinisher(sender)
+  } finally {
+    sender.slots.end(slot, hung)
+  }
+}
+
+function startFinisher(sender: Sender): void {
+  const finisher = finishAll(sender).finally(() => {
+    sender.finishers.delete(finisher)
+    sender.bell.ring()
+  })
+  sender.finishers.add(finisher)
+}
+
+/** Records what is finished, in groups: while one is written the next gathers. */
+async function finishAll(sender: Sender): Promise<void> {
+  while (sender.finished.length > 0) {
+    const group = sender.finished.splice(0, FINISH_SIZE)
+    try {
+      const written = await finishAttempts(sender.ctx, group)
+      addTo(sender.tally, written)
+    } catch (error) {
+      sender.ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
+      await delay(PAUSE_MS)
+      sender.finished.push(...stillLeased(sender, group))
+    }
+  }
+}
+
+/** An attempt whose lease has run out is forgotten: whoever takes over sends again, and the receiver sees the same event id. */
+function stillLeased(sender: Sender, group: readonly AttemptResult[]): AttemptResult[] {
+  const now = sender.ctx.clock.now()
+  return group.filter(({ event }) => event.leaseUntil > now)
+}
+
+async function stop(sender: Sender): Promise<void> {
+  const unsent = [...sender.ready.values()].flat()
+  sender.ready.clear()
+  try {
+    if (unsent.length > 0) await giveBackEvents(sender.ctx, unsent)
+  } catch (error) {
+    sender.ctx.log.error({ error, events: unsent.length }, 'leases cannot be given back; they will run out')
+  }
+  const deadline = setTimeout(() => sender.interrupt.abort(), STOP_MS)
+  await Promise.all(sender.running)
+  clearTimeout(deadline)
+  await Promise.all(sender.finishers)
+}
+
+/** Tells what was added to a tally, the first time at once and then each minute. */
+function openReports(tally: Tally, report: (tally: Tally) => void): { tell(): void } {
+  let toldAtMs = -Infinity
+  let told = { ...tally }
+  return {
+    tell() {
+      if (performance.now() - toldAtMs < REPORT_MS) return
+      toldAtMs = performance.now()
+      report(difference(tally, told))
+      told = { ...tally }
+    },
+  }
+}
+
+interface Bell {
+  ring(): void
+  /** Until the bell rings, or did since the last wait; at most `ms`. */
+  wait(ms: number): Promise<void>
+}
+
+function openBell(): Bell {
+  let rang = false
+  let answer: (() => void) | null = null
+  return {
+    ring() {
+      rang = true
+      answer?.()
+    },
+    async wait(ms) {
+      if (!rang) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, ms)
+          answer = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+      }
+      rang = false
+      answer = null
+    },
+  }
+}

@@ -1,0 +1,95 @@
+/** Attempts that may be young at once, over all apps. */
+const MAX_YOUNG = 128
+/** Attempts that may be open at once, over all apps: each holds a socket. */
+const MAX_OPEN = 2048
+/** An attempt that is open longer than this gives its place to others; its app gets no more of them until it ends. */
+const STALL_MS = 1000
+const FIRST_WINDOW = 4
+const MAX_WINDOW = 64
+const SLOWEST_WINDOW = 1
+
+/** A begun attempt. */
+export interface Slot {
+  readonly appId: number
+  readonly startedMs: number
+  isYoung: boolean
+}
+
+/**
+ * How many attempts may run at once, so that no receiver holds back another's deliveries. Each app has a window that grows while its
+ * receiver answers at once and closes to one attempt at a time when it does not answer at all. Attempts open for more than a second
+ * stop counting against the others, so that receivers that hang hold sockets, never places.
+ */
+export interface Slots {
+  /** How many attempts the app may begin now. */
+  room(appId: number): number
+  /** How many events of the app are worth holding ready behind those that are open: none where its receiver is slow. */
+  ahead(appId: number): number
+  begin(appId: number): Slot
+  /** `hung`: the receiver gave no answer in time. */
+  end(slot: Slot, hung: boolean): void
+}
+
+interface Lane {
+  window: number
+  open: number
+  stalled: number
+}
+
+/** `nowMs` is a clock that only runs forward. */
+export function openSlots(nowMs: () => number): Slots {
+  const lanes = new Map<number, Lane>()
+  const young = new Set<Slot>()
+  let open = 0
+
+  const laneOf = (appId: number): Lane => {
+    const lane = lanes.get(appId) ?? { window: FIRST_WINDOW, open: 0, stalled: 0 }
+    lanes.set(appId, lane)
+    return lane
+  }
+
+  const ageYoung = (): void => {
+    const oldest = nowMs() - STALL_MS
+    // In the order of their beginning, so the first that is young enough ends the search.
+    for (const slot of young) {
+      if (slot.startedMs > oldest) return
+      young.delete(slot)
+      slot.isYoung = false
+      const lane = laneOf(slot.appId)
+      lane.stalled += 1
+      lane.window = Math.min(lane.window, FIRST_WINDOW)
+    }
+  }
+
+  return {
+    room(appId) {
+      ageYoung()
+      const lane = laneOf(appId)
+      return Math.max(0, Math.min(lane.window - lane.open, MAX_YOUNG - young.size, MAX_OPEN - open))
+    },
+    ahead(appId) {
+      const lane = laneOf(appId)
+      return lane.stalled > 0 || lane.window < FIRST_WINDOW ? 0 : lane.window
+    },
+    begin(appId) {
+      const slot = { appId, startedMs: nowMs(), isYoung: true }
+      young.add(slot)
+      laneOf(appId).open += 1
+      open += 1
+      return slot
+    },
+    end(slot, hung) {
+      ageYoung()
+      const lane = laneOf(slot.appId)
+      lane.open -= 1
+      open -= 1
+      if (slot.isYoung) {
+        young.delete(slot)
+        lane.window = Math.min(MAX_WINDOW, lane.window + 1)
+      } else {
+        lane.stalled -= 1
+      }
+      if (hung) lane.window = SLOWEST_WINDOW
+    },
+  }
+}

@@ -1,0 +1,148 @@
+// Everything here is a convenience: without it the pages work by themselves.
+'use strict'
+
+const all = (selector) => [...document.querySelectorAll(selector)]
+
+/** Counts down and loads the page again at the end, which then says what the server says. */
+function countDown(element) {
+  const end = Date.now() + Number(element.dataset.countdown) * 1000
+  const show = () => {
+    const left = Math.max(0, Math.round((end - Date.now()) / 1000))
+    const hours = Math.floor(left / 3600)
+    const minutes = String(Math.floor((left % 3600) / 60)).padStart(2, '0')
+    element.textContent = `${hours > 0 ? `${hours}:` : ''}${minutes}:${String(left % 60).padStart(2, '0')}`
+    if (left > 0) return
+    clearInterval(timer)
+    location.reload()
+  }
+  const timer = setInterval(show, 1000)
+  show()
+}
+
+async function writeClipboard(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text)
+  // Plain http on a local network has no clipboard interface.
+  const field = document.createElement('textarea')
+  field.value = text
+  field.readOnly = true
+  field.className = 'off-screen'
+  document.body.append(field)
+  field.select()
+  const done = document.execCommand('copy')
+  field.remove()
+  if (!done) throw new Error('the browser did not copy')
+}
+
+function copyOnPress(button) {
+  const label = button.querySelector('[data-label]') ?? button
+  const usual = label.textContent
+  let timer = 0
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    try {
+      await writeClipboard(button.dataset.copy)
+    } catch {
+      return
+    }
+    clearTimeout(timer)
+    label.textContent = button.dataset.copied
+    button.classList.add('is-done')
+    for (const region of all('[data-announce]')) region.textContent = `${button.dataset.copied}: ${button.dataset.copy}`
+    timer = setTimeout(() => {
+      label.textContent = usual
+      button.classList.remove('is-done')
+    }, 2000)
+  })
+}
+
+/** Banking apps read a code from a photo album, which takes no SVG. */
+function saveAsPng(link) {
+  link.addEventListener('click', async (event) => {
+    event.preventDefault()
+    try {
+      const image = new Image()
+      image.src = link.href
+      await image.decode()
+      const canvas = document.createElement('canvas')
+      canvas.width = 1024
+      canvas.height = 1024
+      const paper = canvas.getContext('2d')
+      paper.fillStyle = '#fff'
+      paper.fillRect(0, 0, 1024, 1024)
+      paper.imageSmoothingEnabled = false
+      paper.drawImage(image, 0, 0, 1024, 1024)
+      const blob = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'))
+      const file = document.createElement('a')
+      file.href = URL.createObjectURL(blob)
+      file.download = link.download.replace(/\.svg$/, '.png')
+      file.click()
+      setTimeout(() => URL.revokeObjectURL(file.href), 60000)
+    } catch {
+      location.assign(link.href)
+    }
+  })
+}
+
+/** Asks for the state until it changes: paid leads on, anything else that is new loads the page again. */
+function poll(element) {
+  const { poll: path, seen } = element.dataset
+  let waitMs = 3000
+  let timer = 0
+  let isOver = false
+
+  const ask = async () => {
+    clearTimeout(timer)
+    if (isOver) return
+    if (!document.hidden) {
+      try {
+        const response = await fetch(path, { cache: 'no-store', headers: { accept: 'application/json' } })
+        if (response.ok && settle(await response.json(), response.headers.get('etag'))) return
+      } catch {
+        // Offline for a moment: the next question follows.
+      }
+      waitMs = Math.min(waitMs * 1.1, 15000)
+    }
+    timer = setTimeout(ask, waitMs)
+  }
+
+  const settle = (state, tag) => {
+    if (state.redirect_url) {
+      for (const text of element.querySelectorAll('[data-state]')) text.textContent = element.dataset.paid
+      element.classList.add('is-paid')
+      location.replace(state.redirect_url)
+    } else if (state.expired || (tag !== null && tag !== seen)) {
+      location.reload()
+    } else {
+      return false
+    }
+    isOver = true
+    return true
+  }
+
+  document.addEventListener('visibilitychange', () => {
+    waitMs = 3000
+    void ask()
+  })
+  timer = setTimeout(ask, waitMs)
+}
+
+/** One press is one payment. Coming back by the browser's button frees the form again. */
+function pressOnce(form) {
+  const buttons = [...form.querySelectorAll('button')]
+  const setBusy = (isBusy, pressed) => {
+    form.setAttribute('aria-busy', String(isBusy))
+    for (const button of buttons) {
+      button.disabled = isBusy
+      button.classList.toggle('is-busy', isBusy && button === pressed)
+    }
+  }
+  // Later, because a disabled button's value is not sent.
+  form.addEventListener('submit', (event) => setTimeout(() => setBusy(true, event.submitter)))
+  addEventListener('pageshow', () => setBusy(false))
+}
+
+all('[data-countdown]').forEach(countDown)
+all('[data-copy]').forEach(copyOnPress)
+all('[data-save]').forEach(saveAsPng)
+all('[data-poll]').forEach(poll)
+all('form[data-once]').forEach(pressOnce)

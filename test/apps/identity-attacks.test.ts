@@ -1,0 +1,234 @@
+import { createHmac } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import type { CryptoKey } from 'jose'
+import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT } from 'jose'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { setIdentity } from '#apps/set-identity.ts'
+import type { App } from '#apps/store.ts'
+import { startService } from '../support/api.ts'
+import type { Response, TestService } from '../support/api.ts'
+import { anApp } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** The answer without what differs from request to request. */
+function told({ status, text }: Response): string {
+  return `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
+}
+
+const REFUSED =
+  '401 {"success":false,"error":{"code":"unauthorized","message":"the key, signature, timestamp or token is missing or wrong","field":null,"request_id":"req"}}'
+
+describe('identity tokens of an OIDC issuer', () => {
+  let service: TestService
+  let issuer: OidcIssuer
+  let app: App
+  let canary: Server
+  let canaryUrl: string
+  let visits: string[]
+  let foreignKey: CryptoKey | null = null
+
+  before(async () => {
+    visits = []
+    canary = createServer((request, response) => {
+      visits.push(request.url ?? '')
+      response.end('{}')
+    })
+    canary.on('connection', () => visits.push('connection'))
+    await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve))
+    canaryUrl = `http://127.0.0.1:${(canary.address() as AddressInfo).port}`
+  })
+  after(() => void canary.close())
+
+  beforeEach(async () => {
+    visits.length = 0
+    service = await startService()
+    issuer = await startOidcIssuer()
+    app = (await anApp(service.ctx, { auth: 'identity' })).app
+    app = await setIdentity(service.ctx, 'tester', app, identity())
+  })
+  afterEach(async () => {
+    await service.stop()
+    await issuer.stop()
+  })
+
+  const identity = (changes: object = {}) => {
+    const { issuer: name, audience, jwksUrl } = issuer
+    return { provider: 'oidc', issuer: name, audience, jwksUrl, ...changes }
+  }
+  const call = (token: string, headers: Record<string, string> = {}) =>
+    service.call('GET', '/api/v1/plans', {
+      headers: { 'X-App-Key': app.apiKey, Authorization: `Bearer ${token}`, ...headers },
+    })
+  const good = (claims = {}, header = {}) => issuer.token(service.ctx.clock.now(), 'user-1', claims, header)
+  const seconds = () => Math.floor(service.ctx.clock.now().getTime() / 1000)
+  const resigned = async (header: Record<string, unknown>, claims = {}) => {
+    foreignKey ??= (await generateKeyPair('RS256')).privateKey
+    const body = JSON.parse(Buffer.from((await good(claims)).split('.')[1]!, 'base64url').toString()) as object
+    return new SignJWT({ ...body }).setProtectedHeader({ alg: 'RS256', ...header }).sign(foreignKey)
+  }
+
+  it('a good token is let in', async () => {
+    expect((await call(await good())).status).to.equal(200)
+    expect(issuer.fetched).to.deep.equal(['/jwks'])
+    await call(await good())
+    expect(issuer.fetched, 'keys are kept').to.have.length(1)
+  })
+
+  for (const alg of ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']) {
+    it(`${alg} is an allowed algorithm`, async () => {
+      await issuer.rotate({ alg })
+      expect((await call(await good())).status).to.equal(200)
+    })
+  }
+
+  const attacks: Record<string, () => Promise<string> | string> = {
+    'alg none': async () => {
+      const [, payload] = (await good()).split('.')
+      return `${encode({ alg: 'none', kid: issuer.key().kid })}.${payload}.`
+    },
+    'alg none, with the signature of another token': async () => {
+      const [, payload, signature] = (await good()).split('.')
+      return `${encode({ alg: 'none', kid: issuer.key().kid })}.${payload}.${signature}`
+    },
+    'HS256 with the public key in PEM form': async () => {
+      const publicKey = await importJWK(issuer.key().publicJwk, 'RS256', { extractable: true })
+      return forgeHs256(await exportSPKI(publicKey as CryptoKey))
+    },
+    'HS256 with the public key as JSON': () => forgeHs256(JSON.stringify(issuer.key().publicJwk)),
+    'HS256 with an empty key': () => forgeHs256(''),
+    'another issuer in the claims': () => good({ iss: 'https://evil.example' }),
+    'no issuer': () => good({ iss: undefined }),
+    'the key of another issuer': () => resigned({ kid: issuer.key().kid }),
+    'another audience': () => good({ aud: 'another-app' }),
+    'a list of other audiences': () => good({ aud: ['a', 'b'] }),
+    'no audience': () => good({ aud: undefined }),
+    'expired beyond the leeway': () => good({ exp: seconds() - 61 }),
+    'no expiry': () => good({ exp: undefined }),
+    'an expiry that is no number': () => good({ exp: '9999999999' as unknown as number }),
+    'not valid yet': () => good({ nbf: seconds() + 61 }),
+    'issued in the future': () => good({ iat: seconds() + 61 }),
+    'authenticated in the future': () => good({ auth_time: seconds() + 61 }),
+    'no subject': () => good({ sub: undefined }),
+    'an empty subject': () => good({ sub: '' }),
+    'a subject that is a number': () => good({ sub: 7 as unknown as string }),
+    'a subject longer than an external_ref': () => good({ sub: 'x'.repeat(192) }),
+    'an unknown kid': () => good({}, { kid: 'nobody' }),
+    'a kid that is a path': () => good({}, { kid: '../../../../dev/null' }),
+    'a kid that is an address elsewhere': () => resigned({ kid: `${canaryUrl}/keys` }),
+    'a key set elsewhere (jku)': () => resigned({ kid: 'x', jku: `${canaryUrl}/jwks` }),
+    'certificates elsewhere (x5u)': () => resigned({ kid: 'x', x5u: `${canaryUrl}/x5u` }),
+    'an issuer elsewhere with its own discovery': () => resigned({ kid: 'x' }, { iss: canaryUrl }),
+    'a key of its own in the header (jwk)': async () => {
+      const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
+      const jwk = await exportJWK(publicKey)
+      const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'user-1', exp: seconds() + 60 }
+      return new SignJWT(claims).setProtectedHeader({ alg: 'RS256', jwk, kid: issuer.key().kid }).sign(privateKey)
+    },
+    'a changed payload': async () => {
+      const [header, payload, signature] = (await good()).split('.')
+      const claims = JSON.parse(Buffer.from(payload!, 'base64url').toString()) as object
+      return `${header}.${encode({ ...claims, sub: 'user-2' })}.${signature}`
+    },
+    'a signature taken off': async () => (await good()).split('.').slice(0, 2).join('.') + '.',
+    'a critical header that nobody knows': async () => {
+      const { privateKey, kid } = issuer.key()
+      const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'user-1', exp: seconds() + 60 }
+      const header = { alg: 'RS256', kid, crit: ['x-new'], 'x-new': 1 }
+      return new SignJWT(claims).setProtectedHeader(header).sign(privateKey, { crit: { 'x-new': true } })
+    },
+    'a huge token': () => good({ padding: 'x'.repeat(7000) }),
+    'two parts': () => 'a.b',
+    'no JSON': () => 'AAAA.BBBB.CCCC',
+    'a header that is a list': () => `${encode([])}.${encode({})}.AAAA`,
+  }
+
+  function forgeHs256(secret: string): string {
+    const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'user-1', exp: seconds() + 3600 }
+    const signed = `${encode({ alg: 'HS256', kid: issuer.key().kid, typ: 'JWT' })}.${encode(claims)}`
+    return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
+  }
+
+  for (const [attack, forge] of Object.entries(attacks)) {
+    it(`401, the same for all, and nobody else is called: ${attack}`, async () => {
+      expect((await call(await good())).status).to.equal(200)
+      expect(told(await call(await forge()))).to.equal(REFUSED)
+      expect(visits).to.deep.equal([])
+      expect(issuer.fetched.every((path) => path === '/jwks')).to.equal(true)
+    })
+  }
+
+  const outages = ['hang', 'huge', 'garbage', 500, 302, 204] as const
+  for (const outage of outages) {
+    it(`401, the same for all, within 6 s: the key set's server ${outage === 'hang' ? 'is slow' : `answers ${outage}`}`, async () => {
+      issuer.behaviour = outage
+      const startedMs = performance.now()
+      expect(told(await call(await good()))).to.equal(REFUSED)
+      expect(performance.now() - startedMs).to.be.lessThan(6000)
+      issuer.behaviour = 'ok'
+      expect((await call(await good())).status, 'it is back').to.equal(200)
+    })
+  }
+
+  it("401, the same for all: the key set's server is down", async () => {
+    const token = await good()
+    await issuer.stop()
+    expect(told(await call(token))).to.equal(REFUSED)
+  })
+
+  it('tokens without, or in another form than a bearer token, are refused alike', async () => {
+    const token = await good()
+    for (const authorization of ['', 'Bearer', 'Bearer ', `Basic ${token}`, token, `Bearer ${token} ${token}`]) {
+      expect(told(await call(token, { Authorization: authorization })), authorization).to.equal(REFUSED)
+    }
+    expect(told(await call(token, { 'X-App-Key': 'pk_live_nobody' }))).to.equal(REFUSED)
+  })
+
+  it("a token is good for the app whose issuer and audience it names only, and never for a seller's server", async () => {
+    const other = (await anApp(service.ctx, { auth: 'identity' })).app
+    expect(told(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
+    await setIdentity(service.ctx, 'tester', other, identity({ audience: 'another-app' }))
+    expect(told(await call(await good(), { 'X-App-Key': other.apiKey }))).to.equal(REFUSED)
+    expect((await call(await good({ aud: 'another-app' }), { 'X-App-Key': other.apiKey })).status).to.equal(200)
+    const hmac = (await anApp(service.ctx)).app
+    expect(told(await call(await good(), { 'X-App-Key': hmac.apiKey }))).to.equal(REFUSED)
+  })
+
+  it('the clocks may be 60 s apart', async () => {
+    for (const claims of [{ exp: seconds() - 59 }, { iat: seconds() + 60 }, { nbf: seconds() + 60 }]) {
+      expect((await call(await good(claims))).status, JSON.stringify(claims)).to.equal(200)
+    }
+  })
+
+  it('a new key counts at once, one that is published no more does not', async () => {
+    const before = await good()
+    expect((await call(before)).status).to.equal(200)
+    await issuer.rotate({ keepOld: true })
+    expect((await call(await good())).status).to.equal(200)
+    expect((await call(before)).status).to.equal(200)
+    await issuer.rotate()
+    expect((await call(await good())).status).to.equal(200)
+    expect(told(await call(before))).to.equal(REFUSED)
+  })
+
+  it('made-up key ids make the key set be fetched a few times only, and shut nobody out', async () => {
+    expect((await call(await good())).status).to.equal(200)
+    for (let index = 0; index < 40; index += 1) await call(await good({}, { kid: `made-up-${index}` }))
+    expect(issuer.fetched.length).to.be.at.most(12)
+    expect((await call(await good())).status).to.equal(200)
+  })
+
+  it('nothing of a token is logged', async () => {
+    const token = await good()
+    await call(token)
+    const forged = `${token.slice(0, -8)}AAAAAAAA`
+    await call(forged)
+    const log = service.ctx.logged.join('')
+    for (const part of [...token.split('.').slice(1), forged.split('.')[2]!]) expect(log).not.to.contain(part)
+  })
+})

@@ -1,0 +1,187 @@
+import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+/** A folder may import only the folders to its left. */
+const LAYERS = [
+  'shared',
+  'config',
+  'context',
+  'db',
+  'http',
+  'mail',
+  'apps',
+  'plans',
+  'customers',
+  'webhooks',
+  'realtime',
+  'subscriptions',
+  'transactions',
+  'providers',
+  'checkout',
+  'renewals',
+  'pages',
+  'operations',
+  'open-context',
+  'daemon',
+  'cli',
+]
+/** Rules: they import only other rules, and nothing that reaches outside. */
+const PURE = /^(shared\/|.*\/(period|lifecycle|node|stages|signature|schedule|decide|resolution)\.ts$)/
+const MAY_IMPORT_TYPEORM = /^db\/|\/store\.ts$|^(context|open-context)\.ts$/
+const MAY_SPEAK_SQL = /^db\/|\/store\.ts$/
+const IMPORT =
+  /^(?:import|export)\b[^'"]*?from\s*['"]([^'"]+)['"]|\bimport\s*\(\s*['"]([^'"]+)['"]\s*\)|^import\s*['"]([^'"]+)['"]/gm
+const FORBIDDEN_NAMES =
+  /(^|[/-])(helpers?|utils?|manager|services?(?!-account)|base|common|data|info|handle|process|misc)(-|\.ts$)/
+
+const sources = globSync('**/*.ts', { cwd: 'src' }).sort()
+const read = (path: string) => readFileSync(`src/${path}`, 'utf8')
+/** The code without its comments: what they say imports nothing. */
+const codeOf = (path: string) =>
+  read(path)
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/^\s*\/\/.*$/gm, '')
+const importsOf = (path: string) =>
+  [...codeOf(path).matchAll(IMPORT)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+
+function layerOf(path: string): number {
+  const folder = (path.split('/')[0] ?? '').replace(/\.ts$/, '')
+  const layer = LAYERS.indexOf(folder)
+  return layer === -1 ? expect.fail(`put ${folder} into LAYERS`) : layer
+}
+
+/** The files whose code matches, for a message that names all of them. */
+const filesWith = (pattern: RegExp, allowed: RegExp) =>
+  sources.filter((path) => !allowed.test(path) && pattern.test(codeOf(path)))
+
+describe('architecture', () => {
+  it('reads the sources that it judges', () => {
+    expect(sources.length).to.be.greaterThan(100)
+    expect(importsOf('transactions/confirm-payment.ts')).to.include('#subscriptions/store.ts')
+  })
+
+  it('a folder imports only folders to its left', () => {
+    const wrong = sources.flatMap((path) =>
+      importsOf(path)
+        .filter((specifier) => specifier.startsWith('#') && !specifier.startsWith('#migrations/'))
+        .filter((specifier) => layerOf(specifier.slice(1)) > layerOf(path))
+        .map((specifier) => `${path} imports ${specifier}`),
+    )
+    expect(wrong).to.deep.equal([])
+  })
+
+  it('nothing climbs out of its folder but by a # alias', () => {
+    expect(sources.filter((path) => importsOf(path).some((specifier) => specifier.startsWith('../')))).to.deep.equal([])
+  })
+
+  it('a rule imports only rules, and no input or output', () => {
+    const wrong = sources
+      .filter((path) => PURE.test(path))
+      .flatMap((path) =>
+        importsOf(path)
+          .map((specifier) =>
+            specifier.startsWith('./') ? `#${path.replace(/[^/]+$/, '')}${specifier.slice(2)}` : specifier,
+          )
+          .filter((specifier) =>
+            specifier.startsWith('#')
+              ? !PURE.test(specifier.slice(1)) && !isTypeOnly(path, specifier)
+              : /^node:(fs|net|http|child_process)|^(typeorm|undici|koa)/.test(specifier),
+          )
+          .map((specifier) => `${path} imports ${specifier}`),
+      )
+    expect(wrong).to.deep.equal([])
+  })
+
+  it('only stores know typeorm, and SQL stands only in stores and the database folder', () => {
+    expect(
+      sources.filter((path) => importsOf(path).includes('typeorm') && !MAY_IMPORT_TYPEORM.test(path)),
+    ).to.deep.equal([])
+    expect(
+      filesWith(/[`'"]\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|ALTER TABLE|CREATE TABLE)\b/, MAY_SPEAK_SQL),
+    ).to.deep.equal([])
+  })
+
+  it('nothing that fails on a cluster is asked of the database', () => {
+    expect(
+      filesWith(
+        /SKIP LOCKED|GET_LOCK|LOCK TABLES|INSERT IGNORE|synchronize: true|\bXA (START|BEGIN)|CREATE TRIGGER|\.save\(/,
+        /^$/,
+      ),
+    ).to.deep.equal([])
+  })
+
+  it('only inTransaction opens a transaction, and never a step', () => {
+    expect(filesWith(/\.transaction\(|START TRANSACTION|\bBEGIN\b|startTransaction/, /^db\//)).to.deep.equal([])
+    const steps = sources.filter((path) => /function \w+(?:<[^>]*>)?\(\s*tx: Tx/.test(codeOf(path)))
+    const opening = steps.filter((path) => {
+      const bodies = codeOf(path).split(/\n(?=(?:export )?(?:async )?function )/)
+      return bodies.some(
+        (body) =>
+          /^(?:export )?(?:async )?function \w+(?:<[^>]*>)?\(\s*tx: Tx/.test(body) && body.includes('inTransaction('),
+      )
+    })
+    expect(opening).to.deep.equal([])
+  })
+
+  it('one clock, one reader of the environment, one client for the outside, one voice', () => {
+    expect(filesWith(/new Date\(\)|Date\.now\(\)/, /^shared\/time\.ts$/)).to.deep.equal([])
+    expect(filesWith(/process\.env/, /^config\.ts$/)).to.deep.equal([])
+    expect(filesWith(/\bfetch\(|from 'undici'/, /^http\/outbound\.ts$/)).to.deep.equal([])
+    expect(filesWith(/\bconsole\./, /^cli\/output\.ts$/)).to.deep.equal([])
+  })
+
+  it('a provider imports no other provider', () => {
+    const folderOf = (path: string) => /^providers\/([^/]+)\//.exec(path)?.[1]
+    const wrong = sources.flatMap((path) => {
+      const own = folderOf(path)
+      if (own === undefined) return []
+      const pair = new Set([own, 'bank-mail', 'bank-transfer'])
+      const allowed = own.startsWith('bank-') ? pair : new Set([own])
+      return importsOf(path).filter((specifier) => {
+        const other = folderOf(specifier.slice(1))
+        return other !== undefined && !allowed.has(other)
+      })
+    })
+    expect(wrong).to.deep.equal([])
+  })
+
+  it('the hooks of a test file stand inside its describe: outside they would run for every test of the suite', () => {
+    const files = globSync('**/*.test.ts', { cwd: 'test' })
+    const rootHooks = files.filter((file) => /^(before|after)(Each)?\(/m.test(readFileSync(`test/${file}`, 'utf8')))
+    expect(rootHooks).to.deep.equal([])
+  })
+
+  it('the daemon and the CLI do not import each other', () => {
+    expect(
+      sources.filter(
+        (path) => path.startsWith('cli/') && importsOf(path).some((specifier) => specifier.startsWith('#daemon/')),
+      ),
+    ).to.deep.equal([])
+  })
+
+  it('names say what a file is', () => {
+    expect(
+      sources.filter((path) => FORBIDDEN_NAMES.test(path) || /[A-Z_]/.test(path) || path.endsWith('/index.ts')),
+    ).to.deep.equal([])
+    expect(filesWith(/export default/, /^$/)).to.deep.equal([])
+  })
+
+  it('every folder of src is a layer, and every job is on the schedule', () => {
+    for (const entry of readdirSync('src', { withFileTypes: true }))
+      if (entry.isDirectory()) layerOf(`${entry.name}/x.ts`)
+    const schedule = read('daemon/scheduler.ts')
+    const jobs = readdirSync('jobs').filter((name) => name !== 'run-job.ts')
+    expect(jobs).to.not.be.empty
+    for (const job of jobs) expect(schedule, job).to.include(job.replace(/\.ts$/, ''))
+  })
+})
+
+/** Whether the import is of types alone, which vanish before the code runs. */
+function isTypeOnly(path: string, specifier: string): boolean {
+  const last = specifier.split('/').at(-1) ?? ''
+  const statements = codeOf(path).match(/^(?:import|export)\b[^'"]*from\s*['"][^'"]+['"]/gm) ?? []
+  return statements
+    .filter((statement) => statement.includes(last))
+    .every((statement) => statement.startsWith('import type'))
+}

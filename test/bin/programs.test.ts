@@ -1,0 +1,177 @@
+import { expect } from 'chai'
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, it } from 'mocha'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const PATH_OF_TOOLS = process.env['PATH'] ?? ''
+const PROGRAMS = { 'billing-daemon': 1, 'billing-cli': 1, 'bank-mail-relay': 75 }
+
+interface Outcome {
+  code: unknown
+  stdout: string
+  stderr: string
+}
+
+describe('the programs in bin', () => {
+  let directory: string
+
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), "paygate's bin "))
+    cpSync(join(ROOT, 'bin'), join(directory, 'fresh', 'bin'), { recursive: true })
+    // A project whose programs say what they run under, and with what.
+    cpSync(join(ROOT, 'bin'), join(directory, 'installed', 'bin'), { recursive: true })
+    symlinkSync(join(ROOT, 'node_modules'), join(directory, 'installed', 'node_modules'))
+    for (const path of ['daemon/main.ts', 'cli/main.ts', 'cli/bank-mail-relay.ts']) {
+      const file = join(directory, 'installed', 'src', path)
+      mkdirSync(join(file, '..'), { recursive: true })
+      writeFileSync(
+        file,
+        `process.stdout.write(JSON.stringify([process.version, process.cwd(), ...process.argv.slice(2)]))\n`,
+      )
+    }
+  })
+
+  after(() => rmSync(directory, { recursive: true, force: true }))
+
+  for (const [program, missing] of Object.entries(PROGRAMS)) {
+    it(`${program} runs under the pinned Node from any directory, through a link, with its arguments as they are`, async () => {
+      const link = join(directory, program)
+      symlinkSync(join(directory, 'installed', 'bin', program), link)
+      const { code, stdout } = await run(link, ['a b', '', "it's", '--json'])
+      expect(JSON.parse(stdout)).to.deep.equal([process.version, tmpdir(), 'a b', '', "it's", '--json'])
+      expect(code).to.equal(0)
+    })
+
+    it(`${program} says that npm ci is missing, and exits ${missing}`, async () => {
+      const { code, stderr } = await run(join(directory, 'fresh', 'bin', program), [])
+      expect(stderr).to.include(`run 'npm ci' in ${join(directory, 'fresh')}`)
+      expect(code).to.equal(missing)
+    })
+  }
+
+  it('system-packages is silent where nothing is missing', async () => {
+    expect(await run(join(ROOT, 'bin', 'system-packages'), ['--test'])).to.deep.equal({
+      code: 0,
+      stdout: '',
+      stderr: '',
+    })
+  })
+
+  it('system-packages knows no other option', async () => {
+    expect((await run(join(ROOT, 'bin', 'system-packages'), ['--all'])).code).to.equal(2)
+  })
+
+  it('npm-packages is silent where nothing is missing', async () => {
+    for (const options of [[], ['--test']]) {
+      const outcome = await run(join(ROOT, 'bin', 'npm-packages'), options)
+      expect(outcome).to.deep.equal({ code: 0, stdout: '', stderr: '' })
+    }
+  })
+
+  describe('npm-packages', () => {
+    let project: string
+    let lock: string
+    let installed: string
+
+    // Stands for npm: says what it was asked for, and lists as npm does, last, what it installed.
+    const npm = [
+      '#!/bin/sh',
+      'echo "npm $*" >&2',
+      'case "$*" in *--omit=dev*) only=service ;; *) only=mocha ;; esac',
+      'mkdir -p node_modules/.bin && cp /bin/true node_modules/.bin/node',
+      `printf '{\n    "node_modules/%s": {\n' "$only" >node_modules/.package-lock.json`,
+    ].join('\n')
+
+    beforeEach(() => {
+      project = mkdtempSync(join(directory, 'project-'))
+      cpSync(join(ROOT, 'bin'), join(project, 'bin'), { recursive: true })
+      lock = join(project, 'package-lock.json')
+      installed = join(project, 'node_modules', '.package-lock.json')
+      writeFileSync(lock, '{}')
+      writeFileSync(join(project, 'npm'), npm, { mode: 0o755 })
+    })
+
+    const install = async (...options: string[]) => {
+      const { code, stderr } = await run(join(project, 'bin', 'npm-packages'), options, {
+        PATH: `${project}:${PATH_OF_TOOLS}`,
+      })
+      expect(code).to.equal(0)
+      return stderr.split('\n').filter((line) => line.startsWith('npm '))
+    }
+    const FLAGS = '--no-progress --no-update-notifier --loglevel=error'
+
+    it('installs the service’s packages alone, once', async () => {
+      expect(await install()).to.deep.equal([`npm ci --omit=dev ${FLAGS}`])
+      expect(await install()).to.deep.equal([])
+    })
+
+    it('adds the tests’ packages to the service’s and leaves those in place', async () => {
+      await install()
+      expect(await install('--test')).to.deep.equal([`npm install --no-save ${FLAGS}`])
+      expect(await install('--test')).to.deep.equal([])
+      expect(await install()).to.deep.equal([])
+    })
+
+    it('installs anew what was cut short', async () => {
+      await install('--test')
+      rmSync(installed)
+      expect(await install('--test')).to.deep.equal([`npm ci ${FLAGS}`])
+    })
+
+    it('follows a lock file that changed, and keeps the tests’ packages where they are', async () => {
+      await install('--test')
+      utimesSync(installed, 1, 1)
+      expect(await install()).to.deep.equal([`npm install --no-save ${FLAGS}`])
+      expect(await install()).to.deep.equal([])
+    })
+  })
+})
+
+describe('the last line of a test run', () => {
+  let directory: string
+
+  before(() => (directory = mkdtempSync(join(tmpdir(), 'count-'))))
+  after(() => rmSync(directory, { recursive: true, force: true }))
+
+  const runs = [
+    [
+      'counts what passed and what failed',
+      `it('a', () => {}); it('b', () => { throw new Error('no') })`,
+      '1 passed, 1 failed',
+    ],
+    ['counts one failure where a test file does not load', `import './not-there.ts'`, '0 passed, 1 failed'],
+    ['counts one failure where a test file is no program', `it(`, '0 passed, 1 failed'],
+    ['counts one failure where a test ends the process', `it('a', () => process.exit(0))`, '0 passed, 1 failed'],
+  ] as const
+  for (const [rule, body, last] of runs) {
+    it(rule, async () => {
+      const file = join(directory, 'one.test.mjs')
+      writeFileSync(file, body)
+      const reporter = join(ROOT, 'test', 'support', 'reporter.ts')
+      const mocha = join(ROOT, 'node_modules', 'mocha', 'bin', 'mocha.js')
+      const { code, stdout } = await run(process.execPath, [mocha, '--no-config', '--reporter', reporter, file])
+      expect(stdout.trimEnd().split('\n').at(-1)).to.equal(last)
+      expect(code).to.equal(1)
+    })
+  }
+
+  it('counts one failure in continuous integration where the runner itself is killed', async () => {
+    const project = join(directory, 'project')
+    cpSync(join(ROOT, '.ci'), join(project, '.ci'), { recursive: true })
+    writeFileSync(join(project, 'npm'), '#!/bin/sh\necho "  ✔ a rule"\nkill -9 $$\n', { mode: 0o755 })
+    const outcome = await run(join(project, '.ci', 'run'), [], { PATH: `${project}:${PATH_OF_TOOLS}` })
+    expect(outcome.stdout.trimEnd().split('\n').at(-1)).to.equal('0 passed, 1 failed')
+    expect(outcome.code).to.equal(1)
+  })
+})
+
+function run(program: string, parameters: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  execFile(program, parameters, { cwd: tmpdir(), env: { ...process.env, ...env } }, (error, stdout, stderr) =>
+    resolve({ code: error ? error.code : 0, stdout, stderr }),
+  )
+  return promise
+}

@@ -1,0 +1,199 @@
+import { writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { openCredentials } from '#apps/methods.ts'
+import { testContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
+import { openCli } from './run-cli.ts'
+import type { Cli } from './run-cli.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+describe("the command line: apps, methods and banks' accounts", function () {
+  this.timeout(120_000)
+  let cli: Cli
+
+  beforeEach(() => {
+    cli = openCli()
+  })
+
+  it('creates apps of both kinds and shows the secret once', async () => {
+    const [hmac, identity] = await Promise.all([
+      cli.json(['app', 'create', '--name', 'Reader', '--auth', 'hmac', '--sandbox']),
+      cli.json(['app', 'create', '--name', 'Phone', '--auth', 'identity', '--webhook-url', 'https://shop.example/h']),
+    ])
+    expect(hmac).to.have.all.keys('app_id', 'api_key', 'api_secret')
+    expect(hmac.api_secret).to.match(/^sk_/)
+    expect(identity.api_secret).to.equal(null)
+    const shown = await cli.table(['app', 'create', '--name', 'Shop', '--auth', 'hmac'])
+    expect(shown).to.include('api_secret').and.include('not shown again')
+
+    const { value: apps, text } = await cli.both(['app', 'list'])
+    expect(apps.map(({ name }: { name: string }) => name)).to.have.members(['Reader', 'Phone', 'Shop'])
+    expect(JSON.stringify(apps)).not.to.include(hmac.api_secret)
+    expect(text).to.include('[TEST]').and.include('[LIVE]').and.include(hmac.api_key.slice(0, 8))
+    const { value: app, text: one } = await cli.both(['app', 'show', hmac.api_key])
+    expect(app).to.include({ app_id: hmac.app_id, name: 'Reader', sandbox: true, disabled: false })
+    expect(one).to.include('[TEST] Reader')
+    expect(one).not.to.include(hmac.api_secret)
+  })
+
+  it('changes, disables and enables an app, and rotates its secrets', async () => {
+    const { app, secret } = await anApp(testContext(), { name: 'Reader' })
+    const id = String(app.id)
+    const changed = await cli.json([
+      ...['app', 'update', id, '--name', 'Reader 2', '--webhook-url', 'https://shop.example/hooks'],
+      ...['--mail-from', 'billing@shop.example'],
+    ])
+    expect(changed).to.include({
+      name: 'Reader 2',
+      webhook_url: 'https://shop.example/hooks',
+      mail_from: 'billing@shop.example',
+    })
+    expect(await cli.table(['app', 'update', id, '--webhook-url', ''])).to.match(/webhook_url +│ -/)
+    expect(await cli.json(['app', 'disable', id])).to.include({ disabled: true })
+    expect(await cli.table(['app', 'enable', id])).to.match(/disabled +│ no/)
+
+    const [rotated, webhook] = [
+      await cli.json(['app', 'rotate-secret', id]),
+      await cli.json(['app', 'rotate-webhook-secret', id, '--yes']),
+    ]
+    expect(Object.keys(rotated)).to.deep.equal(['api_secret'])
+    expect(rotated.api_secret).not.to.equal(secret)
+    expect(Object.keys(webhook)).to.deep.equal(['webhook_secret'])
+    expect(webhook.webhook_secret).to.match(/^whsec_/)
+    expect(await cli.table(['app', 'rotate-secret', id])).to.include('not shown again')
+
+    const { value: log, text } = await cli.both(['audit', 'list', '--app', id])
+    expect(log.map(({ action }: { action: string }) => action)).to.include.members(['app.update', 'app.disable'])
+    expect(log[0].actor).to.equal(userInfo().username)
+    expect(JSON.stringify(log)).not.to.include(rotated.api_secret).and.not.include(webhook.webhook_secret)
+    expect(text).to.include('app.update')
+  })
+
+  it('says who issues identity tokens and where the realtime database is', async () => {
+    const { app } = await anApp(testContext(), { auth: 'identity' })
+    const id = String(app.id)
+    const firebase = await cli.json(['app', 'set-identity', id, '--firebase-project', 'my-project'])
+    expect(firebase.identity).to.deep.equal({ provider: 'firebase', projectId: 'my-project' })
+    const oidc = await cli.table([
+      ...['app', 'set-identity', id, '--issuer', 'https://id.example', '--audience', 'shop'],
+      ...['--jwks-url', 'https://id.example/jwks.json'],
+    ])
+    expect(oidc).to.include('oidc')
+
+    const file = join(scratchFolder('cli'), 'account.json')
+    writeFileSync(file, aServiceAccountFile())
+    const words = ['app', 'set-realtime', id, '--database-url', 'https://my-project.firebaseio.com']
+    const { value, text } = await cli.both([...words, '--service-account', file])
+    expect(value.realtime).to.deep.equal({
+      database_url: 'https://my-project.firebaseio.com',
+      path: 'users/{uid}/subscription',
+    })
+    expect(JSON.stringify(value) + text).not.to.include('PRIVATE KEY')
+    expect((await cli.json(['app', 'update', id, '--path', 'people/{uid}'])).realtime.path).to.equal('people/{uid}')
+    await cli.faults(
+      [2, ['app', 'set-realtime', id, '--service-account', file], '--database-url'],
+      [2, [...words, '--service-account', `${file}.gone`], 'cannot be read'],
+      [
+        2,
+        ['app', 'set-identity', id, '--firebase-project', 'a', '--issuer', 'https://id.example'],
+        'exclude each other',
+      ],
+      [2, ['app', 'set-identity', id], '--firebase-project or --issuer'],
+    )
+  })
+
+  it('tells and moves the clock of a sandbox app', async () => {
+    const ctx = testContext()
+    const id = String((await anApp(ctx)).app.id)
+    const { now } = await cli.json(['app', 'clock', id, '--advance', '30d'])
+    expect(now).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    expect(await cli.table(['app', 'clock', id])).to.include(`it is ${now.slice(0, 10)}`)
+    expect((await cli.json(['app', 'clock', id, '--now', '2099-01-01 00:00:00'])).now).to.include('2099-01-01')
+    await cli.faults(
+      [2, ['app', 'clock', id, '--advance', 'soon'], '--advance'],
+      [1, ['app', 'clock', id, '--now', '2000-01-01 00:00:00'], 'now'],
+    )
+    const live = String((await anApp(ctx, { sandbox: false })).app.id)
+    await cli.refused(['app', 'clock', live, '--advance', '1d'])
+  })
+
+  it('enables methods with credentials from the environment, and tells only whether it has them', async () => {
+    const ctx = testContext()
+    const { app } = await anApp(ctx, { methods: [] })
+    const id = String(app.id)
+    const secrets = {
+      BILLING_CLI_STRIPE_SECRET_KEY: 'sk_test_canary1',
+      BILLING_CLI_STRIPE_WEBHOOK_SECRET: 'whsec_canary2',
+      BILLING_CLI_PAYOS_CLIENT_ID: 'canary3',
+      BILLING_CLI_PAYOS_API_KEY: 'canary4',
+      BILLING_CLI_PAYOS_CHECKSUM_KEY: 'canary5',
+    }
+    const given = openCli(secrets)
+    const texts = [
+      await given.table(['method', 'enable', id, 'card', '--skip-check']),
+      JSON.stringify(await given.json(['method', 'enable', id, 'payos', '--skip-check'])),
+    ]
+    expect(texts.join('')).not.to.include('canary')
+    expect(await openCredentials(ctx, app.id, 'card')).to.deep.equal({
+      secretKey: 'sk_test_canary1',
+      webhookSecret: 'whsec_canary2',
+    })
+    await cli.table(['method', 'enable', id, 'test'])
+    expect(await cli.json(['method', 'disable', id, 'card'])).to.deep.include({
+      method: 'card',
+      enabled: false,
+      has_credentials: true,
+    })
+    const { value, text } = await cli.both(['method', 'list', id])
+    expect(value.map(({ method, enabled }: { method: string; enabled: boolean }) => [method, enabled])).to.deep.equal([
+      ['card', false],
+      ['payos', true],
+      ['bank_transfer', false],
+      ['test', true],
+    ])
+    expect(text).to.include('bank_transfer')
+    await cli.faults(
+      [2, ['method', 'enable', id, 'card'], 'BILLING_CLI_STRIPE_SECRET_KEY'],
+      [2, ['method', 'enable', id, 'cash'], 'card, payos'],
+    )
+    const live = String((await anApp(ctx, { sandbox: false })).app.id)
+    expect(await cli.refused(['method', 'enable', live, 'test'])).to.include('sandbox')
+    expect(JSON.stringify(await cli.json(['audit', 'list']))).not.to.include('canary')
+  })
+
+  it("adds a bank account under any of its bank's names, assigns and disables it", async () => {
+    const { app } = await anApp(testContext())
+    const added = await cli.json(['bank-account', 'add', '--bank', 'vcb', '--number', '0123 456', '--holder', 'AN'])
+    expect(added).to.include({ bank: 'VCB', account_number: '0123456', account_holder: 'AN' })
+    expect(added.forward_code).to.match(/^\d{10}$/)
+    expect(added.forward_address).to.equal(`bank+${added.forward_code}@pay.example.com`)
+    const shown = await cli.table(['bank-account', 'add', '--bank', '970416', '--number', '99', '--holder', 'BINH'])
+    expect(shown).to.include('ACB')
+
+    const id = String(added.bank_account_id)
+    const assigned = await cli.json(['bank-account', 'assign', String(app.id), id])
+    expect(assigned).to.deep.equal(added)
+    expect((await cli.json(['app', 'show', String(app.id)])).bank_account_id).to.equal(added.bank_account_id)
+    expect(await cli.table(['bank-account', 'assign', app.apiKey, id])).to.include('[TEST] Reader')
+    expect(await cli.json(['bank-account', 'disable', id])).to.deep.equal({ ...added, disabled: true })
+    expect(await cli.table(['bank-account', 'disable', id, '--yes'])).to.match(/disabled +│ yes/)
+    expect(await cli.refused(['bank-account', 'assign', String(app.id), id])).to.include('disabled')
+
+    const { value, text } = await cli.both(['bank-account', 'list'])
+    expect(value.map(({ bank, disabled }: { bank: string; disabled: boolean }) => [bank, disabled])).to.deep.equal([
+      ['VCB', true],
+      ['ACB', false],
+    ])
+    expect(text).to.include('forward to')
+    await cli.faults(
+      [2, ['bank-account', 'add', '--bank', 'VCB', '--number', '1'], '--holder'],
+      [1, ['bank-account', 'add', '--bank', 'nobank', '--number', '1', '--holder', 'A'], 'bank'],
+      [2, ['bank-account', 'disable', 'x'], '<id>'],
+      [1, ['bank-account', 'disable', '999'], 'billing-cli bank-account list'],
+    )
+  })
+})

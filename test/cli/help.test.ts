@@ -1,0 +1,81 @@
+import { expect } from 'chai'
+import type { Command } from 'commander'
+import { describe, it } from 'mocha'
+import { examplesOf } from '#cli/examples.ts'
+import { createProgram, leadingWord } from '#cli/program.ts'
+
+interface Leaf {
+  readonly path: readonly string[]
+  readonly command: Command
+}
+
+const leavesOf = (command: Command, path: readonly string[] = []): Leaf[] =>
+  command.commands.length === 0
+    ? [{ path, command }]
+    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]))
+
+describe("the command line's help", () => {
+  it('explains every command and every option, and gives each command an example of its own', async () => {
+    for (const { path, command } of leavesOf(await createProgram())) {
+      const name = path.join(' ')
+      expect(command.description(), name).not.to.equal('')
+      for (const option of command.options) expect(option.description, `${name} ${option.flags}`).not.to.equal('')
+      const examples = examplesOf(command)
+      expect(examples, name).not.to.have.length(0)
+      for (const example of examples) expect(example.startsWith(name), `${name}: ${example}`).to.equal(true)
+    }
+  })
+
+  it('gives examples that the command line understands', async () => {
+    for (const { command } of leavesOf(await createProgram())) {
+      for (const example of examplesOf(command)) {
+        const reached: string[][] = []
+        const program = await createProgram()
+        for (const { command: leaf, path } of leavesOf(program)) leaf.action(() => void reached.push([...path]))
+        await program.parseAsync(wordsOf(example), { from: 'user' })
+        expect(reached, example).to.have.length(1)
+      }
+    }
+  })
+
+  it('names in the list of commands what each group says of itself', async () => {
+    const whole = await createProgram()
+    const listed = await createProgram('')
+    const said = (program: Command) => program.commands.map((child) => [child.name(), child.description()])
+    expect(said(listed)).to.deep.equal(said(whole))
+    const loaded = listed.commands.filter(({ commands }) => commands.length > 0)
+    expect(loaded.map((child) => child.name())).to.deep.equal([])
+  })
+
+  it('loads the group that a command line is for', async () => {
+    expect(leadingWord(['--json', 'app', 'list'])).to.equal('app')
+    expect(leadingWord(['help', 'plan'])).to.equal('plan')
+    expect(leadingWord(['--help'])).to.equal('')
+    const program = await createProgram('price')
+    const loaded = program.commands.filter(({ commands }) => commands.length > 0)
+    expect(loaded.map((child) => child.name())).to.deep.equal(['plan', 'price'])
+  })
+
+  it('has every command of the contract', async () => {
+    const known = leavesOf(await createProgram()).map(({ path }) => path.join(' '))
+    expect(known).to.include.members([
+      ...['migrate', 'reconcile', 'doctor', 'ledger verify', 'reminders plan', 'realtime resync', 'audit list'],
+      ...['create', 'list', 'show', 'update', 'disable', 'enable', 'clock'].map((verb) => `app ${verb}`),
+      ...['rotate-secret', 'rotate-webhook-secret', 'set-identity', 'set-realtime'].map((verb) => `app ${verb}`),
+      ...['enable', 'disable', 'list'].map((verb) => `method ${verb}`),
+      ...['add', 'list', 'disable', 'assign'].map((verb) => `bank-account ${verb}`),
+      ...['list', 'show', 'create', 'update', 'archive', 'restore'].map((verb) => `plan ${verb}`),
+      ...['add', 'archive', 'restore'].map((verb) => `price ${verb}`),
+      ...['bank-mail list', 'bank-mail match', 'customer list', 'customer show'],
+      ...['list', 'show', 'switch-plan', 'attach-customer'].map((verb) => `subscription ${verb}`),
+      ...['list', 'show', 'resolve'].map((verb) => `transaction ${verb}`),
+      ...['list', 'retry', 'test'].map((verb) => `webhook ${verb}`),
+    ])
+  })
+})
+
+/** The words of an example as a shell would part them; what follows a redirection is the shell's. */
+function wordsOf(example: string): string[] {
+  const [own = ''] = example.split(' > ')
+  return [...own.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+}

@@ -1,0 +1,253 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setRealtime } from '#apps/set-realtime.ts'
+import { getApp } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { insertBankMail } from '#providers/bank-mail/store.ts'
+import { giveTransferCode } from '#providers/bank-transfer/store.ts'
+import { reminders } from '#renewals/store.ts'
+import { HOUR_MS, addMs, systemClock } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { testContext } from '../support/context.ts'
+import { aCheckout, aCustomer, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
+import { openCli } from './run-cli.ts'
+import type { Cli } from './run-cli.ts'
+
+describe('the command line: payments, and work that runs by itself', function () {
+  this.timeout(120_000)
+  let cli: Cli
+  let ctx: Context
+  const stops: (() => Promise<void>)[] = []
+
+  beforeEach(() => {
+    cli = openCli()
+    // The program's clock is the machine's.
+    ctx = { ...testContext(), clock: systemClock }
+  })
+
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop()
+  })
+
+  /** A pending payment of 99 000 VND, and a mail that brought money without naming it. */
+  async function unmatchedMoney(app: TestApp, amount: number): Promise<{ transaction: number; mail: number }> {
+    const { transaction_id: transaction } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    const mail = await inTransaction(ctx, async (tx) => {
+      await giveTransferCode(tx, transaction!, 'ABCDEFGH23')
+      return insertBankMail(tx, {
+        receivedAt: addMs(ctx.clock.now(), 1000),
+        messageIdHash: null,
+        contentHash: 'a'.repeat(64),
+        bank: 'ACB',
+        bankReference: `FT${amount}`,
+        amount,
+        transferCode: null,
+        status: 'ignored',
+        reason: 'no_transfer_code',
+        appId: null,
+        bankAccountId: null,
+        transactionId: null,
+        paidAt: null,
+        matchedAt: null,
+      })
+    })
+    return { transaction: transaction!, mail }
+  }
+
+  it('leads support from money without a code to a flagged payment, its story and its resolution', async () => {
+    const app = await anApp(ctx)
+    const { transaction, mail } = await unmatchedMoney(app, 90_000)
+    const { value: mails, text: waiting } = await cli.both(['bank-mail', 'list', '--unmatched'])
+    expect(mails).to.have.length(1)
+    expect(mails[0]).to.have.all.keys(
+      ...['id', 'received_at', 'bank', 'amount', 'transfer_code', 'status', 'reason', 'transaction_id', 'suggestions'],
+    )
+    expect(mails[0].suggestions[0]).to.include({ transaction_id: transaction, amount_due: 99_000 })
+    expect(waiting).to.include('ACB')
+    await cli.faults(
+      [2, ['bank-mail', 'match', String(mail), String(transaction)], '--note'],
+      [2, ['bank-mail', 'match', 'x', '1', '--note', 'n'], '<id>'],
+      [1, ['bank-mail', 'match', '999', '1', '--note', 'n'], 'billing-cli bank-mail list'],
+    )
+    const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'the payer called']
+    expect(await cli.json(match)).to.deep.equal({
+      bank_mail_id: mail,
+      transaction_id: transaction,
+      status: 'underpaid',
+    })
+    expect(await cli.refused(match)).to.include('waits for a match')
+    expect(await cli.table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
+
+    const id = String(transaction)
+    const { value: flagged, text: list } = await cli.both(['transaction', 'list', '--flagged'])
+    expect(flagged).to.have.length(1)
+    expect(flagged[0]).to.include({ transaction_id: transaction, flagged: true, flag_reason: 'underpaid' })
+    expect(list).to.include('underpaid').and.include('90000 of').and.include('[TEST]')
+    expect(await cli.json(['transaction', 'list', '--app', String(app.app.id), '--status', 'completed'])).to.deep.equal(
+      [],
+    )
+    const { value: story, text: told } = await cli.both(['transaction', 'show', id])
+    expect(story).to.include({ transaction_id: transaction, amount_received: 90_000, status: 'pending' })
+    expect(story.app).to.include({ sandbox: true })
+    expect(story.timeline.map(({ part }: { part: string }) => part)).to.include.members(['checkout', 'money', 'effect'])
+    expect(told).to.include('[TEST] Reader').and.include('flagged underpaid')
+
+    const complete = ['transaction', 'resolve', id, '--action', 'complete']
+    const { value: preview, text: would } = await cli.both([...complete, '--dry-run'])
+    expect(preview).to.include({ transaction_id: transaction, dry_run: true, status: 'pending' })
+    expect(would).to.match(/^would: /)
+    expect(await cli.misused(complete)).to.include('--note')
+    await cli.faults(
+      [2, ['transaction', 'resolve', id, '--action', 'keep', '--note', 'n'], '--action'],
+      [2, ['transaction', 'resolve', id, '--note', 'n'], '--action'],
+    )
+    expect(await cli.json([...complete, '--note', 'fee of the bank'])).to.include({
+      status: 'completed',
+      flagged: false,
+    })
+    await cli.faults(
+      [1, [...complete, '--note', 'again'], `transaction ${id}`],
+      [1, ['transaction', 'show', '999'], 'billing-cli transaction list'],
+    )
+    expect(JSON.stringify(await cli.json(['audit', 'list']))).to.include('fee of the bank')
+    expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
+  })
+
+  it('records a refund by hand, and dismisses a flag', async () => {
+    const app = await anApp(ctx)
+    const { transaction, mail } = await unmatchedMoney(app, 80_000)
+    await cli.table(['bank-mail', 'match', String(mail), String(transaction), '--note', 'n', '--yes'])
+    const refund = ['transaction', 'resolve', String(transaction), '--action', 'refund', '--note', 'n']
+    expect(await cli.refused(refund)).to.include('reference')
+    expect(await cli.table([...refund, '--reference', 'FT26123'])).to.include('is refunded, not flagged')
+    const other = await unmatchedMoney(app, 70_000)
+    await cli.json(['bank-mail', 'match', String(other.mail), String(other.transaction), '--note', 'n'])
+    const dismiss = ['transaction', 'resolve', String(other.transaction), '--action', 'dismiss', '--note', 'a gift']
+    expect(await cli.json(dismiss)).to.include({ status: 'pending', flagged: false })
+  })
+
+  it('finds what does not add up in the ledger, and exits 1', async () => {
+    const app = await anApp(ctx)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include('1 subscriptions checked, 0')
+    await ctx.db.query('UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
+    const [asJson, asTable] = await Promise.all([
+      cli.run(['ledger', 'verify', '--json']),
+      cli.run(['ledger', 'verify']),
+    ])
+    expect([asJson.code, asTable.code]).to.deep.equal([1, 1])
+    expect(JSON.parse(asJson.stdout).faults).to.have.length.greaterThan(0)
+    expect(asTable.stdout).to.include('fault')
+  })
+
+  it('lists deliveries, sends events again, and tries a receiver', async () => {
+    const receiver = await Receiver.start()
+    stops.push(() => receiver.stop())
+    const app = await anApp(ctx, { webhookUrl: receiver.url })
+    const id = String(app.app.id)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    const { value: deliveries, text } = await cli.both(['webhook', 'list', id])
+    expect(deliveries.map((row: any) => [row.event_type, row.delivery_status])).to.deep.equal([
+      ['subscription.updated', 'pending'],
+    ])
+    expect(text).to.include('[TEST] Reader')
+    expect(await cli.table(['webhook', 'list', id, '--status', 'failed'])).to.include('no deliveries')
+    const event = deliveries[0].id as string
+    await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
+    await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    expect(await cli.json(['webhook', 'retry', '--failed', id])).to.deep.equal({ retried: 1 })
+    expect(await cli.table(['webhook', 'retry', '--failed', id])).to.include('0 events')
+    await cli.faults(
+      [2, ['webhook', 'retry', event, '--failed', id], 'not both'],
+      [2, ['webhook', 'retry'], '<event_id>'],
+      [2, ['webhook', 'list', id, '--status', 'lost'], '--status'],
+      [1, ['webhook', 'retry', 'evt_999'], 'billing-cli webhook list'],
+    )
+
+    expect(await cli.json(['webhook', 'test', id])).to.include({ delivered: true })
+    expect(receiver.received).to.have.length(1)
+    receiver.answer = 500
+    const failing = await cli.run(['webhook', 'test', id])
+    expect(failing.code).to.equal(1)
+    expect(failing.stdout).to.include('500')
+  })
+
+  it('writes realtime nodes again, and says which could not be written', async () => {
+    const peer = await startRealtimePeer()
+    stops.push(() => peer.stop())
+    cli = openCli({ FIREBASE_DATABASE_EMULATOR_HOST: peer.host })
+    const app = await anApp(ctx, { auth: 'identity' })
+    const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
+    const id = String(app.app.id)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    await setRealtime(ctx, 'tester', await getApp(ctx.db, app.app.id), database)
+    expect(await cli.json(['realtime', 'resync', id, 'user-1'])).to.deep.equal({ written: 1, failed: 0 })
+    expect(await peer.read('users/user-1/subscription/plan')).to.equal('premium')
+    expect(await cli.table(['realtime', 'resync', id, '--all', '--dry-run'])).to.include('0 nodes differ')
+    expect(await cli.table(['realtime', 'resync', id, '--failed'])).to.include('0 written, 0 failed')
+    peer.behaviour = 500
+    const ran = await cli.run(['realtime', 'resync', id, '--all', '--json'])
+    expect(ran.code).to.equal(1)
+    expect(JSON.parse(ran.stdout)).to.include({ written: 0, failed: 1 })
+    expect(await cli.misused(['realtime', 'resync', id])).to.include('--all or --failed')
+    const plain = String((await anApp(ctx)).app.id)
+    expect(await cli.refused(['realtime', 'resync', plain, '--all'])).to.include('realtime')
+  })
+
+  it('settles mails of which nobody knows whether they left, and tries the mail server', async () => {
+    const app = await anApp(ctx)
+    const customer = await aCustomer(ctx, app)
+    await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
+    const subscription = await ctx.db.manager.findOneByOrFail(subscriptions, { appId: app.app.id })
+    const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
+    await ctx.db.manager.insert(reminders, {
+      appId: app.app.id,
+      subscriptionId: subscription.id,
+      periodEnd: subscription.currentPeriodEnd!,
+      stage: 3,
+      status: 'claimed',
+      claimedAt: anHourAgo,
+      handedOverAt: anHourAgo,
+      sentAt: null,
+      lastError: 'no answer',
+    })
+    const { value, text } = await cli.both(['reminders', 'unconfirmed'])
+    expect(value).to.have.length(1)
+    expect(value[0]).to.include({ external_ref: 'user-1', last_error: 'no answer' })
+    expect(text).to.include('user-1')
+    const id = String(value[0].reminder_id)
+    expect(await cli.misused(['reminders', 'settle', id])).to.include('--sent')
+    expect(await cli.json(['reminders', 'settle', id, '--sent'])).to.deep.equal({
+      reminder_id: Number(id),
+      outcome: 'sent',
+    })
+    expect(await cli.refused(['reminders', 'settle', id, '--sent'])).to.include('not unconfirmed')
+
+    expect(await cli.json(['mail', 'test', 'me@example.com'])).to.deep.equal({ address: 'me@example.com', sent: true })
+    expect(await cli.table(['mail', 'test', 'me@example.com', '--locale', 'vi'])).to.include('taken by')
+    expect(await cli.refused(['mail', 'test', 'nobody'])).to.match(/^error: /)
+    await cli.faults(
+      [2, ['mail', 'test'], '<address>'],
+      [2, ['mail', 'test', 'me@example.com', '--locale', 'fr'], '--locale'],
+    )
+    const away = openCli({ BILLING_SMTP_URL: 'smtp://127.0.0.1:1', BILLING_MAIL_FROM: 'a@example.com' })
+    expect(await away.refused(['mail', 'test', 'me@example.com'])).to.include('BILLING_SMTP_URL')
+  })
+
+  it('looks pending payments up, and migrates', async () => {
+    const app = await anApp(ctx)
+    await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    const { value, text } = await cli.both(['reconcile', '--app', String(app.app.id)])
+    expect(value).to.deep.equal({ looked_up: 0, paid: 0, closed: 0, still_open: 0, failed: 0 })
+    expect(text).to.include('0 looked up')
+    const { value: migrated, text: told } = await cli.both(['migrate'])
+    expect(migrated).to.deep.equal({ applied: [] })
+    expect(told).to.include('up to date')
+  })
+})

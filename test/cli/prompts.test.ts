@@ -1,0 +1,136 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { openCredentials } from '#apps/methods.ts'
+import { getApp } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { findTransaction } from '#transactions/store.ts'
+import { testContext } from '../support/context.ts'
+import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
+import { openCli } from './run-cli.ts'
+import type { Cli } from './run-cli.ts'
+import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
+
+const ESCAPE = '\u001b'
+
+describe('the command line on a terminal', function () {
+  this.timeout(180_000)
+  let cli: Cli
+  let ctx: Context
+
+  beforeEach(() => {
+    cli = openCli()
+    ctx = testContext()
+  })
+
+  it('asks for what is missing, and lets an app be picked from a menu', async () => {
+    const created = await onTerminal(
+      cli.env,
+      ['app', 'create', '--sandbox'],
+      [
+        ['Name of the app', `Reader${ENTER}`],
+        ['How does it authenticate', `${DOWN}${ENTER}`],
+      ],
+    )
+    expect([created.code, created.left]).to.deep.equal([0, []])
+    expect(created.text).to.include('api_key')
+    const other = await anApp(ctx, { name: 'Second', sandbox: false })
+    const shown = await onTerminal(cli.env, ['app', 'show'], [['Which app?', `${DOWN}${ENTER}`]])
+    expect(shown.code).to.equal(0)
+    expect(shown.text).to.include('[TEST] Reader').and.include('[LIVE] Second').and.include(other.apiKey)
+  })
+
+  it('keeps questions out of the JSON, which goes to standard output alone', async () => {
+    const { app } = await anApp(ctx, { name: 'Reader' })
+    const shown = await onTerminal(cli.env, ['app', 'show', '--json'], [['Which app?', ENTER]], { toFile: true })
+    expect(shown.code).to.equal(0)
+    expect(JSON.parse(shown.stdout)).to.include({ app_id: app.id })
+  })
+
+  it('takes secrets without showing them', async () => {
+    const { app } = await anApp(ctx, { methods: [] })
+    const entered = await onTerminal(
+      cli.env,
+      ['method', 'enable', String(app.id), 'card', '--skip-check'],
+      [
+        ['Stripe secret key', `sk_test_canary1${ENTER}`],
+        ['webhook signing secret', `whsec_canary2${ENTER}`],
+      ],
+    )
+    expect([entered.code, entered.left]).to.deep.equal([0, []])
+    expect(entered.raw).not.to.include('canary')
+    expect(await openCredentials(ctx, app.id, 'card')).to.deep.equal({
+      secretKey: 'sk_test_canary1',
+      webhookSecret: 'whsec_canary2',
+    })
+  })
+
+  it('changes nothing and exits 1 after a no and after Ctrl-C; goes on after a yes, and unasked with --yes', async () => {
+    const { app } = await anApp(ctx)
+    const disable = ['app', 'disable', String(app.id)]
+    const isDisabled = async () => (await getApp(ctx.db, app.id)).disabledAt !== null
+    const no = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
+    expect([no.code, await isDisabled()]).to.deep.equal([1, false])
+    expect(no.text).to.include('nothing was changed')
+    const stopped = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
+    expect([stopped.code, await isDisabled()]).to.deep.equal([1, false])
+    expect(stopped.text).to.include('nothing was changed')
+    expect(stopped.text).not.to.match(/ {4}at /)
+    const yes = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
+    expect([yes.code, await isDisabled()]).to.deep.equal([0, true])
+    await cli.json(['app', 'enable', String(app.id)])
+    const unasked = await onTerminal(cli.env, [...disable, '--yes'], [])
+    expect([unasked.code, await isDisabled()]).to.deep.equal([0, true])
+    expect(unasked.text).not.to.include('?')
+  })
+
+  it('leads from the flagged payments to a resolution, with what it will do before it asks', async () => {
+    const app = await anApp(ctx)
+    const price = priceId(await aPlan(ctx, app))
+    const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
+    await paid(ctx, app, { external_ref: 'user-2', price_id: price })
+    await ctx.db.query(
+      "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000 WHERE id = ?",
+      [id],
+    )
+    const resolved = await onTerminal(
+      cli.env,
+      ['transaction', 'resolve'],
+      [
+        ['Which flagged transaction?', ENTER],
+        ['What shall be done?', `${DOWN}${ENTER}`],
+        ['Why?', `the fee of the bank${ENTER}`],
+        [`Resolve transaction ${id} so?`, `y${ENTER}`],
+      ],
+    )
+    expect([resolved.code, resolved.left], resolved.text).to.deep.equal([0, []])
+    expect(resolved.text).to.match(/^- .+/m)
+    expect((await findTransaction(ctx.db, id!))?.status).to.equal('completed')
+    const none = await onTerminal(cli.env, ['transaction', 'resolve'], [])
+    expect(none.code).to.equal(2)
+    expect(none.text).to.include('none to choose from')
+  })
+
+  it('asks for the reference of a refund by hand, and takes a Ctrl-C in the middle for a no', async () => {
+    const app = await anApp(ctx)
+    const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    await ctx.db.query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
+    const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
+    const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
+    const stopped = await onTerminal(cli.env, refund, [reference, ['so?', CTRL_C]])
+    expect(stopped.code).to.equal(1)
+    expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal('already_lifetime')
+    const refunded = await onTerminal(cli.env, refund, [reference, ['so?', `y${ENTER}`]])
+    expect([refunded.code, refunded.left], refunded.text).to.deep.equal([0, []])
+    expect(refunded.text).to.include('FT26123')
+    expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal(null)
+  })
+
+  it('is coloured on a terminal, and not where NO_COLOR is set', async () => {
+    await anApp(ctx)
+    const coloured = await onTerminal(cli.env, ['app', 'list'], [])
+    expect(coloured.raw).to.include(`${ESCAPE}[1m`)
+    for (const line of coloured.text.split(/\r?\n/)) expect(line.length, line).to.be.at.most(80)
+    const plain = await onTerminal({ ...cli.env, NO_COLOR: '1' }, ['app', 'list'], [])
+    expect(plain.raw).not.to.include(ESCAPE)
+  })
+})

@@ -1,0 +1,112 @@
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { testEnvironment } from '../support/context.ts'
+
+export interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** `bin/billing-cli` on the test database, as a script would run it: without a terminal. */
+export interface Cli {
+  readonly env: Readonly<Record<string, string>>
+  run(words: readonly string[], options?: { readonly stdin?: string }): Promise<Ran>
+  /** With `--json`: exit 0, and exactly one JSON value on standard output. */
+  json(words: readonly string[]): Promise<any>
+  /** As a person reads it: exit 0, nothing wider than 80 columns, no escape codes. */
+  table(words: readonly string[]): Promise<string>
+  /** Both at once. */
+  both(words: readonly string[]): Promise<{ value: any; text: string }>
+  /** Exit 1 and one line on standard error, which is given back; nothing on standard output. */
+  refused(words: readonly string[], options?: { readonly stdin?: string }): Promise<string>
+  /** Exit 2 and a message on standard error, which is given back; nothing on standard output. */
+  misused(words: readonly string[]): Promise<string>
+  /** Each line fails with its exit code and a message that holds the text; two run at a time. */
+  faults(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], text: string])[]): Promise<void>
+}
+
+export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
+const ESCAPE = '\u001b'
+
+/** Must be called inside a test or a hook; `settings` are environment variables. */
+export function openCli(settings: Readonly<Record<string, string>> = {}): Cli {
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    TZ: process.env['TZ'] ?? '',
+    ...testEnvironment({ BILLING_RELAY_ADDRESS: 'bank+{code}@pay.example.com', ...settings }),
+  }
+  const run: Cli['run'] = (words, options) => runProgram(words, env, options?.stdin)
+  const json: Cli['json'] = async (words) => {
+    const ran = await run([...words, '--json'])
+    expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(0)
+    return JSON.parse(ran.stdout)
+  }
+  const table: Cli['table'] = async (words) => {
+    const ran = await run(words)
+    expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(0)
+    expectFit(ran.stdout)
+    return ran.stdout
+  }
+  const failed = async (words: readonly string[], code: number, stdin?: string) => {
+    const ran = await run(words, stdin === undefined ? {} : { stdin })
+    expect(ran.code, `${words.join(' ')}: ${ran.stdout}${ran.stderr}`).to.equal(code)
+    expect(ran.stdout, words.join(' ')).to.equal('')
+    return ran.stderr
+  }
+  const cli: Cli = {
+    env,
+    run,
+    json,
+    table,
+    both: async (words) => {
+      const [value, shown] = await Promise.all([json(words), table(words)])
+      return { value, text: shown }
+    },
+    refused: async (words, options) => {
+      const message = await failed(words, 1, options?.stdin)
+      expect(message, words.join(' ')).to.match(/^error: [^\n]+\n$/)
+      return message
+    },
+    misused: async (words) => {
+      const message = await failed(words, 2)
+      expect(message, words.join(' ')).to.match(/^error: /)
+      return message
+    },
+    faults: async (...lines) => {
+      const left = [...lines]
+      const next = async (): Promise<void> => {
+        const line = left.shift()
+        if (!line) return
+        const [code, words, said] = line
+        const message = code === 2 ? await cli.misused(words) : await cli.refused(words)
+        expect(message, words.join(' ')).to.include(said)
+        return next()
+      }
+      await Promise.all([next(), next()])
+    },
+  }
+  return cli
+}
+
+/** Fails where a line is wider than 80 columns, or something would steer a terminal. */
+export function expectFit(shown: string): void {
+  expect(shown).not.to.include(ESCAPE)
+  for (const line of shown.split('\n')) expect(line.length, line).to.be.at.most(80)
+}
+
+async function runProgram(
+  words: readonly string[],
+  env: Readonly<Record<string, string>>,
+  stdin: string | undefined,
+): Promise<Ran> {
+  const child = spawn(PROGRAM, words, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+  const { promise: exited, resolve } = Promise.withResolvers<number | null>()
+  child.on('close', resolve)
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(stdin ?? '')
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exited])
+  return { code, stdout, stderr }
+}

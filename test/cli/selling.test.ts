@@ -1,0 +1,163 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { systemClock } from '#shared/time.ts'
+import type { Context } from '#context.ts'
+import { testContext } from '../support/context.ts'
+import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { openCli } from './run-cli.ts'
+import type { Cli } from './run-cli.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+describe('the command line: plans, customers and subscriptions', function () {
+  this.timeout(120_000)
+  let cli: Cli
+  let ctx: Context
+  let app: TestApp
+  let id: string
+
+  beforeEach(async () => {
+    cli = openCli()
+    // The program's clock is the machine's.
+    ctx = { ...testContext(), clock: systemClock }
+    app = await anApp(ctx)
+    id = String(app.app.id)
+  })
+
+  it('publishes a plan by options, by file and by standard input, and shows it as the API does', async () => {
+    const body = { code: 'team', name: 'Team', prices: [MONTHLY, { ...YEARLY, name: 'A year' }] }
+    const file = join(scratchFolder('cli'), 'plan.json')
+    writeFileSync(file, JSON.stringify(body))
+    const pro = await cli.json([
+      ...['plan', 'create', id, '--code', 'pro', '--name', 'Pro'],
+      ...['--price', '99000:VND:month', '--price', '2900000:VND:lifetime', '--price', '500:USD:day:3'],
+    ])
+    expect(pro).to.include({ code: 'pro', name: 'Pro', status: 'active' })
+    expect(pro.prices.map((price: any) => [price.amount, price.currency, price.interval_unit])).to.deep.equal([
+      [99_000, 'VND', 'month'],
+      [2_900_000, 'VND', 'lifetime'],
+      [500, 'USD', 'day'],
+    ])
+    expect(await cli.table(['plan', 'create', id, '--file', file]))
+      .to.include('[TEST] Reader')
+      .and.include('team')
+    const piped = await cli.run(['plan', 'create', id, '--file', '-', '--json'], {
+      stdin: JSON.stringify({ ...body, code: 'piped' }),
+    })
+    expect(JSON.parse(piped.stdout)).to.include({ code: 'piped' })
+
+    const { value: plans, text } = await cli.both(['plan', 'list', id])
+    expect(plans.map(({ code }: { code: string }) => code)).to.deep.equal(['piped', 'team', 'pro'])
+    expect(text).to.include('piped')
+    const { value: shown, text: one } = await cli.both(['plan', 'show', id, pro.id])
+    expect(shown).to.deep.equal(pro)
+    expect(one).to.include('99000').and.include('lifetime')
+
+    await cli.faults(
+      [1, ['plan', 'create', id, '--file', file], 'team'],
+      [1, ['plan', 'show', id, 'plan_999'], `billing-cli plan list`],
+      [2, ['plan', 'create', id, '--code', 'x', '--name', 'X'], '--price'],
+    )
+    expect(
+      await cli.misused(['plan', 'create', id, '--code', 'x', '--name', 'X', '--price', '1.5:VND:month']),
+    ).to.match(/amount:currency:unit/)
+    expect(await cli.misused(['plan', 'create', id, '--file', `${file}.gone`])).to.include('cannot be read')
+    writeFileSync(file, '{')
+    expect(await cli.misused(['plan', 'create', id, '--file', file])).to.include('is not JSON')
+  })
+
+  it('changes plans and prices and takes them off sale and back', async () => {
+    const plan = `plan_${(await aPlan(ctx, app)).id}`
+    expect(await cli.json(['plan', 'update', id, plan, '--name', 'Pro 2026'])).to.include({ name: 'Pro 2026' })
+    expect(await cli.table(['plan', 'update', id, plan, '--description', 'All of it'])).to.include('Pro 2026')
+    expect(await cli.misused(['plan', 'update', id, plan])).to.include('--name')
+    expect(await cli.json(['plan', 'archive', id, plan])).to.include({ status: 'archived' })
+    expect(await cli.json(['plan', 'list', id, '--status', 'active'])).to.deep.equal([])
+    expect(await cli.table(['plan', 'restore', id, plan])).to.include('(active)')
+
+    const file = join(scratchFolder('cli'), 'price.json')
+    writeFileSync(file, JSON.stringify(YEARLY))
+    const added = await cli.json(['price', 'add', id, plan, '--file', file])
+    expect(added.prices).to.have.length(2)
+    const price = added.prices[1].id as string
+    expect(await cli.table(['price', 'add', id, plan, '--price', '1000:VND:week:2'])).to.include('2 week')
+    const archived = await cli.json(['price', 'archive', id, plan, price])
+    expect(archived.prices.find((each: any) => each.id === price).status).to.equal('archived')
+    expect(await cli.table(['price', 'restore', id, plan, price])).not.to.include('archived')
+    await cli.faults(
+      [1, ['price', 'archive', id, plan, 'price_x'], 'price not found'],
+      [2, ['price', 'archive', id, plan], '<price_id>'],
+    )
+  })
+
+  it("lists and shows an app's customers as the API gives them", async () => {
+    const an = await aCustomer(ctx, app, { merchant_customer_id: 'm-1' })
+    await aCustomer(ctx, app, { name: 'Bình \u202e', email: 'binh@example.com' })
+    const { value, text } = await cli.both(['customer', 'list', id])
+    expect(value).to.have.length(2)
+    expect(text).to.include('an@example.com').and.include('\\u202e')
+    expect(await cli.json(['customer', 'list', id, '--email', 'an@example.com'])).to.have.length(1)
+    expect(await cli.json(['customer', 'list', id, '--merchant-customer-id', 'm-2'])).to.deep.equal([])
+    const { value: shown, text: one } = await cli.both(['customer', 'show', id, `cus_${an.id}`])
+    expect(shown).to.include({ id: `cus_${an.id}`, merchant_customer_id: 'm-1' })
+    expect(one).to.include('m-1')
+    expect(await cli.refused(['customer', 'show', id, 'cus_999'])).to.include('billing-cli customer list')
+  })
+
+  it('says when a list was cut, and goes beyond a page where more is asked', async () => {
+    for (let number = 0; number < 103; number += 1) await aCustomer(ctx, app, { name: `N${number}` })
+    const short = await cli.run(['customer', 'list', id])
+    expect(short.stderr).to.include('--limit')
+    expect(await cli.json(['customer', 'list', id, '--limit', '1000'])).to.have.length(103)
+    expect(await cli.misused(['customer', 'list', id, '--limit', '0'])).to.include('--limit')
+  })
+
+  it("lists, shows and changes subscriptions, an identity-token app's too", async () => {
+    const plan = await aPlan(ctx, app, { prices: [MONTHLY, YEARLY] })
+    const other = await aPlan(ctx, app, { prices: [LIFETIME] })
+    await aSubscription(ctx, app, plan)
+    const customer = `cus_${(await aCustomer(ctx, app)).id}`
+    const { value, text } = await cli.both(['subscription', 'list', id])
+    expect(value).to.have.length(1)
+    expect(text).to.include('user-1')
+    expect(await cli.json(['subscription', 'list', id, '--expiring-within', '7d'])).to.deep.equal([])
+    expect(
+      await cli.json(['subscription', 'list', id, '--expiring-within', '32d', '--status', 'active']),
+    ).to.have.length(1)
+    const { value: shown, text: one } = await cli.both(['subscription', 'show', id, 'user-1'])
+    expect(shown).to.include({ external_ref: 'user-1', price_id: priceId(plan), status: 'active' })
+    expect(one).to.include('[TEST] Reader')
+
+    const switched = await cli.json(['subscription', 'switch-plan', id, 'user-1', priceId(plan, 1)])
+    expect(switched).to.include({ price_id: priceId(plan, 1), current_period_end: shown.current_period_end })
+    expect(await cli.table(['subscription', 'switch-plan', id, 'user-1', priceId(other)])).to.include(priceId(other))
+    expect(await cli.table(['subscription', 'attach-customer', id, 'user-1', customer])).to.include(customer)
+    expect(await cli.json(['subscription', 'reminders', id, 'user-1', 'off'])).to.deep.equal({
+      external_ref: 'user-1',
+      reminders: 'off',
+      changed: true,
+    })
+    expect(await cli.table(['subscription', 'reminders', id, 'user-1', 'on'])).to.include('are on')
+    const { value: planned, text: mails } = await cli.both(['reminders', 'plan', id, '--days', '40'])
+    expect(planned[0]).to.include({ external_ref: 'user-1', to: 'an@example.com', will_send: true })
+    expect(mails).to.include('an@example.com')
+    expect(await cli.table(['reminders', 'plan'])).to.include('no mails are due')
+
+    await cli.faults(
+      [1, ['subscription', 'switch-plan', id, 'user-1', 'price_999'], 'price'],
+      [1, ['subscription', 'show', id, 'nobody'], 'billing-cli subscription list'],
+      [2, ['subscription', 'list', id, '--status', 'old'], '--status'],
+      [2, ['subscription', 'list', id, '--expiring-within', 'soon'], '7d'],
+      [2, ['reminders', 'plan', '--days', 'x'], '--days'],
+      [2, ['subscription', 'reminders', id, 'user-1', 'maybe'], 'on or off'],
+    )
+
+    const clients = await anApp(ctx, { auth: 'identity', name: 'Phone' })
+    const theirs = await aPlan(ctx, clients, { prices: [MONTHLY, YEARLY] })
+    await aSubscription(ctx, clients, theirs)
+    const words = ['subscription', 'switch-plan', String(clients.app.id), 'user-1', priceId(theirs, 1)]
+    expect(await cli.json(words)).to.include({ price_id: priceId(theirs, 1) })
+  })
+})

@@ -1,0 +1,52 @@
+import { expect } from 'chai'
+import fc from 'fast-check'
+import { describe, it } from 'mocha'
+import { formatFields, formatTable } from '#cli/table.ts'
+import { wrap } from '#cli/wrap.ts'
+import { expectFit } from './run-cli.ts'
+
+/** The letters and digits, sorted: the same whatever borders and line ends stand between them. */
+const lettersOf = (text: string) =>
+  text
+    .replace(/[^a-z0-9]/g, '')
+    .split('')
+    .sort()
+    .join('')
+const shownAs = (value: string | number | boolean | null) =>
+  typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '')
+
+describe('tables for people', () => {
+  it('break lines between words, and words only where they are longer than a line', () => {
+    expect(wrap('the relay has settings and no secret', 12)).to.equal('the relay\nhas settings\nand no\nsecret')
+    expect(wrap('abcdefghij kl', 4)).to.equal('abcd\nefgh\nij\nkl')
+    expect(wrap('', 4)).to.equal('')
+  })
+
+  it('fit 80 columns and lose nothing, whatever they show', () => {
+    const cell = fc.oneof(fc.stringMatching(/^[a-z0-9 ._-]{0,120}$/), fc.integer(), fc.boolean(), fc.constant(null))
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cell, cell, cell, cell, cell, cell), { minLength: 1, maxLength: 4 }), (rows) => {
+        const head = ['id', 'name', 'status', 'at', 'reason', 'note']
+        const table = formatTable({ head, rows, none: '' })
+        expectFit(table)
+        expect(lettersOf(table)).to.equal(lettersOf([...head, ...rows.flat().map(shownAs)].join('')))
+      }),
+      { numRuns: 50 },
+    )
+    const long = 'x'.repeat(300)
+    expect(formatFields({ value: long }).match(/x/g)).to.have.length(300)
+  })
+
+  it('break words only where lines broken between words do not fit', () => {
+    const rows = [['2026-11-21 03:16:16', 'underpaid', 'x y '.repeat(20).trim(), 'the payer was told to send the rest']]
+    const table = formatTable({ head: ['at', 'flag', 'letters', 'note'], rows, none: '' })
+    expectFit(table)
+    for (const word of ['2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
+  })
+
+  it('write out what would steer a terminal', () => {
+    const shown = formatFields({ name: 'An\u001b[2J\u0007\u202e' })
+    expect(shown).to.include('An\\u001b[2J\\u0007\\u202e')
+    expectFit(shown)
+  })
+})

@@ -1,0 +1,52 @@
+"""Runs a program on a pseudo-terminal of 24 lines and 80 columns and types into it.
+
+argv: a JSON object {"command": [...], "steps": [[what to wait for, what to type], ...], "stdout": file or null}.
+Prints a JSON object {"code": exit code, "seen": all that the terminal showed}.
+"""
+
+import fcntl
+import json
+import os
+import select
+import struct
+import sys
+import termios
+
+asked = json.loads(sys.argv[1])
+parent, child = os.openpty()
+fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+
+pid = os.fork()
+if pid == 0:
+    os.close(parent)
+    os.setsid()
+    fcntl.ioctl(child, termios.TIOCSCTTY, 0)
+    for number in (0, 1, 2):
+        os.dup2(child, number)
+    if asked["stdout"] is not None:
+        os.dup2(os.open(asked["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+    os.execv(asked["command"][0], asked["command"])
+os.close(child)
+
+seen = b""
+step_from = 0
+steps = list(asked["steps"])
+while True:
+    ready, _, _ = select.select([parent], [], [], 40)
+    if not ready:
+        os.kill(pid, 9)
+        break
+    try:
+        read = os.read(parent, 65536)
+    except OSError:
+        read = b""
+    if not read:
+        break
+    seen += read
+    while steps and steps[0][0].encode() in seen[step_from:]:
+        step_from = len(seen)
+        os.write(parent, steps.pop(0)[1].encode())
+
+_, status = os.waitpid(pid, 0)
+code = os.waitstatus_to_exitcode(status)
+print(json.dumps({"code": code, "seen": seen.decode("utf-8", "replace"), "left": steps}))

@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify, stripVTControlCharacters } from 'node:util'
+import { PROGRAM } from './run-cli.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+/** What to wait for on the screen, and what to type then. */
+export type Step = readonly [seen: string, typed: string]
+
+export const ENTER = '\r'
+export const DOWN = '\u001b[B'
+export const CTRL_C = '\u0003'
+
+export interface Screen {
+  readonly code: number
+  /** All that was shown, with its escape codes. */
+  readonly raw: string
+  /** The same without them. */
+  readonly text: string
+  /** Standard output, where it went into a file. */
+  readonly stdout: string
+  /** Steps that did not come about. */
+  readonly left: readonly Step[]
+}
+
+export interface SitOptions {
+  /** Whether standard output goes into a file, as in `billing-cli … --json > file`. */
+  readonly toFile?: boolean
+}
+
+/** Runs `bin/billing-cli` on a pseudo-terminal, as somebody who types would. */
+export async function onTerminal(
+  env: Readonly<Record<string, string>>,
+  words: readonly string[],
+  steps: readonly Step[],
+  { toFile = false }: SitOptions = {},
+): Promise<Screen> {
+  const file = toFile ? join(scratchFolder('cli'), 'out') : null
+  const asked = { command: [PROGRAM, ...words], steps, stdout: file }
+  const { stdout } = await promisify(execFile)(
+    '/usr/bin/python3',
+    [join(import.meta.dirname, 'terminal.py'), JSON.stringify(asked)],
+    { env: { TERM: 'xterm-256color', ...env } },
+  )
+  const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: Step[] }
+  const written = file === null ? '' : readFileSync(file, 'utf8')
+  return { code, raw: seen, text: stripVTControlCharacters(seen), stdout: written, left }
+}

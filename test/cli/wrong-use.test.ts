@@ -1,0 +1,119 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect } from 'chai'
+import { createConnection } from 'mysql2/promise'
+import { describe, it } from 'mocha'
+import { testDatabase, urlOf } from '../support/database.ts'
+import { testContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import { openCli, PROGRAM } from './run-cli.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+describe('the command line: wrong usage, refusals and a service in trouble', function () {
+  this.timeout(180_000)
+
+  it('exits 2 with a message for what it does not know, and says how to go on', async () => {
+    const cli = openCli()
+    const lines = [
+      ['nonsense'],
+      ['app', 'nonsense'],
+      ['app', 'list', '--nonsense'],
+      ['app', 'list', 'too', 'many'],
+      ['app', 'create', '--name'],
+      ['--nonsense'],
+      ['completion', 'fish'],
+      ['completion'],
+    ]
+    for (const words of lines) {
+      const message = await cli.misused(words)
+      expect(message, words.join(' ')).not.to.match(/ {4}at /)
+    }
+    expect(await cli.misused(['transactions'])).to.include('Did you mean transaction?')
+    expect(await cli.misused(['app', 'lst'])).to.include('Did you mean list?')
+    for (const words of [[], ['app']]) {
+      const ran = await cli.run(words)
+      expect([ran.code, ran.stdout]).to.deep.equal([2, ''])
+      expect(ran.stderr).to.include('Usage: billing-cli')
+    }
+  })
+
+  it('exits 2 where an argument is missing and nobody can be asked, even when answers are piped in', async () => {
+    const cli = openCli()
+    await anApp(testContext())
+    const lines: [string[], string][] = [
+      [['app', 'create'], '--name'],
+      [['app', 'create', '--name', 'Shop'], '--auth'],
+      [['app', 'show'], '<app>'],
+      [['method', 'list'], '<app>'],
+      [['transaction', 'show'], '<id>'],
+      [['customer', 'show'], '<app>'],
+    ]
+    for (const [words, missing] of lines) {
+      const ran = await cli.run(words, { stdin: 'y\n1\n' })
+      expect([ran.code, ran.stdout], words.join(' ')).to.deep.equal([2, ''])
+      expect(ran.stderr).to.equal(`error: ${missing} is missing\n`)
+    }
+  })
+
+  it('takes no secret as an argument', async () => {
+    const cli = openCli()
+    for (const option of ['--secret-key', '--webhook-secret', '--api-key', '--checksum-key'])
+      expect(await cli.misused(['method', 'enable', '1', 'card', option, 'sk_test_canary'])).to.include(
+        'unknown option',
+      )
+    expect(await cli.misused(['method', 'enable', '1', 'card', 'sk_test_canary'])).not.to.include('canary')
+  })
+
+  it('names every fault of the configuration and exits 1', async () => {
+    const cli = openCli({ BILLING_PORT: 'http', BILLING_ENV: 'prod', BILLING_SWEEP_SECONDS: '-1' })
+    const ran = await cli.run(['app', 'list', '--json'])
+    expect([ran.code, ran.stdout]).to.deep.equal([1, ''])
+    for (const name of ['BILLING_PORT', 'BILLING_ENV', 'BILLING_SWEEP_SECONDS']) expect(ran.stderr).to.include(name)
+    expect(ran.stderr).not.to.match(/ {4}at /)
+  })
+
+  it('says in one line that the database cannot be reached, or does not let us in, and shows no password', async () => {
+    const hosts = ['127.0.0.1:1', 'localhost:1', 'nowhere.invalid']
+    for (const host of hosts) {
+      const cli = openCli({ BILLING_DATABASE_URL: `mysql://paygate:canary@${host}/paygate` })
+      const message = await cli.refused(['app', 'list'])
+      expect(message, host).to.include('cannot be reached').and.include('BILLING_DATABASE_URL')
+      expect(message).not.to.include('canary')
+    }
+    const gone = openCli({ BILLING_DATABASE_URL: urlOf(join(scratchFolder('gone'), 'gone'), 'x') })
+    expect(await gone.refused(['app', 'list'])).to.include('cannot be reached')
+    const other = openCli({ BILLING_DATABASE_URL: urlOf(testDatabase().socketPath, 'no_such_database') })
+    expect(await other.refused(['app', 'list'])).to.include('BILLING_DATABASE_URL')
+  })
+
+  it('asks for a migration where the schema is behind, and migrates', async () => {
+    const { socketPath, name } = testDatabase()
+    const empty = `${name}_empty`
+    const admin = await createConnection({ socketPath, user: 'root' })
+    try {
+      await admin.query(`CREATE DATABASE ${empty} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
+      const cli = openCli({ BILLING_DATABASE_URL: urlOf(socketPath, empty) })
+      expect(await cli.refused(['app', 'list'])).to.include('billing-cli migrate')
+      const { applied } = await cli.json(['migrate'])
+      expect(applied).to.have.length.greaterThan(0)
+      expect(await cli.table(['app', 'list'])).to.include('billing-cli app create')
+    } finally {
+      await admin.query(`DROP DATABASE IF EXISTS ${empty}`)
+      await admin.end()
+    }
+  })
+
+  it('ends quietly when its reader has seen enough', async () => {
+    const { env } = openCli()
+    const line = `set -o pipefail; ${PROGRAM} docs | head -c 1`
+    const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', line], { env })
+    expect([stdout, stderr]).to.deep.equal(['*', ''])
+  })
+
+  it('says where to look where an app is not known, and shows what was typed without obeying it', async () => {
+    const cli = openCli()
+    expect(await cli.refused(['app', 'show', '999'])).to.equal('error: app "999" not found; see billing-cli app list\n')
+    expect(await cli.refused(['app', 'show', 'pk_\u001b[31m'])).to.include('\\u001b')
+  })
+})

@@ -1,0 +1,126 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { ConfigError, loadConfig, VARIABLES } from '#config.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+const KEYS = `k1:${Buffer.alloc(32, 1).toString('base64')}`
+const PRODUCTION = {
+  BILLING_ENV: 'production',
+  BILLING_ENCRYPTION_KEYS: KEYS,
+  BILLING_DATABASE_URL: 'mysql://paygate:secret@db.example.com/paygate',
+  BILLING_BASE_URL: 'https://pay.example.com',
+}
+
+function faultsOf(environment: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig(environment)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults
+    throw error
+  }
+}
+
+describe('configuration (contract 1)', () => {
+  it('needs nothing in development, and has the documented defaults', () => {
+    const config = loadConfig({})
+    expect(config).to.deep.include({
+      env: 'development',
+      databaseUrl: null,
+      host: '127.0.0.1',
+      port: 8080,
+      baseUrl: 'http://127.0.0.1:8080',
+      sweepSeconds: 60,
+      checkoutTtlSeconds: 3600,
+      rateLimitPerSecond: 100,
+      trustProxy: 0,
+      logLevel: 'info',
+    })
+    expect(config.webhook).to.deep.equal({ timeoutMs: 10_000, allowInsecure: true, retryMinutes: [1, 5, 15, 60, 240] })
+    expect(config.relay).to.deep.equal({
+      secret: null,
+      authservIds: [],
+      trustedForwarders: [],
+      trustedArcSealers: [],
+      address: null,
+    })
+  })
+
+  it('names all faults at once, each with its variable', () => {
+    const faults = faultsOf({
+      BILLING_PORT: '99999',
+      BILLING_BASE_URL: 'ftp://x',
+      BILLING_LOG_LEVEL: 'loud',
+      BILLING_WEBHOOK_RETRY_MINUTES: '1,x',
+      BILLING_RELAY_ADDRESS: 'bank@pay.example.com',
+    })
+    expect(faults.map((fault) => fault.split(' ')[0]).sort()).to.deep.equal([
+      'BILLING_BASE_URL',
+      'BILLING_LOG_LEVEL',
+      'BILLING_PORT',
+      'BILLING_RELAY_ADDRESS',
+      'BILLING_WEBHOOK_RETRY_MINUTES',
+    ])
+  })
+
+  it('tells no secret in a fault', () => {
+    const faults = faultsOf({
+      BILLING_ENCRYPTION_KEYS: 'k1:hush-hush',
+      BILLING_RELAY_SECRET: 'hush',
+      BILLING_DATABASE_URL: 'postgres://u:hush@h/d',
+    })
+    expect(faults).to.have.length.greaterThan(1)
+    expect(faults.join('\n')).to.not.include('hush')
+  })
+
+  const refusals: [string, Record<string, string | undefined>, string][] = [
+    ['no encryption key', { BILLING_ENCRYPTION_KEYS: undefined }, 'BILLING_ENCRYPTION_KEYS'],
+    ['an http base address that is not loopback', { BILLING_BASE_URL: 'http://pay.example.com' }, 'BILLING_BASE_URL'],
+    ['the embedded database', { BILLING_DATABASE_URL: undefined }, 'BILLING_DATABASE_URL'],
+    [
+      'no base address where it listens to the world',
+      { BILLING_BASE_URL: undefined, BILLING_HOST: '0.0.0.0' },
+      'BILLING_BASE_URL',
+    ],
+    ['a database emulator', { FIREBASE_DATABASE_EMULATOR_HOST: '127.0.0.1:9000' }, 'FIREBASE_DATABASE_EMULATOR_HOST'],
+    ['an identity emulator', { FIREBASE_AUTH_EMULATOR_HOST: '127.0.0.1:9099' }, 'FIREBASE_AUTH_EMULATOR_HOST'],
+  ]
+  for (const [title, change, variable] of refusals) {
+    it(`production refuses ${title}`, () => {
+      const environment = Object.fromEntries(
+        Object.entries({ ...PRODUCTION, ...change }).filter(
+          (entry): entry is [string, string] => entry[1] !== undefined,
+        ),
+      )
+      expect(faultsOf(environment).map((fault) => fault.split(' ')[0])).to.deep.equal([variable])
+    })
+  }
+
+  it('production starts on secure values, and on the embedded database where it is asked for', () => {
+    expect(faultsOf(PRODUCTION)).to.deep.equal([])
+    expect(loadConfig(PRODUCTION).webhook.allowInsecure).to.equal(false)
+    expect(faultsOf({ ...PRODUCTION, BILLING_DATABASE_URL: '', BILLING_ALLOW_EMBEDDED_DB: '1' })).to.deep.equal([])
+    expect(faultsOf({ ...PRODUCTION, BILLING_BASE_URL: 'http://127.0.0.1:8080' })).to.deep.equal([])
+  })
+
+  it('reads a systemd credential of the same name where the variable is not set', () => {
+    const directory = scratchFolder('credentials')
+    writeFileSync(join(directory, 'BILLING_ENCRYPTION_KEYS'), `${KEYS}\n`)
+    expect(loadConfig({ CREDENTIALS_DIRECTORY: directory }).encryptionKeys).to.equal(KEYS)
+  })
+
+  it('every variable is in the README and in .env.example, and neither names one that is not read', () => {
+    const readme = readFileSync('README.md', 'utf8')
+    const example = readFileSync('.env.example', 'utf8')
+    const named = (text: string) => new Set(text.match(/\bBILLING_[A-Z_]+[A-Z]\b/g) ?? [])
+    const known = new Set(VARIABLES)
+    for (const variable of VARIABLES.filter((name) => name.startsWith('BILLING_'))) {
+      expect(named(readme), variable).to.include(variable)
+      expect(named(example), variable).to.include(variable)
+    }
+    expect([...named(example)].filter((name) => !known.has(name))).to.deep.equal([])
+    expect([...named(readme)].filter((name) => !known.has(name) && !name.startsWith('BILLING_CLI_'))).to.deep.equal([])
+  })
+})

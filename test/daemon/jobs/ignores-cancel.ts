@@ -1,0 +1,4 @@
+import { parentPort } from 'node:worker_threads'
+
+parentPort?.on('message', () => undefined)
+setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: null }), 20)

@@ -1,0 +1,9 @@
+import { parentPort } from 'node:worker_threads'
+
+const beat = setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: null }), 20)
+parentPort?.on('message', (order) => {
+  if (order !== 'cancel') return
+  clearInterval(beat)
+  parentPort?.postMessage('cancelled')
+  process.exit(0)
+})

@@ -1,0 +1,125 @@
+import { readFileSync } from 'node:fs'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { openMetrics } from '#daemon/metrics.ts'
+import { watchFigures } from '#daemon/watch-figures.ts'
+import { openDatabase } from '#db/connect.ts'
+import { ENTITIES } from '#open-context.ts'
+import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { testDatabase } from '../support/database.ts'
+import { testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { aCheckout, aCustomer, anApp, aPlan, aSubscription, priceId } from '../support/factories.ts'
+
+async function scrape(ctx: TestContext, heartbeats: ReadonlyMap<string, Date> = new Map()): Promise<string> {
+  const metrics = openMetrics()
+  watchFigures(ctx, metrics, heartbeats)
+  return metrics.registry.metrics()
+}
+
+/** The value of a sample, by its whole name with labels; null where there is none. */
+function sample(text: string, name: string): number | null {
+  const line = text.split('\n').find((one) => one.startsWith(`${name} `))
+  return line === undefined ? null : Number(line.slice(name.length + 1))
+}
+
+describe('metrics (contract 1)', () => {
+  it('tell the money that was received and not applied, live apart from test', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const session = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    await confirmPayment(ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: 'FT1',
+      transactionId: session.transaction_id!,
+      amount: 90_000,
+      currency: 'VND',
+      paidAt: ctx.clock.now(),
+    })
+    const text = await scrape(ctx)
+    expect(sample(text, 'paygate_money_unapplied{currency="VND",mode="test"}')).to.equal(90_000)
+    expect(sample(text, 'paygate_transactions_flagged{reason="underpaid",mode="test"}')).to.equal(1)
+    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
+  })
+
+  it('tell how many events wait and how late the oldest is', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    ctx.clock.advance('90s')
+    const text = await scrape(ctx)
+    expect(sample(text, 'paygate_outbox_events')).to.equal(1)
+    expect(sample(text, 'paygate_outbox_lag_seconds')).to.equal(90)
+  })
+
+  it('tell how late the reminder is that is due longest', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx)
+    const customer = await aCustomer(ctx, app)
+    await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
+    expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(0)
+    const [{ ends }] = await ctx.db.query('SELECT current_period_end AS ends FROM subscriptions')
+    ctx.clock.set(
+      addMs(ends, -3 * DAY_MS + 2 * HOUR_MS)
+        .toISOString()
+        .slice(0, 19)
+        .replace('T', ' '),
+    )
+    expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(7200)
+  })
+
+  it('tell when each job of this daemon last said that it lives, and how the pool is used', async () => {
+    const ctx = testContext()
+    const text = await scrape(ctx, new Map([['expire', addMs(ctx.clock.now(), -5000)]]))
+    expect(sample(text, 'paygate_job_heartbeat_seconds{job="expire"}')).to.equal(5)
+    expect(sample(text, 'paygate_database_connections{state="used"}')).to.be.a('number')
+    expect(sample(text, 'paygate_database_connections{state="waiting"}')).to.equal(0)
+  })
+
+  it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, ENTITIES)
+    await away.close()
+    const ctx = { ...testContext(), db: away.db }
+    const text = await scrape(ctx)
+    expect(sample(text, 'paygate_database_up')).to.equal(0)
+    expect(sample(text, 'paygate_outbox_events')).to.equal(null)
+    expect(text).to.include('# TYPE paygate_outbox_events gauge')
+    expect(sample(text, 'paygate_process_resident_memory_bytes')).to.be.greaterThan(0)
+    expect(ctx.logged.join('')).to.include('the figures of the database cannot be read')
+  })
+
+  it('reach the database once for scrapes that follow each other at once', async () => {
+    const ctx = testContext()
+    const metrics = openMetrics()
+    watchFigures(ctx, metrics, new Map())
+    await metrics.registry.metrics()
+    const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    expect(sample(await metrics.registry.metrics(), 'paygate_outbox_events')).to.equal(0)
+  })
+
+  for (const file of ['templates/grafana/paygate-dashboard.json', 'templates/prometheus/alerts.yml']) {
+    it(`${file} names only metrics that exist`, async () => {
+      const text = await scrape(testContext())
+      const known = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]))
+      const named = new Set(readFileSync(file, 'utf8').match(/\bpaygate_[a-z0-9_]+/g))
+      const unknown = [...named].filter(
+        (name) => !known.has(name) && !known.has(name.replace(/_(bucket|count|sum)$/, '')),
+      )
+      expect(named.size).to.be.greaterThan(10)
+      expect(unknown).to.deep.equal([])
+    })
+  }
+
+  it('the dashboard and the alert rules show every metric of ours', async () => {
+    const text = await scrape(testContext())
+    const shown = ['templates/grafana/paygate-dashboard.json', 'templates/prometheus/alerts.yml']
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('')
+    const ours = [...text.matchAll(/^# TYPE (paygate_(?!nodejs_|process_)\S+)/gm)].map((match) => match[1]!)
+    expect(ours.filter((name) => !shown.includes(name))).to.deep.equal([])
+  })
+})

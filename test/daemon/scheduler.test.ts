@@ -1,0 +1,199 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { JobRun } from '#db/store.ts'
+import { listLastJobRuns } from '#db/store.ts'
+import { schedule, startScheduler } from '#daemon/scheduler.ts'
+import type { ScheduledJob, Scheduler, SchedulerOptions } from '#daemon/scheduler.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { systemClock } from '#shared/time.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { listDeliveries } from '#webhooks/list-deliveries.ts'
+import { testContext, testEnvironment } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+describe('the scheduler', () => {
+  let ctx: TestContext
+  const running: Scheduler[] = []
+
+  beforeEach(() => {
+    ctx = testContext()
+  })
+  afterEach(async () => {
+    for (const scheduler of running.splice(0)) await scheduler.stop(2000)
+  })
+
+  function start(names: readonly string[], options: SchedulerOptions & Partial<ScheduledJob> = {}): Scheduler {
+    const { longestSweepMs = null, memoryMb = 64, everyMs = 10, ...rest } = options
+    const jobs = names.map((name) => ({ name, everyMs, longestSweepMs, memoryMb }))
+    const root = join(import.meta.dirname, 'jobs')
+    const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 50, restartMs: 20, ...rest })
+    running.push(scheduler)
+    return scheduler
+  }
+
+  async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+    while (!(await condition())) await delay(10)
+  }
+
+  function failures(job: string): string[] {
+    return ctx.counted
+      .filter(({ metric, labels }) => metric === 'job_failures_total' && labels['job'] === job)
+      .map(({ labels }) => labels['reason']!)
+  }
+
+  async function lastRun(job: string): Promise<JobRun> {
+    await until(async () => (await listLastJobRuns(ctx.db)).some((run) => run.job === job))
+    return (await listLastJobRuns(ctx.db)).find((run) => run.job === job)!
+  }
+
+  it('has every file of jobs/ in its list', () => {
+    const files = readdirSync(join(import.meta.dirname, '..', '..', 'jobs')).filter((file) => file !== 'run-job.ts')
+    expect(schedule({ sweepSeconds: 60 }).map(({ name }) => `${name}.ts`)).to.have.members(files)
+  })
+
+  it('sweeps as often as the settings say', () => {
+    const everyMs = new Map(schedule({ sweepSeconds: 0.5 }).map((job) => [job.name, job.everyMs]))
+    expect(everyMs.get('send-reminders')).to.equal(500)
+    expect(everyMs.get('expire')).to.equal(500)
+  })
+
+  const failing = [
+    { job: 'throws', reason: 'failed', message: 'the job broke' },
+    { job: 'rejects', reason: 'failed', message: 'nobody caught this' },
+    { job: 'ends', reason: 'ended', message: 'the job ended by itself' },
+    { job: 'grows', reason: 'out_of_memory', message: /memory/, heartbeatMs: 60_000 },
+    { job: 'loops', reason: 'hung', message: /no heartbeat/ },
+    { job: 'never-ends', reason: 'overdue', message: /more than 100 ms/, longestSweepMs: 100 },
+  ]
+  for (const { job, reason, message, ...options } of failing) {
+    it(`starts a job again that ${job.replaceAll('-', ' ')}, counts it as ${reason}, notes it, and lives on`, async () => {
+      start([job, 'lives'], options)
+      await until(() => failures(job).length >= 2)
+      expect(new Set(failures(job))).to.deep.equal(new Set([reason]))
+      expect(failures('lives')).to.deep.equal([])
+      const run = await lastRun(job)
+      expect(run.outcome).to.equal(reason)
+      expect((run.summary as { error: string }).error).to.match(new RegExp(message))
+    })
+  }
+
+  it('waits twice as long after each failure in a row', async () => {
+    start(['throws'], { restartMs: 20 })
+    await until(() => failures('throws').length >= 4)
+    const pauses = ctx.logged
+      .map((line) => JSON.parse(line) as { pauseMs?: number })
+      .flatMap(({ pauseMs }) => pauseMs ?? [])
+    expect(pauses.slice(0, 4)).to.deep.equal([20, 40, 80, 160])
+  })
+
+  it('tells when it last heard of each job', async () => {
+    const { heartbeats } = start(['lives'])
+    await until(() => heartbeats.has('lives'))
+    expect(heartbeats.get('lives')).to.deep.equal(ctx.clock.now())
+  })
+
+  it('hands on what threads count', async () => {
+    start(['counts'])
+    await until(() => ctx.counted.length > 0)
+    expect(ctx.counted).to.deep.equal([{ metric: 'reminders_total', labels: { stage: '3', outcome: 'sent' } }])
+  })
+
+  describe('on stop', () => {
+    it('lets jobs end that heed the cancellation, and counts no failure', async () => {
+      const scheduler = start(['lives', 'counts'])
+      await until(() => scheduler.heartbeats.has('lives'))
+      const startedMs = performance.now()
+      await scheduler.stop(5000)
+      expect(performance.now() - startedMs).to.be.lessThan(2000)
+      expect(failures('lives')).to.deep.equal([])
+    })
+
+    it('ends by the deadline whatever jobs do', async () => {
+      const scheduler = start(['ignores-cancel', 'loops', 'lives'], { heartbeatMs: 60_000 })
+      await until(() => ['ignores-cancel', 'loops', 'lives'].every((job) => scheduler.heartbeats.has(job)))
+      const startedMs = performance.now()
+      await scheduler.stop(300)
+      expect(performance.now() - startedMs).to.be.within(290, 2000)
+    })
+
+    it('ends also before its jobs have begun', async () => {
+      const scheduler = start(['lives'])
+      await scheduler.stop(2000)
+      expect(scheduler.heartbeats.size).to.equal(0)
+    })
+
+    it('starts nothing again that had failed', async () => {
+      const scheduler = start(['throws'], { restartMs: 50 })
+      await until(() => failures('throws').length === 1)
+      await scheduler.stop(1000)
+      // Another scheduler's restarts take longer than the pause that the stopped one had left.
+      start(['ends'], { restartMs: 50 })
+      await until(() => failures('ends').length >= 3)
+      expect(failures('throws')).to.have.length(1)
+    })
+  })
+
+  describe('with the real jobs', () => {
+    let receiver: Receiver
+    beforeEach(async () => {
+      receiver = await Receiver.start()
+      // Threads go by the real clock, so what is written here must too.
+      Object.assign(ctx, { clock: systemClock })
+    })
+    afterEach(() => receiver.stop())
+
+    function startJobs(names: readonly string[]): Scheduler {
+      const env = testEnvironment({ BILLING_SWEEP_SECONDS: '0.1', BILLING_LOG_LEVEL: 'silent' })
+      const jobs = schedule({ sweepSeconds: 0.1 }).filter(({ name }) => names.includes(name))
+      const scheduler = startScheduler(ctx, env, { jobs, heartbeatMs: 200 })
+      running.push(scheduler)
+      return scheduler
+    }
+
+    it('delivers what is due when it starts and what it is woken for, and stops without a lease left', async () => {
+      const app = await anApp(ctx, { webhookUrl: receiver.url })
+      receiver.secret = app.webhookSecret
+      const emit = (): Promise<void> =>
+        inTransaction(ctx, (tx) =>
+          emitEvent(
+            tx,
+            app.app,
+            'transaction.completed',
+            { external_ref: 'user-1', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' },
+            { externalRef: 'user-1', transactionId: null },
+          ),
+        )
+      await emit()
+      const scheduler = startJobs(['deliver-webhooks'])
+      await receiver.waitFor(1)
+      await emit()
+      const emittedMs = performance.now()
+      scheduler.wakeSender()
+      await receiver.waitFor(2)
+      expect(performance.now() - emittedMs).to.be.lessThan(900)
+      expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
+      await scheduler.stop(10_000)
+      expect((await listDeliveries(ctx, app.app)).map((event) => event.delivery_status)).to.deep.equal([
+        'delivered',
+        'delivered',
+      ])
+      expect(failures('deliver-webhooks')).to.deep.equal([])
+      expect(ctx.counted.some(({ metric }) => metric === 'webhook_deliveries_total')).to.equal(true)
+    })
+
+    for (const job of ['send-reminders', 'expire', 'reconcile']) {
+      it(`sweeps with ${job} and notes it`, async () => {
+        const scheduler = startJobs([job])
+        const run = await lastRun(job)
+        expect(run.outcome).to.equal('done')
+        expect(failures(job)).to.deep.equal([])
+        await scheduler.stop(5000)
+      })
+    }
+  })
+})

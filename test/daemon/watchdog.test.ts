@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { serviceManager } from '#config.ts'
+import { ailmentOf, startWatchdog } from '#daemon/watchdog.ts'
+import { addMs, MINUTE_MS, systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import { scratchFolder } from '../support/scratch.ts'
+
+/** A datagram socket as systemd has it; Python, because Node has none of this kind. */
+const LISTENER = `
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print('bound', flush=True)
+while True:
+    for line in s.recv(4096).decode().split('\\n'):
+        if line: print(line, flush=True)
+`
+
+interface Notified {
+  readonly socket: string
+  readonly told: string[]
+  /** Until systemd was told this. */
+  until(assignment: string): Promise<void>
+  stop(): Promise<void>
+}
+
+async function listen(): Promise<Notified> {
+  const socket = join(scratchFolder('notify'), 'socket')
+  const child = spawn('python3', ['-c', LISTENER, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const told: string[] = []
+  const heard = new Set<() => void>()
+  createInterface(child.stdout).on('line', (line) => {
+    told.push(line)
+    for (const look of heard) look()
+  })
+  const until = (assignment: string) =>
+    new Promise<void>((resolve) => {
+      const look = () => {
+        if (!told.some((line) => line.startsWith(assignment))) return
+        heard.delete(look)
+        resolve()
+      }
+      heard.add(look)
+      look()
+    })
+  await until('bound')
+  return {
+    socket,
+    told,
+    until,
+    async stop() {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+  }
+}
+
+describe('the watchdog', () => {
+  it('a daemon tells systemd that it is ready, that it lives, and that it stops', async () => {
+    const systemd = await listen()
+    const daemon = await startDaemonProcess({ NOTIFY_SOCKET: systemd.socket, WATCHDOG_USEC: '600000' })
+    await systemd.until('READY=1')
+    await systemd.until('WATCHDOG=1')
+    expect(systemd.told.find((line) => line.startsWith('STATUS='))).to.equal(
+      `STATUS=listening on ${new URL(daemon.url).host}`,
+    )
+    expect(await daemon.stop()).to.equal(0)
+    await systemd.until('STOPPING=1')
+    await systemd.stop()
+  })
+
+  it('a daemon whose job is silent is not called well, and says so', async () => {
+    const systemd = await listen()
+    const ctx = testContext()
+    const before = process.env['NOTIFY_SOCKET']
+    process.env['NOTIFY_SOCKET'] = systemd.socket
+    const heartbeats = new Map([['expire', addMs(ctx.clock.now(), -4 * MINUTE_MS)]])
+    const watchdog = startWatchdog(ctx, { manager: { watchdogMs: 60 }, jobs: ['expire'], heartbeats })
+    try {
+      await systemd.until('READY=1')
+      while (!ctx.logged.some((line) => line.includes('the job expire is silent'))) {
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect(systemd.told).to.not.include('WATCHDOG=1')
+      heartbeats.set('expire', ctx.clock.now())
+      await systemd.until('WATCHDOG=1')
+    } finally {
+      watchdog.stop()
+      await systemd.until('STOPPING=1')
+      if (before === undefined) delete process.env['NOTIFY_SOCKET']
+      else process.env['NOTIFY_SOCKET'] = before
+      await systemd.stop()
+    }
+  })
+
+  it('goes by the event loop and by the threads of the jobs, and waits for those that have just started', () => {
+    const now = systemClock.now()
+    const ago = (minutes: number) => addMs(now, -minutes * MINUTE_MS)
+    const well = { loopLagMs: 20, heartbeats: [['expire', ago(1)] as const] }
+    expect(ailmentOf(well, ago(60), now)).to.equal(null)
+    expect(ailmentOf({ ...well, loopLagMs: 1500 }, ago(60), now)).to.equal('the event loop is 1500 ms late')
+    expect(ailmentOf({ ...well, heartbeats: [['expire', ago(4)]] }, ago(60), now)).to.equal('the job expire is silent')
+    expect(ailmentOf({ ...well, heartbeats: [['expire', null]] }, ago(1), now)).to.equal(null)
+    expect(ailmentOf({ ...well, heartbeats: [['expire', null]] }, ago(4), now)).to.equal('the job expire is silent')
+  })
+
+  it('without systemd there is none; a watchdog of another process is none of ours', () => {
+    expect(serviceManager({})).to.equal(null)
+    const socket = { NOTIFY_SOCKET: '/run/systemd/notify' }
+    expect(serviceManager(socket)).to.deep.equal({ watchdogMs: null })
+    expect(serviceManager({ ...socket, WATCHDOG_USEC: '60000000' })).to.deep.equal({ watchdogMs: 60_000 })
+    const watched = { ...socket, WATCHDOG_USEC: '60000000', WATCHDOG_PID: '7' }
+    expect(serviceManager(watched, 7)).to.deep.equal({ watchdogMs: 60_000 })
+    expect(serviceManager(watched, 8)).to.deep.equal({ watchdogMs: null })
+  })
+})

@@ -1,0 +1,225 @@
+import { expect } from 'chai'
+import { execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { after, before, describe, it } from 'mocha'
+import { createConnection } from 'mysql2/promise'
+import type { Connection } from 'mysql2/promise'
+import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
+import { embeddedOrder } from '#db/embedded-order.ts'
+import { pendingMigrations } from '#db/migrate.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+
+describe('database sessions', () => {
+  it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
+    const { db } = testDatabase()
+    const runners = Array.from({ length: 10 }, () => db.createQueryRunner())
+    const sessions = await Promise.all(
+      runners.map(
+        (runner) =>
+          runner.query(
+            `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
+                    @@innodb_lock_wait_timeout AS lockSeconds, @@max_statement_time AS seconds, CONNECTION_ID() AS id`,
+          ) as Promise<Record<string, number | string>[]>,
+      ),
+    )
+    await Promise.all(runners.map((runner) => runner.release()))
+    expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
+    const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
+    for (const [session] of sessions) expect(session).to.include(expected)
+  })
+
+  it('carry an instant to the millisecond and back, in a process far from UTC', async () => {
+    const { db } = testDatabase()
+    const instant = new Date('2026-03-01T00:30:00.123Z')
+    expect(instant.getTimezoneOffset()).to.equal(-7 * 60)
+    await db.query("INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (1, 'an', 0, ?)", [
+      instant,
+    ])
+    const [row]: { at: Date; text: string }[] = await db.query(
+      'SELECT created_at AS at, CAST(created_at AS CHAR) AS text FROM end_users',
+    )
+    expect(row).to.deep.equal({ at: instant, text: '2026-03-01 00:30:00.123' })
+  })
+
+  it('count in numbers', async () => {
+    const [row]: unknown[] = await testDatabase().db.query(
+      'SELECT COUNT(*) AS n, 9007199254740991 AS most FROM end_users',
+    )
+    expect(row).to.deep.equal({ n: 0, most: 9007199254740991 })
+  })
+})
+
+describe('opening a database', () => {
+  let home: string
+
+  before(() => {
+    home = mkdtempSync(join(tmpdir(), 'paygate-open-'))
+  })
+
+  after(() => rmSync(home, { recursive: true, force: true }))
+
+  it('migrates the embedded one', async () => {
+    const { db, close } = await openDatabase({ databaseUrl: null, home }, [])
+    expect(await pendingMigrations(db)).to.deep.equal([])
+    await close()
+  })
+
+  it('leaves a server’s database as it is', async () => {
+    const { db, socketPath, name } = testDatabase()
+    await db.query(`CREATE DATABASE ${name}_empty`)
+    const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home }, [])
+    expect(await empty.db.query('SHOW TABLES')).to.deep.equal([])
+    await empty.close()
+    await db.query(`DROP DATABASE ${name}_empty`)
+  })
+
+  it('fails where nobody listens', async () => {
+    const url = `mysql://root@localhost/paygate?socketPath=${encodeURIComponent(join(home, 'nobody.sock'))}`
+    expect(await failureOf(openDatabase({ databaseUrl: url, home }, []))).to.include('ENOENT')
+  })
+})
+
+describe('the address of a database', () => {
+  it('names host, port, user, password and database, each percent-decoded', () => {
+    expect(parseDatabaseUrl('mysql://pay%40gate:p%2Fw%3A@db.example:3307/bill%20ing')).to.deep.equal({
+      host: 'db.example',
+      port: 3307,
+      user: 'pay@gate',
+      password: 'p/w:',
+      database: 'bill ing',
+    })
+  })
+
+  it('has port 3306 where it names none, and may be an IPv6 address', () => {
+    expect(parseDatabaseUrl('mariadb://u@[2001:db8::1]/d')).to.include({ host: '2001:db8::1', port: 3306 })
+  })
+
+  it('may name a UNIX socket instead', () => {
+    const target = parseDatabaseUrl('mysql://u@localhost/d?socketPath=%2Frun%2Fdb.sock')
+    expect(target).to.deep.equal({ socketPath: '/run/db.sock', user: 'u', database: 'd' })
+  })
+
+  for (const [url, word] of [
+    ['mysql://u:p@h/d?ssl-mode=REQUIRED', 'ssl-mode'],
+    ['mysql://u:p@h/d?ssl=perhaps', 'ssl must be'],
+    ['mysql://u:p@192.0.2.1/d?ssl=true', 'must be a name'],
+    ['mysql://h/d', 'user'],
+  ] as const) {
+    it(`is refused as ${url}`, () => {
+      expect(() => parseDatabaseUrl(url)).to.throw(word)
+    })
+  }
+})
+
+describe('a server with settings of its own', () => {
+  let directory: string
+  let server: ChildProcess
+  let admin: Connection
+  let address: string
+  let certificate: string
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'paygate-tls-'))
+    certificate = join(directory, 'certificate.pem')
+    certify(directory, 'db.example')
+    const order = embeddedOrder(directory)
+    const [install = '', ...flags] = order.install
+    execFileSync(install, [...flags, `--datadir=${order.dataDirectory}`], { stdio: 'ignore' })
+    const port = await freePort()
+    const [program = '', ...options] = order.server.filter((option) => option !== '--skip-networking')
+    const tls = [`--ssl-cert=${certificate}`, `--ssl-key=${join(directory, 'key.pem')}`]
+    const theirs = ['--default-time-zone=+07:00', '--transaction-isolation=REPEATABLE-READ', '--sql-mode=']
+    server = spawn(program, [...options, ...tls, ...theirs, '--bind-address=127.0.0.1', `--port=${port}`], {
+      stdio: 'ignore',
+    })
+    admin = await whenReady(() => createConnection({ socketPath: order.serverSocket, user: 'root' }))
+    await admin.query("CREATE USER 'paygate'@'127.0.0.1' IDENTIFIED BY 'secret' REQUIRE SSL")
+    await admin.query('CREATE DATABASE billing')
+    await admin.query("GRANT ALL ON billing.* TO 'paygate'@'127.0.0.1'")
+    address = `mysql://paygate:secret@localhost:${port}/billing`
+  })
+
+  after(async () => {
+    await admin.end()
+    const gone = once(server, 'exit')
+    server.kill()
+    await gone
+    rmSync(directory, { recursive: true, force: true })
+  })
+
+  it('is refused by TLS where its certificate is of another host', async () => {
+    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, []))
+    expect(failure).to.match(/altnames/)
+  })
+
+  it('is used by TLS where its certificate is of the authority in the file and of the host', async () => {
+    certify(directory, 'localhost')
+    await admin.query('FLUSH SSL')
+    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
+    const [row]: { Value: string }[] = await db.query("SHOW STATUS LIKE 'Ssl_cipher'")
+    expect(row!.Value).to.match(/^TLS_/)
+    await close()
+  })
+
+  it('is refused by TLS where the system’s authorities do not know the certificate', async () => {
+    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=true`, home: '' }, []))
+    expect(failure).to.match(/self-signed certificate/)
+  })
+
+  it('is not used in plain text where TLS is asked for and not offered', async () => {
+    const { socketPath, name } = testDatabase()
+    const failure = await failureOf(openDatabase({ databaseUrl: `${urlOf(socketPath, name)}&ssl=true`, home: '' }, []))
+    expect(failure).to.match(/secure connection/)
+  })
+
+  it('has sessions as ours are nevertheless', async () => {
+    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
+    const [session]: Record<string, string>[] = await db.query(
+      'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs',
+    )
+    expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', theirs: '+07:00' })
+    expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
+    await close()
+  })
+})
+
+function certify(directory: string, host: string): void {
+  const files = ['-keyout', join(directory, 'key.pem'), '-out', join(directory, 'certificate.pem')]
+  const subject = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`]
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...subject], { stdio: 'ignore' })
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+async function whenReady<T>(attempt: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+      await delay(20)
+    }
+  }
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<string> {
+  return promise.then(
+    () => 'it did not fail',
+    (error: unknown) => String(error),
+  )
+}

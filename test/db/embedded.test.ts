@@ -1,0 +1,281 @@
+import { expect } from 'chai'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import { after, afterEach, before, describe, it } from 'mocha'
+import { embeddedOrder } from '#db/embedded-order.ts'
+import { startEmbedded } from '#db/embedded.ts'
+
+const USER = join(import.meta.dirname, 'database-user.ts')
+const LISTENING = '0A'
+
+describe('the embedded database', () => {
+  let directory: string
+  let home: string
+  const users: User[] = []
+
+  before(() => {
+    directory = mkdtempSync(join(tmpdir(), 'paygate-embedded-'))
+    home = join(directory, 'home')
+  })
+
+  afterEach(async () => {
+    for (const user of users.splice(0)) await user.kill()
+    await nothingRuns(directory)
+  })
+
+  after(() => rmSync(directory, { recursive: true, force: true }))
+
+  async function startUser(at: string = home): Promise<User> {
+    const user = spawnUser(at)
+    users.push(user)
+    await user.using()
+    return user
+  }
+
+  it('is made and started once, however many processes ask for it at one instant', async () => {
+    await Promise.all([1, 2, 3, 4].map(() => startUser()))
+    expect(serversOf(home)).to.have.lengthOf(1)
+    expect(keepersOf(home)).to.have.lengthOf(1)
+  })
+
+  it('is shared: what one process writes, another reads', async () => {
+    const daemon = await startUser()
+    const cli = await startUser()
+    await daemon.ask('write shared')
+    expect(await cli.ask('read')).to.include('shared')
+  })
+
+  it('runs until its last user has gone, and keeps what was written', async () => {
+    const first = await startUser()
+    const second = await startUser()
+    const servers = serversOf(home)
+    await first.ask('write lasting')
+    await first.ask('release')
+    await first.kill()
+    expect(await second.ask('read')).to.include('lasting')
+    expect(serversOf(home)).to.deep.equal(servers)
+    await second.ask('release')
+    await nothingRuns(directory)
+
+    const next = await startUser()
+    expect(await next.ask('read')).to.include('lasting')
+  })
+
+  it('is used by threads and processes alike: a user that released may take it again', async () => {
+    const one = await startEmbedded(home)
+    const two = await startEmbedded(home)
+    await one.release()
+    expect(two.connection).to.deep.equal(one.connection)
+    const again = await startEmbedded(home)
+    await two.release()
+    expect(serversOf(home)).to.have.lengthOf(1)
+    await again.release()
+    await nothingRuns(directory)
+  })
+
+  it('is left behind by no user that is killed', async () => {
+    const both = [await startUser(), await startUser()]
+    for (const user of both) await user.kill()
+    await nothingRuns(directory)
+  })
+
+  it('comes back for its users when its keeper is killed', async () => {
+    const user = await startUser()
+    await user.ask('write kept')
+    const servers = serversOf(home)
+    process.kill(keepersOf(home)[0]!, 'SIGKILL')
+    await until(() => serversOf(home).length === 1 && serversOf(home)[0] !== servers[0], 'a new server')
+    await until(async () => (await user.ask('read')).includes('kept'), 'the rows')
+  })
+
+  it('comes back for its users when the server is killed, with what was committed', async () => {
+    const user = await startUser()
+    await user.ask('write safe')
+    process.kill(serversOf(home)[0]!, 'SIGKILL')
+    await until(async () => (await user.ask('read')).includes('safe'), 'the rows')
+    expect(serversOf(home)).to.have.lengthOf(1)
+  })
+
+  it('is left behind by nobody when user and keeper are killed together, and starts again with what was committed', async () => {
+    const user = await startUser()
+    await user.ask('write whole')
+    process.kill(keepersOf(home)[0]!, 'SIGKILL')
+    await user.kill()
+    const next = await startUser()
+    expect(serversOf(home)).to.have.lengthOf(1)
+    expect(await next.ask('read')).to.include('whole')
+    await next.kill()
+    await nothingRuns(directory)
+  })
+
+  it('listens on a UNIX socket alone, in directories that only its owner enters', async () => {
+    const user = await startUser()
+    const [pid] = serversOf(home)
+    expect(listeningSockets(pid!)).to.deep.equal([])
+    for (const path of [home, join(home, 'database'), join(home, 'database', 'tmp'), join(home, 'database', 'data')]) {
+      expect((statSync(path).mode & 0o777).toString(8), path).to.equal('700')
+    }
+    const settings = JSON.parse((await user.using()).replace('using ', '')) as Record<string, unknown>
+    expect(settings).to.include({ alone: 1 })
+  })
+
+  it('lives in a home with blanks and quotes that is deeper than a socket’s path may be', async () => {
+    const deep = join(directory, `it's "my" home`, 'a'.repeat(120), 'b c'.repeat(40))
+    const user = await startUser(deep)
+    expect(await user.ask('write here')).to.equal('here')
+    await user.kill()
+    await nothingRuns(directory)
+    expect(await (await startUser(deep)).ask('read')).to.equal('here')
+    const { keeperSocket } = embeddedOrder(deep)
+    expect(Buffer.byteLength(keeperSocket)).to.be.below(104)
+    rmSync(join(keeperSocket, '..'), { recursive: true })
+  })
+
+  it('is one for two spellings of a home', () => {
+    mkdirSync(join(directory, 'plain'))
+    expect(embeddedOrder(join(directory, 'x', '..', 'plain'))).to.deep.equal(embeddedOrder(join(directory, 'plain')))
+  })
+
+  it('that was killed while it was being made is made anew', async () => {
+    const fresh = join(directory, 'fresh')
+    const user = spawnUser(fresh)
+    users.push(user)
+    await until(() => globSync(join(fresh, 'database', 'installing-*', '*')).length > 0, 'a half-made database')
+    process.kill(keepersOf(fresh)[0]!, 'SIGKILL')
+    await user.kill()
+    expect(existsSync(join(fresh, 'database', 'data'))).to.equal(false)
+
+    const next = await startUser(fresh)
+    expect(await next.ask('write new')).to.equal('new')
+    expect(globSync(join(fresh, 'database', 'installing-*'))).to.deep.equal([])
+  })
+
+  it('that cannot start says what its log says', async () => {
+    const broken = join(directory, 'broken')
+    embeddedOrder(broken)
+    writeFileSync(join(broken, 'database', 'data'), 'no directory')
+    const error = await failureOf(startEmbedded(broken))
+    expect(error.message)
+      .to.include('the embedded database does not start')
+      .and.to.match(/Can't change dir|Not a directory/)
+  })
+
+  it('without a server program names the command that installs one', () => {
+    expect(() => embeddedOrder(join(directory, 'nothing'), ['/nowhere'])).to.throw(
+      /apt-get install mariadb-server-core/,
+    )
+  })
+})
+
+interface User {
+  /** The line that it says once it uses the database. */
+  using(): Promise<string>
+  ask(command: string): Promise<string>
+  /** With SIGKILL: it gets no chance to say goodbye. */
+  kill(): Promise<void>
+}
+
+function spawnUser(home: string): User {
+  const child: ChildProcess = spawn(process.execPath, [USER, home], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const gone = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  const line = async (): Promise<string> => {
+    const { value } = (await lines.next()) as { value: string | undefined }
+    return value ?? 'the process ended'
+  }
+  const first = line()
+  return {
+    using: () => first,
+    ask: (command) => {
+      child.stdin!.write(`${command}\n`)
+      return line()
+    },
+    kill: async () => {
+      child.kill('SIGKILL')
+      await gone
+    },
+  }
+}
+
+/** The processes with an argument that satisfies `matches`. */
+function processesWith(matches: (argument: string) => boolean): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).some(matches))
+    .map(Number)
+}
+
+function argumentsOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
+}
+
+function serversOf(home: string): number[] {
+  return processesWith((argument) => argument === `--datadir=${join(home, 'database', 'data')}`)
+}
+
+function keepersOf(home: string): number[] {
+  return processesWith((argument) =>
+    argument.includes(`"dataDirectory":${JSON.stringify(join(home, 'database', 'data'))}`),
+  )
+}
+
+async function nothingRuns(directory: string): Promise<void> {
+  const paths = [`--datadir=${directory}/`, `"dataDirectory":"${directory}/`]
+  await until(
+    () => processesWith((argument) => paths.some((path) => argument.includes(path))).length === 0,
+    'the end of all servers',
+  )
+}
+
+/** The inodes of TCP sockets on which the process listens. */
+function listeningSockets(pid: number): string[] {
+  const own = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`)
+    } catch {
+      return ''
+    }
+  })
+  return ['tcp', 'tcp6']
+    .flatMap((table) => readFileSync(`/proc/net/${table}`, 'utf8').trim().split('\n').slice(1))
+    .map((row) => row.trim().split(/\s+/))
+    .filter((columns) => columns[3] === LISTENING && own.includes(`socket:[${columns[9]}]`))
+    .map((columns) => columns[9]!)
+}
+
+async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + 10_000
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`)
+    await delay(10)
+  }
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Error> {
+  try {
+    await promise
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('it was to fail')
+}

@@ -1,0 +1,170 @@
+import { expect } from 'chai'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm'
+import { openDatabase } from '#db/connect.ts'
+import type { OpenDatabase } from '#db/connect.ts'
+import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+
+const ALL = MIGRATIONS.map(({ name }) => name)
+const PROCESS = join(import.meta.dirname, 'migrate-once.ts')
+
+describe('migrations', () => {
+  let name: string
+  let url: string
+  let opened: OpenDatabase
+  let db: DataSource
+
+  beforeEach(async () => {
+    name = `${testDatabase().name}_migrate`
+    url = urlOf(testDatabase().socketPath, name)
+    await testDatabase().db.query(`CREATE DATABASE ${name}`)
+    opened = await openDatabase({ databaseUrl: url, home: '' }, [])
+    db = opened.db
+  })
+
+  afterEach(async () => {
+    await opened.close()
+    await testDatabase().db.query(`DROP DATABASE ${name}`)
+  })
+
+  it('are pending in an empty database, and asking changes nothing', async () => {
+    expect(await pendingMigrations(db)).to.deep.equal(ALL)
+    expect(await tables(db)).to.deep.equal([])
+  })
+
+  it('are named in the order of their times, each name once', () => {
+    const times = ALL.map((migration) => migration.slice(-13))
+    expect(times).to.deep.equal([...new Set(times)].sort())
+    for (const time of times) expect(time).to.match(/^\d{13}$/)
+  })
+
+  it('are applied once, in order, and told to the caller that applied them', async () => {
+    expect(await runMigrations(db)).to.deep.equal(ALL)
+    expect(await pendingMigrations(db)).to.deep.equal([])
+    expect(await runMigrations(db)).to.deep.equal([])
+  })
+
+  it('are applied once when several processes start at one instant', async () => {
+    const outputs = await Promise.all(
+      [1, 2, 3].map(() => promisify(execFile)(process.execPath, [PROCESS, url], { encoding: 'utf8' })),
+    )
+    const applied = outputs.map(({ stdout }) => JSON.parse(stdout) as string[])
+    expect(applied.flat()).to.deep.equal(ALL)
+    expect(await pendingMigrations(db)).to.deep.equal([])
+  })
+
+  for (const [index, cut] of ALL.entries()) {
+    it(`may be cut short in ${cut} and run again`, async () => {
+      await runMigrations(db)
+      const made = await shape(db)
+      // As after a crash between the change and its record, with the table that was made last not made yet.
+      await db.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
+      if (index === 0) await db.query('DROP TABLE bank_accounts')
+      expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
+      expect(await shape(db)).to.deep.equal(made)
+    })
+  }
+
+  it('wait while another process migrates, and take over when its lease has run out', async () => {
+    await runMigrations(db)
+    await db.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
+    await db.query(
+      "UPDATE schema_lease SET token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL 500000 MICROSECOND",
+    )
+    const [lease]: { until: Date }[] = await db.query('SELECT lease_until AS until FROM schema_lease')
+    expect(await runMigrations(db)).to.deep.equal(ALL.slice(-1))
+    const [end]: { at: Date }[] = await db.query('SELECT MAX(applied_at) AS at FROM schema_migrations')
+    expect(end!.at.getTime()).to.be.at.least(lease!.until.getTime())
+  })
+
+  it('give their lease back where one fails, and go on behind the last that succeeded', async () => {
+    let isBroken = true
+    const migrations = [
+      migration('First1795200000901', (runner) => runner.query('CREATE TABLE first (id INT PRIMARY KEY)')),
+      migration('Second1795200000902', (runner) => runner.query(isBroken ? 'CREATE NONSENSE' : 'DO 1')),
+    ]
+    const error: unknown = await runMigrations(db, migrations).catch((fault: unknown) => fault)
+    expect((error as Error).message).to.include('NONSENSE')
+    isBroken = false
+    expect(await runMigrations(db, migrations)).to.deep.equal(['Second1795200000902'])
+  })
+
+  it('stop where another process took the lease', async () => {
+    const migrations = [
+      migration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET token = 'another'")),
+      migration('Second1795200000902', (runner) => runner.query('CREATE TABLE second (id INT PRIMARY KEY)')),
+    ]
+    const error: unknown = await runMigrations(db, migrations).catch((fault: unknown) => fault)
+    expect((error as Error).message).to.include('another process took over')
+    expect(await tables(db)).not.to.include('second')
+  })
+
+  it('may take longer than an ordinary statement', async () => {
+    const impatient = await openDatabase({ databaseUrl: url, home: '' }, [], { statementSeconds: 0.2 })
+    const slow = migration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
+    expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
+    const [session]: { seconds: number }[] = await impatient.db.query('SELECT @@max_statement_time AS seconds')
+    expect(session!.seconds, 'of the next user of the pool').to.equal(0.2)
+    await impatient.close()
+  })
+
+  it('make InnoDB tables with a primary key, texts in utf8mb4, and nothing that acts by itself', async () => {
+    await runMigrations(db)
+    const rows: { name: string; engine: string; keys: number }[] = await db.query(
+      `SELECT t.table_name AS name, t.engine,
+              (SELECT COUNT(*) FROM information_schema.statistics s
+               WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY') AS \`keys\`
+       FROM information_schema.tables t WHERE t.table_schema = DATABASE()`,
+    )
+    for (const table of rows) expect(table, table.name).to.include({ engine: 'InnoDB', keys: 1 })
+    const collations: { name: string }[] = await db.query(
+      'SELECT DISTINCT collation_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND collation_name IS NOT NULL',
+    )
+    expect(collations.map((row) => row.name).sort()).to.deep.equal(['utf8mb4_nopad_bin', 'utf8mb4_unicode_ci'])
+    for (const catalog of ['triggers', 'routines', 'events', 'referential_constraints']) {
+      const column = {
+        triggers: 'trigger',
+        routines: 'routine',
+        events: 'event',
+        referential_constraints: 'constraint',
+      }[catalog]!
+      const found: unknown[] = await db.query(
+        `SELECT 1 FROM information_schema.${catalog} WHERE ${column}_schema = DATABASE()`,
+      )
+      expect(found, catalog).to.deep.equal([])
+    }
+  })
+})
+
+function migration(name: string, up: (runner: QueryRunner) => Promise<void>): new () => MigrationInterface {
+  const made = class implements MigrationInterface {
+    up = up
+    down = (): Promise<void> => Promise.reject(new Error('not taken back'))
+  }
+  Object.defineProperty(made, 'name', { value: name })
+  return made
+}
+
+async function tables(db: DataSource): Promise<string[]> {
+  const rows: { name: string }[] = await db.query(
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
+  )
+  return rows.map((row) => row.name)
+}
+
+/** Every column and index, as rows that can be compared. */
+async function shape(db: DataSource): Promise<unknown[]> {
+  const columns: unknown[] = await db.query(
+    `SELECT table_name, column_name, column_type, is_nullable, collation_name FROM information_schema.columns
+     WHERE table_schema = DATABASE() ORDER BY table_name, column_name`,
+  )
+  const indexes: unknown[] = await db.query(
+    `SELECT table_name, index_name, seq_in_index, column_name, non_unique FROM information_schema.statistics
+     WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index`,
+  )
+  return [...columns, ...indexes]
+}

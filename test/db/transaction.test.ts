@@ -1,0 +1,443 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { PoolConnection } from 'mysql2'
+import type { DataSource, EntityManager, QueryRunner } from 'typeorm'
+import type { Context } from '#context.ts'
+import { openDatabase } from '#db/connect.ts'
+import type { OpenDatabase } from '#db/connect.ts'
+import { inTransaction, insertedNew, isDuplicate } from '#db/transaction.ts'
+import type { Tx } from '#db/transaction.ts'
+import { AppError } from '#shared/errors.ts'
+import { openLog } from '#shared/log.ts'
+import { systemClock } from '#shared/time.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+import { lossyServer } from './lossy-server.ts'
+import type { LossyServer } from './lossy-server.ts'
+
+const APP = 1
+
+describe('a transaction', () => {
+  let ctx: Context
+  let retries: number
+
+  beforeEach(() => {
+    retries = 0
+    ctx = contextOf(testDatabase().db, () => (retries += 1))
+  })
+
+  it('runs its effects once, in order and after the commit', async () => {
+    const seen: unknown[] = []
+    const result = await inTransaction(ctx, async (tx) => {
+      tx.afterCommit(async () => void seen.push('first', await refs()))
+      tx.afterCommit(() => void seen.push('second'))
+      await insert(tx.manager, 'an')
+      seen.push('work', await refs())
+      return 'done'
+    })
+    expect(result).to.equal('done')
+    expect(seen).to.deep.equal(['work', [], 'first', ['an'], 'second'])
+  })
+
+  it('leaves nothing and runs no effect where the work throws', async () => {
+    let effects = 0
+    const failed = inTransaction(ctx, async (tx) => {
+      tx.afterCommit(() => void (effects += 1))
+      await insert(tx.manager, 'an')
+      throw new AppError('plan_code_taken', 'taken')
+    })
+    await expectRejection(failed, 'taken')
+    expect(await refs()).to.deep.equal([])
+    expect(effects).to.equal(0)
+    expect(retries).to.equal(0)
+  })
+
+  it('stays committed where an effect fails, and runs the other effects', async () => {
+    const ran: string[] = []
+    await inTransaction(ctx, async (tx) => {
+      tx.afterCommit(() => Promise.reject(new Error('the node cannot be written')))
+      tx.afterCommit(() => void ran.push('second'))
+      await insert(tx.manager, 'an')
+    })
+    expect(await refs()).to.deep.equal(['an'])
+    expect(ran).to.deep.equal(['second'])
+  })
+
+  it('is never retried for an effect’s database error', async () => {
+    let attempts = 0
+    await inTransaction(ctx, async (tx) => {
+      attempts += 1
+      tx.afterCommit(() => Promise.reject(Object.assign(new Error('deadlock'), { errno: 1213 })))
+      await insert(tx.manager, `an${attempts}`)
+    })
+    expect(await refs()).to.deep.equal(['an1'])
+  })
+
+  it('that falls to a deadlock starts again from its first line, and runs its effects once', async () => {
+    await seed('an', 'binh')
+    const effects: string[] = []
+    const firstLines: string[] = []
+    const bothHold = barrier(2)
+    const cross = (name: string, first: string, second: string): Promise<void> =>
+      inTransaction(ctx, async (tx) => {
+        firstLines.push(name)
+        tx.afterCommit(() => void effects.push(name))
+        await touch(tx.manager, first)
+        await bothHold()
+        await touch(tx.manager, second)
+      })
+    await Promise.all([cross('left', 'an', 'binh'), cross('right', 'binh', 'an')])
+
+    expect(await versions()).to.deep.equal({ an: 2, binh: 2 })
+    expect(effects.sort()).to.deep.equal(['left', 'right'])
+    expect(firstLines).to.have.lengthOf(3)
+    expect(retries).to.equal(1)
+  })
+
+  it('that waits too long for a lock is rolled back whole and starts again', async () => {
+    await seed('locked')
+    const holder = await holdLock('locked')
+    ctx = contextOf(testDatabase().db, () => void holder.rollback())
+    let attempts = 0
+    await inTransaction(ctx, async (tx) => {
+      attempts += 1
+      await tx.manager.query('SET SESSION innodb_lock_wait_timeout = 1')
+      // The server takes back the statement alone: were the rest kept, this would be a duplicate the second time.
+      await insert(tx.manager, 'an')
+      await touch(tx.manager, 'locked')
+      await tx.manager.query('SET SESSION innodb_lock_wait_timeout = 5')
+    })
+    expect(attempts).to.equal(2)
+    expect(await versions()).to.deep.equal({ an: 0, locked: 1 })
+  })
+
+  describe('whose connection is killed', () => {
+    it('during a statement starts again on another connection', async () => {
+      let attempts = 0
+      await inTransaction(ctx, async (tx) => {
+        attempts += 1
+        await insert(tx.manager, 'an')
+        const id = await connectionId(tx.manager)
+        if (attempts > 1) return
+        const sleeping = tx.manager.query('SELECT SLEEP(10)')
+        await kill(id)
+        await sleeping
+      })
+      expect(attempts).to.equal(2)
+      expect(await refs()).to.deep.equal(['an'])
+    })
+
+    it('between two statements starts again on another connection', async () => {
+      let attempts = 0
+      await inTransaction(ctx, async (tx) => {
+        attempts += 1
+        await insert(tx.manager, 'an')
+        if (attempts === 1) await killAndNotice(tx.manager)
+        await insert(tx.manager, 'binh')
+      })
+      expect(attempts).to.equal(2)
+      expect(await refs()).to.deep.equal(['an', 'binh'])
+    })
+
+    it('just before its commit starts again on another connection', async () => {
+      let attempts = 0
+      await inTransaction(ctx, async (tx) => {
+        attempts += 1
+        await insert(tx.manager, 'an')
+        if (attempts === 1) await killAndNotice(tx.manager)
+      })
+      expect(attempts).to.equal(2)
+      expect(await refs()).to.deep.equal(['an'])
+    })
+
+    it('again and again gives up after the fifth try with the database’s error', async () => {
+      let attempts = 0
+      const failed = inTransaction(ctx, async (tx) => {
+        attempts += 1
+        await insert(tx.manager, 'an')
+        await killAndNotice(tx.manager)
+        await insert(tx.manager, 'binh')
+      })
+      await expectRejection(failed, '')
+      expect(attempts).to.equal(5)
+      expect(retries).to.equal(4)
+      expect(await refs()).to.deep.equal([])
+    })
+
+    it('costs the pool nothing: as many connections as before can be had', async () => {
+      const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, [], { poolSize: 2 })
+      const small = contextOf(db)
+      for (let round = 0; round < 3; round += 1) {
+        let attempts = 0
+        await inTransaction(small, async (tx) => {
+          attempts += 1
+          if (attempts === 1) await killAndNotice(tx.manager)
+          await tx.manager.query('SELECT 1')
+        })
+      }
+      const both = barrier(2)
+      await Promise.all([1, 2].map(() => inTransaction(small, () => both())))
+      await close()
+    })
+  })
+
+  it('is not run again for an error that another try would not mend', async () => {
+    let attempts = 0
+    const failed = inTransaction(ctx, async (tx) => {
+      attempts += 1
+      await tx.manager.query('SELECT no_such_column FROM end_users')
+    })
+    await expectRejection(failed, 'no_such_column')
+    expect(attempts).to.equal(1)
+  })
+
+  it('goes on after a duplicate that a step expects', async () => {
+    await seed('an')
+    const outcome = await inTransaction(ctx, async (tx) => {
+      const isNew = await insertedNew('end_users_app_ref', insert(tx.manager, 'an'))
+      await insert(tx.manager, 'binh')
+      return isNew
+    })
+    expect(outcome).to.equal(false)
+    expect(await refs()).to.deep.equal(['an', 'binh'])
+  })
+
+  it('tells a duplicate by its key, whatever the duplicate value says', async () => {
+    await seed("x' for key 'PRIMARY'")
+    const error: unknown = await insert(ctx.db.manager, "x' for key 'PRIMARY'").catch((fault: unknown) => fault)
+    expect(isDuplicate(error, 'end_users_app_ref')).to.equal(true)
+    expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
+  })
+
+  describe('that is aborted lets nothing run outside it:', () => {
+    it('a statement that was queued behind the one that failed', async () => {
+      await seed('an', 'binh', 'chi')
+      await loseDeadlock(ctx, async (tx) => {
+        await Promise.all([touch(tx.manager, 'an'), insert(tx.manager, 'stray')])
+      })
+      expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
+    })
+
+    it('work that catches the error and goes on', async () => {
+      await seed('an', 'binh', 'chi')
+      const finished = await loseDeadlock(ctx, async (tx) => {
+        await touch(tx.manager, 'an').catch(() => undefined)
+        await insert(tx.manager, 'stray')
+      })
+      expect(finished).to.equal(false)
+      expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
+    })
+
+    it('work that catches the error and asks nothing more', async () => {
+      await seed('an', 'binh', 'chi')
+      let effects = 0
+      await loseDeadlock(ctx, async (tx) => {
+        tx.afterCommit(() => void (effects += 1))
+        await touch(tx.manager, 'an').catch(() => undefined)
+      })
+      expect(effects).to.equal(0)
+    })
+
+    it('a branch that is still running when another one throws', async () => {
+      const thrown = barrier(2)
+      let straggler: Promise<unknown> = Promise.resolve()
+      const failed = inTransaction(ctx, async (tx) => {
+        straggler = (async () => {
+          await tx.manager.query('SELECT 1')
+          await thrown()
+          // The rollback is under way: more than one turn of the loop, and this is still the transaction's connection.
+          for (let index = 0; index < 20; index += 1) await insert(tx.manager, `stray${index}`)
+        })().catch((error: unknown) => error)
+        await tx.manager.query('SELECT 2')
+        void thrown()
+        throw new AppError('not_found', 'gone')
+      })
+      await expectRejection(failed, 'gone')
+      expect(await straggler).to.be.instanceOf(Error)
+      expect(await refs()).to.deep.equal([])
+    })
+
+    it('a branch that outlives the commit', async () => {
+      const committed = barrier(2)
+      let straggler: Promise<unknown> = Promise.resolve()
+      await inTransaction(ctx, (tx) => {
+        straggler = (async () => {
+          await committed()
+          await insert(tx.manager, 'stray')
+        })().catch((error: unknown) => error)
+        tx.afterCommit(() => void committed())
+        return Promise.resolve()
+      })
+      expect(await straggler).to.be.instanceOf(Error)
+      expect(await refs()).to.deep.equal([])
+    })
+  })
+
+  describe('over a line that breaks', () => {
+    let line: LossyServer
+    let lossy: OpenDatabase
+
+    beforeEach(async () => {
+      const { socketPath, name } = testDatabase()
+      line = await lossyServer(socketPath)
+      const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
+      lossy = await openDatabase(config, [], { poolSize: 2, statementSeconds: 0.4 })
+      ctx = contextOf(lossy.db, () => (retries += 1))
+    })
+
+    afterEach(async () => {
+      await lossy.close()
+      await line.close()
+    })
+
+    for (const [fate, first] of [
+      ['answer lost', 'committed'],
+      ['lost', 'not committed'],
+      ['silence', 'not committed'],
+    ] as const) {
+      it(`counts once where its COMMIT meets "${fate}" (${first}): the unique key tells the second run`, async () => {
+        let commits = 0
+        line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+        let effects = 0
+        const news: boolean[] = []
+        await inTransaction(ctx, async (tx) => {
+          tx.afterCommit(() => void (effects += 1))
+          const isNew = await insertedNew('end_users_app_ref', insert(tx.manager, 'an'))
+          if (isNew) await insert(tx.manager, 'consequence')
+          news.push(isNew)
+        })
+        expect(await refs()).to.deep.equal(['an', 'consequence'])
+        expect(news).to.deep.equal([true, first === 'not committed'])
+        expect(effects).to.equal(1)
+      })
+    }
+
+    it('whose rollback does not arrive gives its connection to nobody else', async () => {
+      line.fateOf = (statement) => (statement === 'ROLLBACK' ? 'silence' : 'pass')
+      const failed = inTransaction(ctx, async (tx) => {
+        await insert(tx.manager, 'an')
+        throw new AppError('not_found', 'gone')
+      })
+      await expectRejection(failed, 'gone')
+      await inTransaction(ctx, (tx) => insert(tx.manager, 'binh'))
+      expect(await refs()).to.deep.equal(['binh'])
+    })
+
+    it('gives up a statement at the server’s deadline, and does not run it again', async () => {
+      let attempts = 0
+      const failed = inTransaction(ctx, async (tx) => {
+        attempts += 1
+        await tx.manager.query('SELECT SLEEP(5)')
+      })
+      await expectRejection(failed, 'max_statement_time')
+      expect(attempts).to.equal(1)
+    })
+  })
+})
+
+function contextOf(db: DataSource, onRetry: () => void = () => undefined): Context {
+  const parts = { db, clock: systemClock, log: openLog('silent'), count: onRetry, wakeSender: () => undefined }
+  return parts as unknown as Context
+}
+
+async function insert(manager: EntityManager, ref: string): Promise<void> {
+  await manager.query(
+    'INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (?, ?, 0, UTC_TIMESTAMP(3))',
+    [APP, ref],
+  )
+}
+
+async function touch(manager: EntityManager, ref: string): Promise<void> {
+  await manager.query('UPDATE end_users SET version = version + 1 WHERE app_id = ? AND external_ref = ?', [APP, ref])
+}
+
+async function seed(...names: string[]): Promise<void> {
+  for (const name of names) await insert(testDatabase().db.manager, name)
+}
+
+async function versions(): Promise<Record<string, number>> {
+  const rows: { ref: string; version: number }[] = await testDatabase().db.query(
+    'SELECT external_ref AS ref, version FROM end_users ORDER BY external_ref',
+  )
+  return Object.fromEntries(rows.map(({ ref, version }) => [ref, version]))
+}
+
+async function refs(): Promise<string[]> {
+  return Object.keys(await versions())
+}
+
+/** A wait that ends for all once `parties` have come to it; from then on it is open. */
+function barrier(parties: number): () => Promise<void> {
+  const open = Promise.withResolvers<unknown>()
+  let here = 0
+  return async () => {
+    here += 1
+    if (here >= parties) open.resolve(null)
+    await open.promise
+  }
+}
+
+async function connectionId(manager: EntityManager): Promise<number> {
+  const [row]: { id: number }[] = await manager.query('SELECT CONNECTION_ID() AS id')
+  return row!.id
+}
+
+async function kill(id: number): Promise<void> {
+  await testDatabase().db.query(`KILL ${id}`)
+}
+
+async function killAndNotice(manager: EntityManager): Promise<void> {
+  const connection = (await (manager.queryRunner as QueryRunner).connect()) as PoolConnection
+  const noticed = Promise.withResolvers<unknown>()
+  connection.once('end', noticed.resolve)
+  connection.once('error', noticed.resolve)
+  await kill(await connectionId(manager))
+  await noticed.promise
+}
+
+async function holdLock(ref: string): Promise<{ rollback: () => Promise<void> }> {
+  const runner = testDatabase().db.createQueryRunner()
+  await runner.startTransaction()
+  await touch(runner.manager, ref)
+  return {
+    rollback: async () => {
+      await runner.rollbackTransaction()
+      await runner.release()
+    },
+  }
+}
+
+/**
+ * Runs work that wants 'an' while it holds 'binh', against one that holds 'an' and wants 'binh' and has changed more, so that the
+ * work is the one that the server aborts. The second try does nothing. Tells whether the first try ran to its end.
+ */
+async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Promise<boolean> {
+  const rival = testDatabase().db.createQueryRunner()
+  await rival.startTransaction()
+  for (const ref of ['an', 'chi', 'chi', 'chi']) await touch(rival.manager, ref)
+  for (let index = 0; index < 20; index += 1) await insert(rival.manager, `rival${index}`)
+  let attempts = 0
+  let isFinished = false
+  let rivalDone: Promise<void> = Promise.resolve()
+  await inTransaction(ctx, async (tx) => {
+    attempts += 1
+    if (attempts > 1) return
+    await touch(tx.manager, 'binh')
+    rivalDone = touch(rival.manager, 'binh')
+    await work(tx)
+    isFinished = true
+  })
+  await rivalDone
+  await rival.rollbackTransaction()
+  await rival.release()
+  expect(attempts, 'the work was to lose the deadlock').to.equal(2)
+  return isFinished
+}
+
+async function expectRejection(promise: Promise<unknown>, message: string): Promise<void> {
+  const error: unknown = await promise.then(
+    () => null,
+    (fault: unknown) => fault,
+  )
+  expect(error).to.be.instanceOf(Error)
+  expect((error as Error).message).to.include(message)
+}

@@ -1,0 +1,245 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { inTransaction } from '#db/transaction.ts'
+import { insertIdempotencyKey } from '#http/store.ts'
+import { sha256Hex } from '#shared/crypto.ts'
+import { addMs } from '#shared/time.ts'
+import { startService } from '../support/api.ts'
+import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { aCustomer, anApp, aPlan, aSubscription, MONTHLY } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { startIdentityClients } from '../support/identity-clients.ts'
+
+const CUSTOMERS = '/api/v1/customers'
+const AN = { name: 'An', email: 'an@example.com' }
+const BO = { name: 'Bo', email: 'bo@example.com' }
+
+let service: TestService
+let app: TestApp
+let seller: SellerClient
+describe('repeated requests', () => {
+  beforeEach(async () => {
+    service = await startService()
+    app = await anApp(service.ctx)
+    seller = service.seller(app)
+  })
+
+  afterEach(() => service.stop())
+
+  describe('Idempotency-Key', () => {
+    it('gives the first answer again for the same body, and does nothing twice', async () => {
+      const first = await post(AN, 'k1')
+      service.ctx.clock.advance('5m')
+      const second = await post(AN, 'k1')
+      expect(first.status).to.equal(201)
+      expect(second.status).to.equal(201)
+      expect(second.text).to.equal(first.text)
+      expect(second.headers['content-type']).to.equal(first.headers['content-type'])
+      expect(await numberOfCustomers()).to.equal(1)
+    })
+
+    it('answers 409 idempotency_conflict for another body, were it only a blank', async () => {
+      await post(AN, 'k1')
+      expectRefusal(await post(BO, 'k1'), 409, 'idempotency_conflict')
+      const spaced = await seller.post(CUSTOMERS, null, {
+        raw: `${JSON.stringify(AN)} `,
+        headers: { 'Idempotency-Key': 'k1' },
+      })
+      expectRefusal(spaced, 409, 'idempotency_conflict')
+      expect(spaced.headers).to.not.have.property('retry-after')
+      expect(await numberOfCustomers()).to.equal(1)
+    })
+
+    it('belongs to one app and path', async () => {
+      const plan = { code: 'premium', name: 'Premium', prices: [MONTHLY] }
+      const other = service.seller(await anApp(service.ctx))
+      const answers = [
+        await post(AN, 'k1'),
+        await post(BO, 'k2'),
+        await other.post(CUSTOMERS, BO, { headers: { 'Idempotency-Key': 'k1' } }),
+        await seller.post('/api/v1/plans', plan, { headers: { 'Idempotency-Key': 'k1' } }),
+      ]
+      expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201, 201])
+    })
+
+    it('is kept for 24 hours', async () => {
+      const first = await post(AN, 'k1')
+      service.ctx.clock.advance('24h')
+      expect((await post(AN, 'k1')).text).to.equal(first.text)
+      service.ctx.clock.advance('1s')
+      const anew = await post(BO, 'k1')
+      expect(anew.status).to.equal(201)
+      expect(anew.body.data.name).to.equal('Bo')
+      expect((await post(BO, 'k1')).text).to.equal(anew.text)
+      expect(await numberOfCustomers()).to.equal(2)
+    })
+
+    it('gives a refusal again too, with the request id that the refusal had', async () => {
+      const first = await post({ name: 'An' }, 'k1')
+      const second = await post({ name: 'An' }, 'k1')
+      expectFault(first, 'email')
+      expect(second.text).to.equal(first.text)
+      expect(second.headers['x-request-id']).to.equal(second.body.error.request_id)
+    })
+
+    it('keeps no answer of 5xx: the retry runs', async () => {
+      await service.ctx.db.query('RENAME TABLE customers TO customers_away')
+      try {
+        expectRefusal(await post(AN, 'k1'), 500, 'internal_error')
+      } finally {
+        await service.ctx.db.query('RENAME TABLE customers_away TO customers')
+      }
+      expect((await post(AN, 'k1')).status).to.equal(201)
+      expect(await numberOfCustomers()).to.equal(1)
+    })
+
+    it('answers 409 with Retry-After while the first request runs, and the first answer afterwards', async () => {
+      const plan = { code: 'premium', name: 'Premium', prices: [MONTHLY] }
+      const send = () => seller.post('/api/v1/plans', plan, { headers: { 'Idempotency-Key': 'k1' } })
+      // Holds the plan code, so that the first request waits in the middle of its work.
+      const holder = service.ctx.db.createQueryRunner()
+      await holder.startTransaction()
+      const at = service.ctx.clock.now()
+      await holder.query(
+        `INSERT INTO plans (app_id, code, name, status, created_at, updated_at) VALUES (?, 'premium', 'x', 'active', ?, ?)`,
+        [app.app.id, at, at],
+      )
+      const first = send()
+      await untilKeyIsClaimed()
+      const [second, otherBody] = [
+        await send(),
+        await seller.post('/api/v1/plans', { ...plan, name: 'B' }, { headers: { 'Idempotency-Key': 'k1' } }),
+      ]
+      await holder.rollbackTransaction()
+      await holder.release()
+      expectRefusal(second, 409, 'idempotency_conflict')
+      expect(second.headers['retry-after']).to.equal('1')
+      expectRefusal(otherBody, 409, 'idempotency_conflict')
+      const done = await first
+      expect(done.status).to.equal(201)
+      expect((await send()).text).to.equal(done.text)
+    })
+
+    it('lets one of ten requests at once through', async () => {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => post(AN, 'k1')))
+      const made = answers.filter(({ status }) => status === 201)
+      expect(made.length).to.be.at.least(1)
+      expect(new Set(made.map(({ text }) => text))).to.have.property('size', 1)
+      for (const answer of answers) if (answer.status !== 201) expectRefusal(answer, 409, 'idempotency_conflict')
+      expect(await numberOfCustomers()).to.equal(1)
+    })
+
+    it('whose first request died unanswered lets the next one with its body run', async () => {
+      const { ctx } = service
+      const at = ctx.clock.now()
+      const died = (idempotencyKey: string, leaseUntil: Date) =>
+        inTransaction(ctx, (tx) =>
+          insertIdempotencyKey(tx, {
+            appId: app.app.id,
+            pathHash: sha256Hex(CUSTOMERS),
+            idempotencyKey,
+            requestHash: sha256Hex(`\n${JSON.stringify(AN)}`),
+            leaseToken: idempotencyKey,
+            leaseUntil,
+            answerStatus: null,
+            answerBody: null,
+            createdAt: at,
+          }),
+        )
+      await died('dead', addMs(at, -1000))
+      await died('alive', addMs(at, 1000))
+      expectRefusal(await post(AN, 'alive'), 409, 'idempotency_conflict')
+      expectRefusal(await post(BO, 'dead'), 409, 'idempotency_conflict')
+      expect((await post(AN, 'dead')).status).to.equal(201)
+      service.ctx.clock.advance('2s')
+      expect((await post(AN, 'alive')).status).to.equal(201)
+    })
+
+    it('is 1 to 255 printable ASCII characters, else 400 invalid_request', async () => {
+      for (const key of ['!', 'a b', '~'.repeat(255), '{"x":"y"}', "'; DROP TABLE plans; --"]) {
+        expect((await post(AN, key)).status, key).to.equal(201)
+      }
+      for (const key of ['', 'a'.repeat(256), 'caf\u00e9', 'a\tb']) expectFault(await post(AN, key), 'Idempotency-Key')
+    })
+
+    it('tells keys apart by every letter', async () => {
+      const first = await post(AN, 'Key')
+      const others = [await post(AN, 'key'), await post(AN, 'KEY'), await post(AN, 'Key.')]
+      const ids = [first, ...others].map(({ body }) => body.data.id as string)
+      expect(new Set(ids)).to.have.property('size', 4)
+    })
+
+    it('counts on PUT too, and not on GET and PATCH', async () => {
+      const headers = { 'Idempotency-Key': 'k1' }
+      await aSubscription(service.ctx, app, await aPlan(service.ctx, app))
+      const [an, bo] = [await aCustomer(service.ctx, app, AN), await aCustomer(service.ctx, app, BO)]
+      const attach = (id: number) =>
+        seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: `cus_${id}` }, { headers })
+      expect((await attach(an.id)).status).to.equal(200)
+      expectRefusal(await attach(bo.id), 409, 'idempotency_conflict')
+      for (const name of ['Chi', 'Dung']) {
+        const answer = await seller.patch(`${CUSTOMERS}/cus_${an.id}`, { name }, { headers })
+        expect(answer.body.data.name).to.equal(name)
+        expect((await seller.get(`${CUSTOMERS}/cus_${an.id}`, { headers })).body.data.name).to.equal(name)
+      }
+    })
+
+    it('of a checkout opens one payment', async () => {
+      const plan = await aPlan(service.ctx, app)
+      const body = {
+        external_ref: 'user-1',
+        mode: 'subscription',
+        price_id: `price_${plan.prices[0]!.id}`,
+        success_url: 'https://shop.example/ok',
+        cancel_url: 'https://shop.example/no',
+      }
+      const send = () => seller.post('/api/v1/checkout-sessions', body, { headers: { 'Idempotency-Key': 'k1' } })
+      const [first, second] = [await send(), await send()]
+      expect(first.status).to.equal(201)
+      expect(second.text).to.equal(first.text)
+      expect((await seller.get('/api/v1/transactions')).body.data).to.have.length(1)
+    })
+
+    it('never shows an answer to a caller who is not let in', async () => {
+      await post(AN, 'k1')
+      const headers = { 'Idempotency-Key': 'k1', 'X-Signature': '0'.repeat(64) }
+      expectRefusal(await seller.post(CUSTOMERS, AN, { headers }), 401, 'unauthorized')
+    })
+
+    it('never shows one end user the answer of another', async () => {
+      const clients = await startIdentityClients()
+      try {
+        const client = await clients.app(service.ctx)
+        const send = async (sub: string) =>
+          service.call('POST', CUSTOMERS, {
+            headers: { ...(await clients.headers(service.ctx, client, sub)), 'Idempotency-Key': 'k1' },
+            raw: JSON.stringify(AN),
+          })
+        const first = await send('user-1')
+        expect(first.status).to.equal(201)
+        expect((await send('user-1')).text).to.equal(first.text)
+        expectRefusal(await send('user-2'), 409, 'idempotency_conflict')
+      } finally {
+        await clients.stop()
+      }
+    })
+  })
+
+  function post(body: object, key: string): Promise<Response> {
+    return seller.post(CUSTOMERS, body, { headers: { 'Idempotency-Key': key } })
+  }
+
+  async function numberOfCustomers(): Promise<number> {
+    return (await seller.get(CUSTOMERS)).body.data.length as number
+  }
+
+  async function untilKeyIsClaimed(): Promise<void> {
+    const deadline = performance.now() + 5000
+    while (performance.now() < deadline) {
+      const rows: unknown[] = await service.ctx.db.query('SELECT id FROM idempotency_keys')
+      if (rows.length > 0) return
+    }
+    throw new Error('no key was claimed')
+  }
+})

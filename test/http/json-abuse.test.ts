@@ -1,0 +1,103 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { startService } from '../support/api.ts'
+import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { expectFault } from '../support/expect-fault.ts'
+import { anApp } from '../support/factories.ts'
+
+describe('hostile JSON', () => {
+  let service: TestService
+  let seller: SellerClient
+
+  beforeEach(async () => {
+    service = await startService()
+    seller = service.seller(await anApp(service.ctx))
+  })
+
+  afterEach(() => service.stop())
+
+  it('nested 100 000 deep and never closed is no JSON', async () => {
+    for (const raw of ['['.repeat(100_000), '{"a":'.repeat(20_000), `{"name":${'['.repeat(100_000)}`]) {
+      expectFault(await customer(raw), null)
+    }
+  })
+
+  it('nested 50 000 deep is a fault of the field that holds it', async () => {
+    const deep = '['.repeat(50_000) + ']'.repeat(50_000)
+    expectFault(await customer(`{"name":${deep},"email":"an@example.com"}`), 'name')
+    expectFault(await customer(`{"name":"An","email":"an@example.com","cc_emails":${deep}}`), 'cc_emails.0')
+    const objects = '{"a":'.repeat(16_000) + '1' + '}'.repeat(16_000)
+    expectFault(await customer(`{"name":"An","email":"an@example.com","locale":${objects}}`), 'locale')
+  })
+
+  it('that names a field twice is refused, whichever of the two is good', async () => {
+    expectFault(await customer('{"name":"An","email":"an@example.com","name":"Bo"}'), 'name')
+    expectFault(await customer('{"name":"An","email":"an@example.com","n\\u0061me":"An"}'), 'name')
+    const price = (fields: string) => `{"currency":"VND","interval_unit":"month","interval_count":1,${fields}}`
+    const plan = `{"code":"a","name":"A","prices":[${price('"amount":1')},${price('"amount":1,"amount":2')}]}`
+    expectFault(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.1.amount')
+  })
+
+  it('that names __proto__, constructor or prototype names fields that there are not', async () => {
+    for (const name of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', '\\u005f_proto__']) {
+      const raw = `{"name":"An","email":"an@example.com","${name}":{"isAdmin":true,"locale":"vi"}}`
+      expectFault(await customer(raw), JSON.parse(`"${name}"`) as string)
+    }
+    expectFault(await customer('{"__proto__":{"name":"An","email":"an@example.com"}}'), 'name')
+    expect(({} as { isAdmin?: unknown }).isAdmin).to.equal(undefined)
+  })
+
+  it('with numbers that a number cannot hold is a fault of their field', async () => {
+    const numbers = [
+      '1e400',
+      '-1e400',
+      '9007199254740992',
+      '9007199254740993',
+      '1e16',
+      '18446744073709551616',
+      '1'.repeat(400),
+      '1e-400',
+      '-0.0',
+    ]
+    for (const number of numbers) {
+      const raw = `{"amount":${number},"currency":"VND","interval_unit":"month","interval_count":1}`
+      const plan = `{"code":"a","name":"A","prices":[${raw}]}`
+      expectFault(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.0.amount')
+    }
+  })
+
+  it('with halves of surrogate pairs and control characters is a fault of their field', async () => {
+    for (const text of [
+      '\\ud800',
+      '\\udfff',
+      'a\\ud83d',
+      '\\ude00\\ud83d',
+      '\\u0000',
+      '\\u0008',
+      '\\u001f',
+      '\\u007f',
+      '\\u009f',
+      '\\n',
+    ]) {
+      expectFault(await customer(`{"name":"An${text}","email":"an@example.com"}`), 'name')
+      expectFault(await customer(`{"name":"An","email":"an${text}@example.com"}`), 'email')
+      expectFault(
+        await customer(`{"name":"An","email":"an@example.com","merchant_customer_id":"${text}"}`),
+        'merchant_customer_id',
+      )
+    }
+  })
+
+  it('keeps every character that a text may hold', async () => {
+    const name =
+      '\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u202eabc\u202c \ufffd \ufeff e\u0301 \u{10ffff} <script>"\'\\/&amp;'
+    const answer = await seller.post('/api/v1/customers', { name, email: 'an@example.com' })
+    expect(answer.status).to.equal(201)
+    expect(answer.body.data.name).to.equal(name)
+    expect((await seller.get(`/api/v1/customers/${answer.body.data.id}`)).body.data.name).to.equal(name)
+  })
+
+  function customer(raw: string): Promise<Response> {
+    return seller.post('/api/v1/customers', null, { raw })
+  }
+})

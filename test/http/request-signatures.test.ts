@@ -1,0 +1,332 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { signRequest } from '#apps/authenticate.ts'
+import { rotateSecret } from '#apps/rotate-secret.ts'
+import { secretPlace, updateAppRow } from '#apps/store.ts'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { startService } from '../support/api.ts'
+import type { Response, TestService } from '../support/api.ts'
+import { expectRefusal } from '../support/expect-fault.ts'
+import { anApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { head, sendRaw } from '../support/raw-http.ts'
+
+const PLANS = '/api/v1/plans?status=active'
+const CUSTOMERS = '/api/v1/customers'
+const CUSTOMER = Buffer.from('{"name":"An","email":"an@example.com"}')
+
+let service: TestService
+let app: TestApp
+describe('signed requests', () => {
+  beforeEach(async () => {
+    service = await startService()
+    app = await anApp(service.ctx)
+  })
+
+  afterEach(() => service.stop())
+
+  describe('signatures of HMAC apps', () => {
+    const SECRET = 'sk_test_secret'
+    const VECTORS = [
+      {
+        method: 'GET',
+        target: PLANS,
+        body: '',
+        signature: '79734b58b3c202061a2f729913a689b6ad3c0fbe8ce96d66d8a2f6c456ee3232',
+      },
+      {
+        method: 'POST',
+        target: CUSTOMERS,
+        body: '{"name":"An"}',
+        signature: 'c91d38be3e7f037eb0692a6582952ca96a67ee67bdc3a38c40672493a9ba6e16',
+      },
+    ]
+
+    it('agree with the published vectors', () => {
+      for (const { method, target, body, signature } of VECTORS) {
+        expect(signRequest(SECRET, '1767225600', { method, target, body: Buffer.from(body) })).to.equal(signature)
+      }
+    })
+
+    it('of the published vectors are accepted over HTTP', async () => {
+      const { ctx } = service
+      ctx.clock.set('2026-01-01 00:00:00')
+      const apiSecret = ctx.keyring.seal(SECRET, secretPlace('api_secret', app.apiKey))
+      await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { apiSecret }))
+      const [plans, customers] = await Promise.all(
+        VECTORS.map(({ method, target, body, signature }) =>
+          service.call(method, target, {
+            raw: body,
+            headers: {
+              'X-App-Key': app.apiKey,
+              'X-Timestamp': '1767225600',
+              'X-Signature': signature,
+              'Content-Type': 'application/json',
+            },
+          }),
+        ),
+      )
+      expect(plans!.status).to.equal(200)
+      expect(customers!.body.error).to.include({ code: 'invalid_request', field: 'email' })
+    })
+
+    it('cover method, path, query and body as they were sent', async () => {
+      const sent = '/api/v1/plans?status=%61ctive&x=%E1%BA%BF+'
+      expect((await signed('GET', sent)).status).to.equal(200)
+      const others: [signed: string, method: string, target: string, body: string][] = [
+        ['the decoded path', 'GET', '/api/v1/plans?status=active&x=ế ', ''],
+        ['no query', 'GET', '/api/v1/plans', ''],
+        ['the query in another order', 'GET', '/api/v1/plans?x=%E1%BA%BF+&status=%61ctive', ''],
+        ['another method', 'POST', sent, ''],
+        ['the method in lower case', 'get', sent, ''],
+        ['another path', 'GET', sent.replace('plans', 'customers'), ''],
+        ['a body that was not sent', 'GET', sent, '{}'],
+      ]
+      for (const [what, method, target, body] of others) {
+        const signature = sign(now(), method, target, Buffer.from(body))
+        const answer = await call('GET', sent, Buffer.alloc(0), { 'X-Signature': signature })
+        expect(answer.status, what).to.equal(401)
+      }
+    })
+
+    it('are over the bytes of the body: re-serialised JSON, another encoding or a byte order mark is another body', async () => {
+      const spaced = Buffer.from('{ "name": "Nguy\u1ec5n", "email": "an@example.com" }')
+      expect((await signed('POST', CUSTOMERS, spaced)).status).to.equal(201)
+      const variants = [
+        Buffer.from(JSON.stringify(JSON.parse(spaced.toString()))),
+        Buffer.from('{ "name": "Nguy\\u1ec5n", "email": "an@example.com" }'),
+        Buffer.from(`\ufeff${spaced.toString()}`),
+        Buffer.from(spaced.toString().normalize('NFD')),
+        Buffer.concat([spaced, Buffer.from('\n')]),
+        Buffer.alloc(0),
+      ]
+      for (const variant of variants) {
+        const signature = sign(now(), 'POST', CUSTOMERS, spaced)
+        expectRefusal(await call('POST', CUSTOMERS, variant, { 'X-Signature': signature }), 401, 'unauthorized')
+      }
+      expect((await signed('POST', CUSTOMERS, variants[2])).status, 'with its own signature').to.equal(201)
+    })
+
+    it('are wrong in every length, case and alphabet but one: 401 unauthorized, the same answer each time', async () => {
+      const right = sign(now(), 'GET', PLANS, Buffer.alloc(0))
+      const wrong = [
+        ...Array.from({ length: 201 }, (_, length) => 'a'.repeat(length)),
+        ...Array.from({ length: 64 }, (_, length) => right.slice(0, length)),
+        right.toUpperCase(),
+        `${right}0`,
+        `0x${right.slice(2)}`,
+        `${right},${right}`,
+        `sha256=${right}`,
+        `${right.slice(0, 63)}${right.endsWith('0') ? '1' : '0'}`,
+        Buffer.from(right, 'hex').toString('base64'),
+        'g'.repeat(64),
+        '\u00e9'.repeat(64),
+        '[object Object]',
+        'null',
+      ]
+      const answers = await Promise.all(
+        wrong.map((signature) => call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })),
+      )
+      expectSameRefusal(answers)
+      expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': right })).status).to.equal(200)
+    })
+
+    it('are refused the same way where key, timestamp or signature is missing or wrong', async () => {
+      const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0))
+      const other = await anApp(service.ctx)
+      const all = { 'X-App-Key': app.apiKey, 'X-Timestamp': now(), 'X-Signature': signature }
+      const without = (name: string) => Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
+      const sets: Record<string, string>[] = [
+        {},
+        ...Object.keys(all).map(without),
+        { ...all, 'X-App-Key': 'pk_test_unknown' },
+        { ...all, 'X-App-Key': other.apiKey },
+        { ...all, 'X-App-Key': app.apiKey.toUpperCase() },
+        { ...all, 'X-App-Key': `${app.apiKey}x` },
+        { ...all, 'X-App-Key': 'k'.repeat(5000) },
+        { ...all, 'X-App-Key': String(app.app.id) },
+        { ...all, 'X-Signature': sign(now(), 'GET', PLANS, Buffer.alloc(0), other.secret) },
+        { ...without('X-Signature'), Authorization: `Bearer ${signature}` },
+        { ...without('X-Signature'), Authorization: `Bearer ${app.secret}` },
+      ]
+      expectSameRefusal(await Promise.all(sets.map((headers) => service.call('GET', PLANS, { headers }))))
+    })
+
+    it('hold for 300 seconds either way', async () => {
+      const seconds = unixSeconds(service.ctx.clock.now())
+      for (const offset of [-300, -1, 0, 1, 300]) {
+        expect((await signedAt(String(seconds + offset))).status, String(offset)).to.equal(200)
+      }
+      const texts = [-301, 301, -86_400, 86_400].map((offset) => String(seconds + offset))
+      texts.push(
+        '',
+        '0',
+        '-1',
+        `${seconds}.0`,
+        `${seconds}.5`,
+        `+${seconds}`,
+        ` ${seconds}0`,
+        `${seconds}000`,
+        `${seconds}e0`,
+      )
+      texts.push(
+        `0x${seconds.toString(16)}`,
+        'NaN',
+        'Infinity',
+        'now',
+        '2026-03-01 10:00:00',
+        '9'.repeat(400),
+        `${seconds}, ${seconds}`,
+      )
+      expectSameRefusal(await Promise.all(texts.map(signedAt)))
+    })
+
+    it('are checked before the app: a disabled one answers 403 app_disabled to a right signature alone', async () => {
+      await setAppDisabled(service.ctx, 'tester', app.app, true)
+      expectRefusal(await signed('GET', PLANS), 403, 'app_disabled')
+      expectRefusal(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
+      await setAppDisabled(service.ctx, 'tester', app.app, false)
+      expect((await signed('GET', PLANS)).status).to.equal(200)
+    })
+
+    it('by a secret that was rotated are void at once', async () => {
+      const { api_secret } = await rotateSecret(service.ctx, 'tester', app.app)
+      expectRefusal(await signed('GET', PLANS), 401, 'unauthorized')
+      const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0), api_secret)
+      expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })).status).to.equal(200)
+    })
+
+    it('are written to no log, nor are secrets and bodies', async () => {
+      const signature = sign(now(), 'POST', CUSTOMERS, CUSTOMER)
+      await signed('POST', CUSTOMERS, CUSTOMER)
+      await call('POST', CUSTOMERS, Buffer.from('{"name":"Canary"'), {})
+      await call('POST', CUSTOMERS, CUSTOMER, { 'X-Signature': 'f'.repeat(64) })
+      const log = service.ctx.logged.join('')
+      expect(log).to.contain('request')
+      for (const text of [app.secret, signature, 'f'.repeat(64), 'an@example.com', 'Canary']) {
+        expect(log.includes(text), text).to.equal(false)
+      }
+    })
+  })
+
+  describe('signed requests as bytes on a socket', () => {
+    it('are read chunked, in pieces, and after Expect: 100-continue', async () => {
+      const chunked = `5\r\n${CUSTOMER.subarray(0, 5).toString()}\r\n${(CUSTOMER.length - 5).toString(16)}\r\n${CUSTOMER.subarray(5).toString()}\r\n0\r\n\r\n`
+      const chunkedHead = head(`POST ${CUSTOMERS}`, [...signatureOf(CUSTOMER), ['Transfer-Encoding', 'chunked']])
+      expect((await sendRaw(service.url, chunkedHead, chunked)).status).to.equal(201)
+      const plain = head(`POST ${CUSTOMERS}`, [...signatureOf(CUSTOMER), ['Content-Length', String(CUSTOMER.length)]])
+      expect(
+        (await sendRaw(service.url, plain.slice(0, 40), plain.slice(40), CUSTOMER.subarray(0, 9), CUSTOMER.subarray(9)))
+          .status,
+      ).to.equal(201)
+      const expecting = [
+        ...signatureOf(CUSTOMER),
+        ['Content-Length', String(CUSTOMER.length)],
+        ['Expect', '100-continue'],
+      ] as const
+      expect((await sendRaw(service.url, head(`POST ${CUSTOMERS}`, expecting), CUSTOMER)).status).to.equal(201)
+    })
+
+    it('are refused with 401 where a header of the three is there twice', async () => {
+      for (const doubled of ['X-App-Key', 'X-Timestamp', 'X-Signature']) {
+        const fields = signatureOf(CUSTOMER)
+        const again = fields.find(([name]) => name === doubled)!
+        for (const twice of [
+          [...fields, again],
+          [[doubled.toLowerCase(), 'x'] as const, ...fields],
+        ]) {
+          const bytes = head(`POST ${CUSTOMERS}`, [...twice, ['Content-Length', String(CUSTOMER.length)]])
+          expectRefusal(await sendRaw(service.url, bytes, CUSTOMER), 401, 'unauthorized')
+        }
+      }
+    })
+
+    it('are never taken from headers with line breaks in them', async () => {
+      const [key, timestamp, [, signature]] = signatureOf(CUSTOMER) as [Field, Field, Field]
+      const length: Field = ['Content-Length', String(CUSTOMER.length)]
+      const values = [
+        `\r\n ${signature}`,
+        `${signature}\r\n `,
+        `${signature}\n`,
+        `${signature}\r`,
+        `${signature.slice(0, 32)}\r\n\t${signature.slice(32)}`,
+        `${signature}\0`,
+      ]
+      for (const value of values) {
+        const bytes = head(`POST ${CUSTOMERS}`, [
+          ['Content-Type', 'application/json'],
+          key,
+          timestamp,
+          ['X-Signature', value],
+          length,
+        ])
+        const { status } = await sendRaw(service.url, bytes, CUSTOMER)
+        // Node's parser refuses most of these by itself; blanks around a value are no part of it (RFC 9112, 5.1).
+        expect(status, JSON.stringify(value)).to.be.oneOf([400, 401, 201])
+        if (status === 201) expect(value.trim()).to.equal(signature)
+      }
+    })
+
+    it('that are too large answer 413 payload_too_large before anything is checked, however they are sent', async () => {
+      const large = Buffer.alloc(100 * 1024 + 1, 32)
+      const fields = signatureOf(large)
+      const withLength = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(large.length)]])
+      expectRefusal(await sendRaw(service.url, withLength, large), 413, 'payload_too_large')
+      const chunked = head(`POST ${CUSTOMERS}`, [...fields, ['Transfer-Encoding', 'chunked']])
+      const chunk = `${large.length.toString(16)}\r\n${large.toString()}\r\n0\r\n\r\n`
+      expectRefusal(await sendRaw(service.url, chunked, chunk), 413, 'payload_too_large')
+      const announced = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', '99999999999']])
+      expectRefusal(await sendRaw(service.url, announced), 413, 'payload_too_large')
+    })
+
+    it('of exactly 100 KB are read', async () => {
+      const body = Buffer.concat([CUSTOMER, Buffer.alloc(100 * 1024 - CUSTOMER.length, 32)])
+      expect((await signed('POST', CUSTOMERS, body)).status).to.equal(201)
+    })
+  })
+
+  type Field = readonly [name: string, value: string]
+
+  function now(): string {
+    return String(unixSeconds(service.ctx.clock.now()))
+  }
+
+  function sign(timestamp: string, method: string, target: string, body: Buffer, secret = app.secret): string {
+    return signRequest(secret, timestamp, { method, target, body })
+  }
+
+  function signatureOf(body: Buffer): Field[] {
+    return [
+      ['X-App-Key', app.apiKey],
+      ['X-Timestamp', now()],
+      ['X-Signature', sign(now(), 'POST', CUSTOMERS, body)],
+      ['Content-Type', 'application/json'],
+    ]
+  }
+
+  function call(method: string, target: string, body: Buffer, headers: Record<string, string>): Promise<Response> {
+    const fields = { 'X-App-Key': app.apiKey, 'X-Timestamp': now(), 'Content-Type': 'application/json' }
+    return service.call(method, target, { raw: body, headers: { ...fields, ...headers } })
+  }
+
+  function signed(method: string, target: string, body = Buffer.alloc(0)): Promise<Response> {
+    return call(method, target, body, { 'X-Signature': sign(now(), method, target, body) })
+  }
+
+  function signedAt(timestamp: string): Promise<Response> {
+    const signature = sign(timestamp, 'GET', PLANS, Buffer.alloc(0))
+    return call('GET', PLANS, Buffer.alloc(0), { 'X-Timestamp': timestamp, 'X-Signature': signature })
+  }
+
+  /** All answers are 401 and differ in nothing but their request ids. */
+  function expectSameRefusal(answers: readonly Response[]): void {
+    const bodies = new Set<string>()
+    for (const answer of answers) {
+      expectRefusal(answer, 401, 'unauthorized')
+      bodies.add(answer.text.replace(answer.body.error.request_id, ''))
+    }
+    expect([...bodies]).to.have.length(1)
+  }
+})

@@ -1,0 +1,135 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { PlanWithPrices } from '#plans/store.ts'
+import { startService } from '../support/api.ts'
+import type { SellerClient, TestService } from '../support/api.ts'
+import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { aCheckout, aCustomer, anApp, aPlan, LIFETIME, MONTHLY, paid, priceId } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+
+const PATH = '/api/v1/transactions'
+
+let service: TestService
+let app: TestApp
+let seller: SellerClient
+let plan: PlanWithPrices
+describe('the API of transactions', () => {
+  beforeEach(async () => {
+    service = await startService()
+    app = await anApp(service.ctx)
+    seller = service.seller(app)
+    plan = await aPlan(service.ctx, app, { prices: [MONTHLY, LIFETIME] })
+  })
+
+  afterEach(() => service.stop())
+
+  describe('GET /api/v1/transactions/{id}', () => {
+    it('answers the payment of a subscription, field by field', async () => {
+      const customer_id = `cus_${(await aCustomer(service.ctx, app)).id}`
+      const { transaction_id } = await paid(service.ctx, app, { price_id: priceId(plan), customer_id })
+      const answer = await seller.get(`${PATH}/${transaction_id}`)
+      expect(answer.status).to.equal(200)
+      expect(answer.body).to.deep.equal({
+        success: true,
+        data: {
+          transaction_id,
+          external_ref: 'user-1',
+          mode: 'subscription',
+          plan_ref: plan.code,
+          price_id: priceId(plan),
+          paygate_customer_id: customer_id,
+          amount: 99000,
+          amount_received: 99000,
+          currency: 'VND',
+          status: 'completed',
+          provider_code: 'test',
+          flagged: false,
+          flag_reason: null,
+          created_at: '2026-03-01 10:00:00',
+          completed_at: '2026-03-01 10:00:00',
+        },
+      })
+    })
+
+    it('answers an open one-time payment with null where there is nothing yet', async () => {
+      const { transaction_id } = await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK })
+      expect((await seller.get(`${PATH}/${transaction_id}`)).body.data).to.include({
+        mode: 'payment',
+        plan_ref: 'book',
+        price_id: null,
+        paygate_customer_id: null,
+        amount_received: 0,
+        status: 'pending',
+        provider_code: null,
+        completed_at: null,
+      })
+    })
+
+    it("answers 404 not_found for an unknown id, another app's, and what is no id", async () => {
+      const { transaction_id } = await aCheckout(service.ctx, await anApp(service.ctx), { mode: 'payment', ...BOOK })
+      for (const id of [
+        String(transaction_id),
+        '999999999',
+        '0',
+        '01',
+        '-1',
+        '1.0',
+        'x',
+        'txn_1',
+        '9007199254740993',
+      ]) {
+        expectRefusal(await seller.get(`${PATH}/${id}`), 404, 'not_found')
+      }
+    })
+  })
+
+  describe('GET /api/v1/transactions', () => {
+    it('lists those of the app alone, newest first, and filters by external_ref, status and flagged', async () => {
+      await aCheckout(service.ctx, await anApp(service.ctx), { mode: 'payment', ...BOOK })
+      const open = await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK, external_ref: 'user-2' })
+      const [first, second] = [await life(), await life()]
+      await Promise.all([first, second].map((session) => service.call('POST', `${session.checkout_url}/resolve`, TEST)))
+      const list = async (query: string) =>
+        (await seller.get(PATH + query)).body.data.map(({ transaction_id: id }: { transaction_id: number }) => id)
+      const [flagged] = await list('?flagged=true')
+      expect(flagged).to.be.oneOf([first.transaction_id, second.transaction_id])
+      expect(await list('')).to.deep.equal([second.transaction_id, first.transaction_id, open.transaction_id])
+      expect(await list('?external_ref=user-2')).to.deep.equal([open.transaction_id])
+      expect(await list('?status=pending')).to.deep.equal([open.transaction_id])
+      expect(await list('?status=completed')).to.deep.equal([second.transaction_id, first.transaction_id])
+      expect(await list('?status=refunded')).to.deep.equal([])
+      expect(await list('?flagged=true')).to.have.length(1)
+      expect(await list('?flagged=false&status=completed')).to.have.length(1)
+      expect(await list('?external_ref=USER-2')).to.deep.equal([])
+    })
+
+    it('goes through all of them in pages, also those of one instant', async () => {
+      const made: unknown[] = []
+      for (let index = 0; index < 5; index += 1) {
+        made.unshift((await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK })).transaction_id)
+      }
+      const seen: unknown[] = []
+      let query = '?limit=2'
+      for (;;) {
+        const { data, next_cursor } = (await seller.get(PATH + query)).body
+        seen.push(...data.map(({ transaction_id: id }: { transaction_id: number }) => id))
+        if (next_cursor === null) break
+        query = `?limit=2&cursor=${next_cursor}`
+      }
+      expect(seen).to.deep.equal(made)
+    })
+
+    it('answers 400 invalid_request for a bad filter, limit or cursor', async () => {
+      const bad = { status: 'open', flagged: '1', external_ref: '', limit: '0', cursor: 'x' }
+      for (const [field, value] of Object.entries(bad))
+        expectFault(await seller.get(`${PATH}?${field}=${value}`), field)
+    })
+
+    function life() {
+      return aCheckout(service.ctx, app, { price_id: priceId(plan, 1) })
+    }
+  })
+
+  const BOOK = { plan_ref: 'book', amount: 5000, currency: 'VND' }
+  const TEST = { raw: '{"payment_method":"test"}', headers: { 'Content-Type': 'application/json' } }
+})

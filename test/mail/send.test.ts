@@ -1,0 +1,171 @@
+import { mkdtemp, readFile, readdir, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { pino } from 'pino'
+import PostalMime from 'postal-mime'
+import { loadConfig } from '#config.ts'
+import { MailError, openMailer, senderOf } from '#mail/send.ts'
+import type { Mail, Mailer, SendOptions } from '#mail/send.ts'
+import { SmtpInbox, headerOf } from './smtp-inbox.ts'
+import type { Mood } from './smtp-inbox.ts'
+
+const MAIL: Mail = {
+  from: { name: 'Cửa hàng', address: 'billing@shop.example' },
+  to: { name: 'Nguyễn Văn An', address: 'an@customer.example' },
+  cc: ['boss@customer.example'],
+  bcc: ['archive@shop.example'],
+  subject: 'Gia hạn gói của bạn',
+  text: 'Xin chào An',
+  html: '<p>Xin chào <b>An</b></p>',
+  messageId: 'reminder.1.1774915200.3@shop.example',
+  headers: { 'List-Unsubscribe': '<https://pay.example/renew/t/opt-out>' },
+}
+const silent = pino({ level: 'silent' })
+
+async function faultOf(sending: Promise<void>): Promise<string> {
+  try {
+    await sending
+  } catch (error) {
+    if (error instanceof MailError) return error.fault
+    throw error
+  }
+  return 'none'
+}
+
+describe('sending mail by SMTP', () => {
+  let inbox: SmtpInbox
+  let mailer: Mailer
+
+  beforeEach(async () => {
+    inbox = await SmtpInbox.open({ starttls: true })
+    const config = loadConfig({ BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@shop.example' })
+    mailer = openMailer(config, silent) ?? expect.fail('no mailer')
+  })
+
+  afterEach(async () => {
+    mailer.close()
+    await inbox.stop()
+  })
+
+  it('reaches To, Cc and Bcc, and shows Bcc to nobody', async () => {
+    await mailer.send(MAIL)
+    const [mail] = inbox.mails
+    expect(mail?.recipients).to.have.members(['an@customer.example', 'boss@customer.example', 'archive@shop.example'])
+    expect(mail?.raw).not.to.contain('archive@shop.example')
+    expect(mail?.parsed.from).to.include(MAIL.from)
+    expect(mail?.parsed.to?.[0]).to.include(MAIL.to)
+    expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(MAIL.cc)
+  })
+
+  it('carries text and HTML, and its headers as they were given', async () => {
+    await mailer.send(MAIL)
+    const mail = inbox.mails[0] ?? expect.fail('no mail')
+    expect(mail.parsed.subject).to.equal(MAIL.subject)
+    expect(mail.parsed.text?.trim()).to.equal(MAIL.text)
+    expect(mail.parsed.html?.trim()).to.equal(MAIL.html)
+    expect(mail.parsed.messageId).to.equal(`<${MAIL.messageId}>`)
+    expect(headerOf(mail, 'List-Unsubscribe')).to.equal('<https://pay.example/renew/t/opt-out>')
+  })
+
+  it('sends many mails over few connections', async () => {
+    await Promise.all(Array.from({ length: 30 }, (_, n) => mailer.send({ ...MAIL, messageId: `m${n}@shop.example` })))
+    expect(inbox.mails.map(({ parsed }) => parsed.messageId)).to.have.lengthOf(30)
+    expect(new Set(inbox.mails.map(({ parsed }) => parsed.messageId)).size).to.equal(30)
+  })
+
+  const faults: [Mood, string, boolean][] = [
+    ['refuse-recipient', 'refused', false],
+    ['refuse-data', 'refused', true],
+    ['drop-early', 'away', false],
+    ['drop-late', 'unknown', true],
+    ['lose-answer', 'unknown', true],
+  ]
+  for (const [mood, fault, reachesHandOver] of faults) {
+    it(`a server that does "${mood}" makes the fault "${fault}"`, async () => {
+      inbox.mood = mood
+      let handOvers = 0
+      const options: SendOptions = { beforeHandOver: () => Promise.resolve(void (handOvers += 1)) }
+      expect(await faultOf(mailer.send(MAIL, options))).to.equal(fault)
+      expect(handOvers).to.equal(reachesHandOver ? 1 : 0)
+    })
+  }
+
+  it('a mail whose answer was lost is not sent again by itself', async () => {
+    inbox.mood = 'lose-answer'
+    expect(await faultOf(mailer.send(MAIL))).to.equal('unknown')
+    inbox.mood = 'accept'
+    await mailer.send({ ...MAIL, messageId: 'next@shop.example' })
+    expect(inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal([
+      `<${MAIL.messageId}>`,
+      '<next@shop.example>',
+    ])
+  })
+
+  it('a server that is away makes the fault "away", and mails go out when it is back', async () => {
+    await inbox.stop()
+    expect(await faultOf(mailer.send(MAIL))).to.equal('away')
+    expect(await faultOf(mailer.verify())).to.equal('away')
+    await inbox.start()
+    await mailer.verify()
+    await mailer.send(MAIL)
+    expect(inbox.mails).to.have.lengthOf(1)
+  })
+
+  it('nothing of a mail leaves that is stopped at the hand-over', async () => {
+    const stop = (): Promise<void> => Promise.reject(new Error('opted out meanwhile'))
+    expect(await faultOf(mailer.send(MAIL, { beforeHandOver: stop }))).to.equal('refused')
+    await mailer.send({ ...MAIL, messageId: 'next@shop.example' })
+    expect(inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal(['<next@shop.example>'])
+    expect(inbox.messagesSeen).to.equal(1)
+  })
+})
+
+describe('mail without an SMTP server', () => {
+  let home: string
+
+  beforeEach(async () => {
+    home = await mkdtemp(join(tmpdir(), 'paygate-mail-'))
+  })
+  afterEach(async () => rm(home, { recursive: true }))
+
+  it('in development each mail is a file that only its owner reads, and the log tells its path', async () => {
+    const lines: string[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(line) })
+    const mailer = openMailer(loadConfig({ BILLING_HOME: home }), log) ?? expect.fail('no mailer')
+    await mailer.send(MAIL)
+    const [file = ''] = await readdir(join(home, 'mail'))
+    const path = join(home, 'mail', file)
+    expect((await stat(path)).mode & 0o777).to.equal(0o600)
+    expect((JSON.parse(lines[0] ?? '') as { path: string }).path).to.equal(path)
+    const parsed = await PostalMime.parse(await readFile(path))
+    expect(parsed.subject).to.equal(MAIL.subject)
+    expect(parsed.bcc?.[0]?.address).to.equal(MAIL.bcc[0])
+  })
+
+  it('in production there is no mailer', () => {
+    const config = loadConfig({
+      BILLING_ENV: 'production',
+      BILLING_HOME: home,
+      BILLING_DATABASE_URL: 'mysql://u:p@127.0.0.1/paygate',
+      BILLING_BASE_URL: 'https://pay.example',
+      BILLING_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
+    })
+    expect(openMailer(config, silent)).to.equal(null)
+  })
+})
+
+describe('the sender of a mail', () => {
+  const config = loadConfig({ BILLING_SMTP_URL: 'smtp://127.0.0.1', BILLING_MAIL_FROM: 'Paygate <pay@host.example>' })
+  const cases: [string | null, object][] = [
+    [null, { name: 'Shop', address: 'pay@host.example' }],
+    ['billing@shop.example', { name: 'Shop', address: 'billing@shop.example' }],
+    ['Shop Billing <billing@shop.example>', { name: 'Shop Billing', address: 'billing@shop.example' }],
+  ]
+  for (const [mailFrom, sender] of cases) {
+    it(`of an app with ${mailFrom ?? 'no address of its own'} is ${JSON.stringify(sender)}`, () => {
+      expect(senderOf({ name: 'Shop', mailFrom }, config)).to.deep.equal(sender)
+    })
+  }
+})

@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { openDatabase } from '#db/connect.ts'
+import { pendingMigrations } from '#db/migrate.ts'
+import { ENTITIES } from '#open-context.ts'
+import { checkSecrets } from '#operations/check-secrets.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+import { anApp, aPlan, aSubscription } from '../support/factories.ts'
+
+describe('backup and restore (README, Operating)', () => {
+  it('a dump taken as README says, restored into another database, has a clean ledger and secrets that open', async () => {
+    const ctx = testContext()
+    const app = await anApp(ctx, { name: 'Đọc sách', webhookUrl: 'http://127.0.0.1:9/hooks' })
+    const plan = await aPlan(ctx, app)
+    for (const user of ['user-1', 'user-2']) await aSubscription(ctx, app, plan, { external_ref: user })
+    const { name, socketPath } = testDatabase()
+    const server = [`--socket=${socketPath}`, '--user=root']
+    const restored = `${name}_restored`
+    const dump = execFileSync('mariadb-dump', [...server, '--single-transaction', name])
+    await ctx.db.query(`CREATE DATABASE ${restored}`)
+    try {
+      execFileSync('mariadb', [...server, restored], { input: dump })
+      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' }, ENTITIES)
+      try {
+        const there = { ...ctx, db }
+        expect(await pendingMigrations(db)).to.deep.equal([])
+        expect(await verifyLedger(there, null)).to.deep.equal({ checked: 2, faults: [] })
+        expect(await checkSecrets(there)).to.deep.equal([
+          { check: 'keys', ok: true, detail: '2 secrets open under key "test"', mend: null },
+        ])
+        const [row] = await db.query('SELECT name FROM apps')
+        expect(row.name).to.equal('Đọc sách')
+      } finally {
+        await close()
+      }
+    } finally {
+      await ctx.db.query(`DROP DATABASE ${restored}`)
+    }
+  })
+})

@@ -1,0 +1,241 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { enableMethod } from '#apps/methods.ts'
+import { schedule } from '#daemon/scheduler.ts'
+import { insertJobRun } from '#db/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { JOBS } from '#operations/check-work.ts'
+import { examine } from '#operations/doctor.ts'
+import type { Finding } from '#operations/finding.ts'
+import { wantWrite } from '#realtime/store.ts'
+import { reminders } from '#renewals/store.ts'
+import { parseKeyring } from '#shared/crypto.ts'
+import { addMs, formatTimestamp, MINUTE_MS, systemClock } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { insertProviderEvent } from '#transactions/store.ts'
+import { TEST_KEYS, TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { aCheckout, anApp, aPlan, aSubscription, priceId } from '../support/factories.ts'
+
+const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
+
+function aContext(settings: Readonly<Record<string, string>> = {}): TestContext {
+  return testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+}
+
+async function finding(ctx: TestContext, check: string): Promise<Finding> {
+  const found = (await examine(ctx)).filter((one) => one.check === check)
+  return found.find(({ ok }) => !ok) ?? found.find(({ mend }) => mend !== null) ?? found[0]!
+}
+
+describe('doctor (contract 6)', () => {
+  it('finds nothing wrong with a service that works, and names every part that the contract lists', async () => {
+    const ctx = aContext()
+    const app = await anApp(ctx)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    const findings = await examine(ctx)
+    expect(findings.filter(({ ok }) => !ok)).to.deep.equal([])
+    expect(findings.map(({ check }) => check)).to.include.members([
+      'database',
+      'schema',
+      'clock',
+      'smtp',
+      'keys',
+      'relay',
+      'providers',
+      'jobs',
+    ])
+    for (const found of findings) expect(found).to.have.all.keys('check', 'ok', 'detail', 'mend')
+  })
+
+  it('knows the jobs of the schedule', () => {
+    expect(schedule({ sweepSeconds: 60 }).map(({ name }) => name)).to.have.members([...JOBS])
+  })
+
+  it('a missing migration is a fault, mended by migrate, and the tables are not looked at', async () => {
+    const ctx = aContext()
+    const [row] = await ctx.db.query('SELECT name, applied_at FROM schema_migrations ORDER BY name LIMIT 1')
+    await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [row.name])
+    try {
+      const findings = await examine(ctx)
+      const schema = findings.find(({ check }) => check === 'schema')
+      expect(schema).to.include({ ok: false, mend: 'run billing-cli migrate' })
+      expect(schema?.detail).to.include(row.name)
+      expect(findings.map(({ check }) => check)).to.not.include('ledger')
+    } finally {
+      await ctx.db.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)', [row.name, row.applied_at])
+    }
+  })
+
+  it('clocks that differ by more than two seconds are a fault', async () => {
+    const ctx = aContext()
+    ctx.clock.advance('5s')
+    const found = await finding(ctx, 'clock')
+    expect(found.ok).to.equal(false)
+    expect(found.detail).to.match(/the database is [456]\.\d s behind this machine/)
+  })
+
+  it('a secret whose key is missing is named, and so is one that was moved to another app', async () => {
+    const ctx = aContext()
+    const { app } = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    const closed = await finding({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'keys')
+    expect(closed.ok).to.equal(false)
+    expect(closed.detail).to.include(`the webhook_secret of app ${app.id}`).and.include('needs encryption key "test"')
+    const other = await anApp(ctx)
+    await ctx.db.query('UPDATE apps SET api_secret = ? WHERE id = ?', [app.apiSecret, other.app.id])
+    expect((await finding(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
+  })
+
+  it('secrets under an older key are a warning, mended by key rotate', async () => {
+    const ctx = aContext()
+    await anApp(ctx)
+    const found = await finding({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
+    expect(found.ok).to.equal(true)
+    expect(found.mend).to.include('key rotate')
+  })
+
+  it('a mail server that does not answer is a fault; files in development are said to be files', async () => {
+    expect((await finding(aContext(), 'smtp')).detail).to.include('development: mails are files in')
+    const away = await finding(
+      aContext({ BILLING_SMTP_URL: 'smtp://127.0.0.1:9', BILLING_MAIL_FROM: 'pay@example.com' }),
+      'smtp',
+    )
+    expect(away.ok).to.equal(false)
+    expect(away.mend).to.include('BILLING_SMTP_URL')
+  })
+
+  it('relay settings that cannot work together are faults', async () => {
+    const believesNobody = await finding(aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' }), 'relay')
+    expect(believesNobody).to.include({ ok: false })
+    expect(believesNobody.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
+    const noSecret = await finding(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
+    expect(noSecret.mend).to.include('BILLING_RELAY_SECRET')
+    const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
+    expect(await finding(aContext(both), 'relay')).to.include({ ok: true, mend: null })
+  })
+
+  it('credentials that the provider refuses are a fault, a provider that cannot be reached is a warning', async () => {
+    const stripe = createServer((_request, response) => {
+      response.writeHead(401, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify({ error: { type: 'invalid_request_error', message: 'Invalid API Key provided' } }))
+    })
+    await new Promise<void>((resolve) => stripe.listen(0, '127.0.0.1', resolve))
+    const base = `http://127.0.0.1:${(stripe.address() as AddressInfo).port}`
+    const ctx = aContext({ BILLING_STRIPE_API_BASE: base })
+    const { app } = await anApp(ctx)
+    await enableMethod(ctx, 'mai', app, 'card', { secretKey: 'sk_test_wrong', webhookSecret: 'whsec_x' })
+    const refused = await finding(ctx, 'providers')
+    expect(refused).to.include({ ok: false })
+    expect(refused.detail).to.equal(`app ${app.id}, card: Stripe does not know this secret key`)
+    expect(refused.mend).to.include(`method enable ${app.id} card`)
+    await new Promise((resolve) => stripe.close(resolve))
+    const away = await finding(ctx, 'providers')
+    expect(away.ok).to.equal(true)
+    expect(away.mend).to.not.equal(null)
+  })
+
+  it('jobs: a daemon that does not run is a warning, a job that failed or fell silent is a fault', async () => {
+    const ctx = aContext()
+    expect((await finding(ctx, 'jobs')).detail).to.include('the daemon is not running')
+    const run = (job: string, minutesAgo: number, outcome: 'done' | 'failed' = 'done') => {
+      const at = addMs(ctx.clock.now(), -minutesAgo * MINUTE_MS)
+      const summary = outcome === 'failed' ? { error: 'out of paper' } : { done: 1 }
+      return insertJobRun(ctx.db, { job, daemon: 'here:1', startedAt: at, finishedAt: at, outcome, summary })
+    }
+    for (const job of JOBS) await run(job, 60)
+    expect(await finding(ctx, 'jobs')).to.include({ ok: true })
+    expect((await finding(ctx, 'jobs')).detail).to.include('the daemon is not running: the last run')
+    for (const job of JOBS.slice(1)) await run(job, 0)
+    expect((await finding(ctx, 'jobs')).detail).to.include(`${JOBS[0]}: silent since`)
+    await run(JOBS[0], 0, 'failed')
+    expect(await finding(ctx, 'jobs')).to.include({ ok: false })
+    expect((await finding(ctx, 'jobs')).detail).to.include('out of paper')
+    await run(JOBS[0], 0)
+    expect(await finding(ctx, 'jobs')).to.include({ ok: true, mend: null })
+  })
+
+  it('events that are overdue are a fault; an app that takes no webhooks is told since when', async () => {
+    const ctx = aContext()
+    const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    const since = formatTimestamp(ctx.clock.now())
+    expect((await finding(ctx, 'outbox')).ok).to.equal(true)
+    ctx.clock.advance('10m')
+    expect(await finding(ctx, 'outbox')).to.include({
+      ok: false,
+      detail: `1 events wait; the oldest is due since ${since} UTC`,
+    })
+    await ctx.db.query("UPDATE events SET attempts = 1, last_error = 'HTTP 500 from the shop'")
+    const failing = await finding(ctx, 'webhooks')
+    expect(failing.ok).to.equal(false)
+    expect(failing.detail).to.equal(
+      `app ${app.app.id}: failing since ${since} UTC: 0 failed for good, 1 to be tried again: HTTP 500 from the shop`,
+    )
+    await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await aSubscription(ctx, app, await aPlan(ctx, app), { external_ref: 'user-2' })
+    await ctx.db.query("UPDATE events SET delivery_status = 'delivered', next_attempt_at = NULL WHERE attempts = 0")
+    const recovered = await finding(ctx, 'webhooks')
+    expect(recovered).to.include({ ok: true, mend: `run billing-cli webhook retry --failed ${app.app.id}` })
+  })
+
+  it('money of a live app that waits for an operator is a fault that tells the sum, of a sandbox app a warning', async () => {
+    const ctx = aContext()
+    const app = await anApp(ctx)
+    const plan = await aPlan(ctx, app)
+    const session = await aCheckout(ctx, app, { price_id: priceId(plan) })
+    await confirmPayment(ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: 'FT1',
+      transactionId: session.transaction_id!,
+      amount: 90_000,
+      currency: 'VND',
+      paidAt: ctx.clock.now(),
+    })
+    const words = '1 underpaid with 90000 VND received and not applied'
+    expect(await finding(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
+    await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    expect(await finding(ctx, 'flagged')).to.include({ ok: false, detail: words })
+  })
+
+  it('a refused notification and an unconfirmed mail are shown, unwritten nodes and a wrong ledger are faults', async () => {
+    const ctx = aContext()
+    const app = await anApp(ctx)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    const [subscription] = await ctx.db.query('SELECT id FROM subscriptions')
+    const subscriptionId = Number(subscription.id)
+    const at = addMs(ctx.clock.now(), -10 * MINUTE_MS)
+    await inTransaction(ctx, async (tx) => {
+      const event = { provider: 'stripe', eventId: 'evt_odd', eventType: 'checkout.session.completed' }
+      const more = {
+        appId: app.app.id,
+        transactionId: null,
+        outcome: 'refused',
+        note: 'another amount',
+        receivedAt: at,
+      }
+      await insertProviderEvent(tx, { ...event, ...more })
+      await tx.manager.insert(reminders, {
+        appId: app.app.id,
+        subscriptionId,
+        periodEnd: at,
+        stage: 1,
+        status: 'claimed',
+        claimedAt: at,
+        handedOverAt: at,
+        sentAt: null,
+        lastError: null,
+      })
+      await wantWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
+    })
+    await ctx.db.query('UPDATE realtime_writes SET wanted_at = ?', [at])
+    await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
+    expect((await finding(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
+    expect((await finding(ctx, 'reminders')).mend).to.include('reminders settle')
+    expect(await finding(ctx, 'realtime')).to.include({ ok: false })
+    expect(await finding(ctx, 'ledger')).to.include({ ok: false })
+    expect((await finding(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)
+  })
+})

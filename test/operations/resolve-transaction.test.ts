@@ -1,0 +1,132 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { listAuditEntries } from '#db/store.ts'
+import { previewResolution, resolveTransaction } from '#operations/resolve-transaction.ts'
+import type { ResolveInput } from '#operations/resolve-transaction.ts'
+import { AppError } from '#shared/errors.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { startStory, toldTypes } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+
+describe('resolving flagged transactions (contract 6)', () => {
+  let story: Story
+  let references = 0
+  beforeEach(async () => {
+    story = await startStory()
+  })
+  afterEach(async () => {
+    const report = await verifyLedger(story.service.ctx, null)
+    await story.service.stop()
+    expect(report.faults, 'the ledger').to.deep.equal([])
+  })
+
+  const arrives = (transactionId: number, amount: number) =>
+    confirmPayment(story.service.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `FT${(references += 1)}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: story.service.ctx.clock.now(),
+    })
+  const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
+    resolveTransaction(story.service.ctx, 'mai', { transactionId, action, note: 'asked by phone', ...changes })
+  const refused = async (work: Promise<unknown>) => {
+    const error = await work.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).to.be.instanceOf(AppError)
+    return (error as AppError).message
+  }
+  const underpaid = async () => {
+    const plan = await story.plan('pro', MONTHLY)
+    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    await arrives(transaction_id, 95_000)
+    return transaction_id as number
+  }
+
+  it('complete accepts what was received and applies it; the preview tells the new end first', async () => {
+    const id = await underpaid()
+    const preview = await previewResolution(story.service.ctx, { transactionId: id, action: 'complete' })
+    expect(preview.effects).to.deep.equal([
+      'accepts 95000 of 99000 VND as full payment',
+      'valid until: no subscription -> 2026-04-01 10:00:00',
+    ])
+    expect(await toldTypes(story)).to.deep.equal([])
+    await resolve(id, 'complete')
+    expect(await story.transaction(id)).to.include({
+      status: 'completed',
+      flagged: false,
+      amount_received: 95_000,
+      provider_code: 'bank_transfer',
+    })
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+  })
+
+  it('dismiss clears the flag and changes nothing else', async () => {
+    const id = await underpaid()
+    await resolve(id, 'dismiss')
+    expect(await story.transaction(id)).to.include({ status: 'pending', flagged: false, amount_received: 95_000 })
+    expect(await refused(resolve(id, 'dismiss'))).to.include('nothing to dismiss')
+  })
+
+  it('refund by hand needs the reference of the transfer, and ends an unapplied payment as refunded', async () => {
+    const plan = await story.plan('pro', MONTHLY, LIFETIME)
+    const earlier = await story.checkout({ price_id: plan.prices[0] })
+    await story.pay(await story.checkout({ price_id: plan.prices[1] }))
+    await arrives(earlier.transaction_id, 99_000)
+    expect(await refused(resolve(earlier.transaction_id, 'refund'))).to.include('reference')
+    await resolve(earlier.transaction_id, 'refund', { reference: 'FT-BACK' })
+    expect(await story.transaction(earlier.transaction_id)).to.include({ status: 'refunded', flagged: false })
+    expect((await story.subscription()).current_period_end).to.equal(null)
+  })
+
+  it('refund of a duplicate gives back what came beyond the amount, and the period stays', async () => {
+    const plan = await story.plan('pro', MONTHLY)
+    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    await arrives(transaction_id, 99_000)
+    await arrives(transaction_id, 99_000)
+    const preview = await previewResolution(story.service.ctx, {
+      transactionId: transaction_id,
+      action: 'refund',
+      reference: 'FT-BACK',
+    })
+    expect(preview.effects).to.deep.equal([
+      '99000 VND by bank_transfer is recorded as refunded by hand (FT-BACK)',
+      'the period that was paid for stays',
+    ])
+    await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })
+    expect(await story.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+  })
+
+  it('what is not flagged is not refunded, what is completed is not completed again, what is unknown is not found', async () => {
+    const plan = await story.plan('pro', MONTHLY)
+    const checkout = await story.checkout({ price_id: plan.prices[0] })
+    await story.pay(checkout)
+    expect(await refused(resolve(checkout.transaction_id, 'refund'))).to.include('not flagged')
+    expect(await refused(resolve(checkout.transaction_id, 'complete'))).to.include('only a pending transaction')
+    expect(await refused(resolve(999_999, 'dismiss'))).to.include('not found')
+  })
+
+  it('every resolution is audited with who, why, before and after', async () => {
+    const id = await underpaid()
+    await resolve(id, 'complete')
+    const [entry] = await listAuditEntries(story.service.ctx.db, { subject: `transaction ${id}`, limit: 10 })
+    expect(entry).to.include({ actor: 'mai', action: 'transaction.resolve.complete', reason: 'asked by phone' })
+    expect(entry?.beforeState).to.include({ status: 'pending', flag_reason: 'underpaid' })
+    expect(entry?.afterState).to.include({ status: 'completed', flagged: false })
+  })
+
+  it('an operator and a transfer at once: one completion, no money dropped', async () => {
+    const id = await underpaid()
+    await Promise.allSettled([resolve(id, 'complete'), arrives(id, 4000)])
+    expect((await story.transaction(id)).status).to.equal('completed')
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+  })
+})

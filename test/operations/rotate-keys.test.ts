@@ -1,0 +1,76 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { enableMethod, openCredentials } from '#apps/methods.ts'
+import { getApp, secretPlace } from '#apps/store.ts'
+import { listAuditEntries } from '#db/store.ts'
+import { rotateKeys } from '#operations/rotate-keys.ts'
+import { parseKeyring } from '#shared/crypto.ts'
+import { TEST_KEYS, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+
+const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
+
+/** Two apps with webhook secrets, one of them with card credentials: five secrets. */
+async function fiveSecrets(ctx: TestContext) {
+  const first = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+  const second = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+  await enableMethod(ctx, 'mai', first.app, 'card', { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' })
+  return [first, second] as const
+}
+
+describe('key rotate (contract 6)', () => {
+  it('puts every secret under the first key: afterwards the new key alone opens them, and the old one none', async () => {
+    const ctx = testContext()
+    const [first] = await fiveSecrets(ctx)
+    const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
+    expect(await rotateKeys(both, 'mai')).to.deep.equal({ rotated: 5, already_current: 0 })
+    const onlyNew = { ...ctx, keyring: parseKeyring(NEW_KEY) }
+    const { apiSecret, apiKey } = await getApp(ctx.db, first.app.id)
+    expect(onlyNew.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.equal(first.secret)
+    expect(await openCredentials(onlyNew, first.app.id, 'card')).to.deep.equal({
+      secretKey: 'sk_test_1',
+      webhookSecret: 'whsec_1',
+    })
+    expect(() => ctx.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.throw('needs encryption key "new"')
+  })
+
+  it('goes on where it was cut short, and finds nothing to do when run again', async () => {
+    const ctx = testContext()
+    await fiveSecrets(ctx)
+    const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
+    const crash = (report: { rotated: number }) => {
+      if (report.rotated > 0) throw new Error('power cut')
+    }
+    await rotateKeys(both, 'mai', { onProgress: crash }).catch(() => undefined)
+    const seen: object[] = []
+    expect(await rotateKeys(both, 'mai', { onProgress: (report) => seen.push(report) })).to.deep.equal({
+      rotated: 1,
+      already_current: 4,
+    })
+    expect(seen.at(-1)).to.deep.equal({ rotated: 1, already_current: 4 })
+    expect(await rotateKeys(both, 'mai')).to.deep.equal({ rotated: 0, already_current: 5 })
+  })
+
+  it('rotates the others where a key is missing, and names each secret that does not open', async () => {
+    const ctx = testContext()
+    const [first] = await fiveSecrets(ctx)
+    const lost = parseKeyring(`lost:${Buffer.alloc(32, 3).toString('base64')}`)
+    const sealed = lost.seal('whsec_lost', secretPlace('webhook_secret', first.apiKey))
+    await ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [sealed, first.app.id])
+    const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
+    const error = await rotateKeys(both, 'mai').catch((thrown: unknown) => thrown as Error)
+    expect((error as Error).message).to.match(/^1 secret\(s\) do not open, 4 others were rotated: /)
+    expect((error as Error).message).to.include(`the webhook_secret of app ${first.app.id}`)
+    expect((error as Error).message).to.include('needs encryption key "lost"')
+  })
+
+  it('the audit log tells who rotated to which key, and no secret', async () => {
+    const ctx = testContext()
+    await fiveSecrets(ctx)
+    await rotateKeys({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'mai')
+    const [entry] = await listAuditEntries(ctx.db, { subject: 'key new', limit: 1 })
+    expect(entry).to.include({ actor: 'mai', action: 'key.rotate' })
+    expect(entry?.afterState).to.deep.equal({ rotated: 5, already_current: 0 })
+  })
+})

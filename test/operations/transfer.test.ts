@@ -1,0 +1,130 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { listAuditEntries } from '#db/store.ts'
+import { exportApp } from '#operations/export-app.ts'
+import { importSubscriptions } from '#operations/import-subscriptions.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { startStory, toldTypes } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+
+describe('moving in and out', () => {
+  let story: Story
+  let plan: { id: string; prices: string[] }
+  beforeEach(async () => {
+    story = await startStory()
+    plan = await story.plan('pro', MONTHLY, LIFETIME)
+  })
+  afterEach(async () => {
+    const report = await verifyLedger(story.service.ctx, null)
+    await story.service.stop()
+    expect(report.faults, 'the ledger').to.deep.equal([])
+  })
+
+  const HEADER = 'external_ref,price_id,current_period_end,anchor_day,customer_email,customer_name'
+  const take = (csv: string, dryRun = false) =>
+    importSubscriptions(story.service.ctx, 'mai', story.app.app, csv, { dryRun })
+
+  describe('subscription import', () => {
+    it('takes over the period end and the anchor, so that month ends survive the move', async () => {
+      const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,31,an@example.com,An\n`)
+      expect(report).to.deep.include({ imported: 1, skipped: 0, refused: 0 })
+      expect(await story.subscription()).to.include({
+        status: 'active',
+        current_period_end: '2026-04-30 10:00:00',
+        in_trial: false,
+      })
+      expect((await story.subscription()).customer_id).to.match(/^cus_\d+$/)
+      expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+      expect((await story.subscription()).current_period_end).to.equal('2026-05-31 10:00:00')
+    })
+
+    it('run again skips who is there, so that a run that was cut short is simply run again', async () => {
+      const first = `${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`
+      await take(first)
+      const again = await take(`${first}user-2,${plan.prices[1]},,,,\n`)
+      expect(again.lines.map(({ line, external_ref, result }) => [line, external_ref, result])).to.deep.equal([
+        [2, 'user-1', 'skipped'],
+        [3, 'user-2', 'imported'],
+      ])
+      expect((await story.subscription('user-2')).current_period_end).to.equal(null)
+    })
+
+    it('a dry run says what each line would do and writes nothing', async () => {
+      const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`, true)
+      expect(report.lines[0]?.result).to.equal('would_import')
+      expect(await story.subscription()).to.equal(null)
+      expect(
+        await listAuditEntries(story.service.ctx.db, { limit: 10, subject: `app ${story.app.app.id}` }),
+      ).to.not.deep.include({ action: 'subscription.import' })
+    })
+
+    it('refuses a wrong line by its reason and takes the others', async () => {
+      const lines = [
+        `a,price_999,2026-04-30 10:00:00,,,`,
+        `b,${plan.prices[0]},30.04.2026,,,`,
+        `c,${plan.prices[0]},2026-04-30 10:00:00,32,,`,
+        `d,${plan.prices[1]},2026-04-30 10:00:00,,,`,
+        `e,${plan.prices[0]},2026-04-30 10:00:00,,no address,`,
+        `f,${plan.prices[0]},2026-04-30 10:00:00,,,`,
+      ]
+      const report = await take(`${HEADER}\n${lines.join('\n')}\n`)
+      expect(report).to.deep.include({ imported: 1, refused: 5 })
+      expect(report.lines.slice(0, 5).map(({ reason }) => reason?.split(':')[0])).to.deep.equal([
+        'price_id',
+        'current_period_end',
+        'anchor_day',
+        'current_period_end',
+        'customer_email',
+      ])
+    })
+
+    it('a file that is no table is refused as a whole', async () => {
+      const error = await take(`${HEADER}\n"user-1,x\n`).then(
+        () => null,
+        (thrown: unknown) => thrown,
+      )
+      expect(error).to.have.property('code', 'invalid_request')
+    })
+  })
+
+  describe('app export', () => {
+    it('writes every table as JSON Lines and as CSV, which agree, and no secret', async () => {
+      await story.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
+      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+      const folder = join(scratchFolder('export'), 'out')
+      const counts = await exportApp(story.service.ctx, story.app.app, folder)
+      expect(counts).to.deep.equal({
+        plans: 1,
+        customers: 1,
+        subscriptions: 1,
+        transactions: 1,
+        payments: 1,
+        ledger: 1,
+        events: 1,
+      })
+      for (const [name, count] of Object.entries(counts)) {
+        const lines = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
+          .trim()
+          .split('\n')
+        const table: Record<string, string>[] = parse(readFileSync(join(folder, `${name}.csv`), 'utf8'), {
+          columns: true,
+        })
+        expect([lines.length, table.length], name).to.deep.equal([count, count])
+        expect(Object.keys(table[0] ?? {}), name).to.deep.equal(Object.keys(JSON.parse(lines[0] ?? '{}') as object))
+      }
+      const all = readdirSync(folder)
+        .map((file) => readFileSync(join(folder, file), 'utf8'))
+        .join('\n')
+      expect(all).to.not.include(story.app.secret).and.not.include('sk_').and.not.include('/renew/')
+      expect(readFileSync(join(folder, 'customers.csv'), 'utf8'), 'no cell is run as a formula').to.not.match(
+        /(^|,)"?=/m,
+      )
+    })
+  })
+})

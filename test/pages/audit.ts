@@ -1,0 +1,66 @@
+import type { Page } from 'playwright-core'
+
+/** Runs in the page; text, because the checker of these files knows no browser. */
+const AUDIT = String.raw`(() => {
+  const faults = []
+  const name = (element) => element.tagName.toLowerCase() + ' "' + element.textContent.trim().slice(0, 30) + '"'
+  const isShown = (element) => element.checkVisibility() && !element.closest('.off-screen, .skip, svg')
+  const colour = (text) => text.match(/[\d.]+/g).map(Number)
+  const light = ([red, green, blue]) => {
+    const [r, g, b] = [red, green, blue].map((part) => {
+      const share = part / 255
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+    })
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const contrast = (one, other) => {
+    const [high, low] = [light(one), light(other)].sort((a, b) => b - a)
+    return (high + 0.05) / (low + 0.05)
+  }
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const [r, g, b, a = 1] = colour(getComputedStyle(at).backgroundColor)
+      if (a === 1) return [r, g, b]
+    }
+    return [255, 255, 255]
+  }
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (texts.nextNode()) {
+    const element = texts.currentNode.parentElement
+    if (!texts.currentNode.textContent.trim() || !isShown(element) || element.closest('noscript')) continue
+    const ratio = contrast(colour(getComputedStyle(element).color), ground(element))
+    if (ratio < 4.5) faults.push('contrast ' + ratio.toFixed(2) + ' of ' + name(element))
+  }
+  for (const element of document.querySelectorAll('button, a, summary')) {
+    if (!isShown(element)) continue
+    const label = (element.getAttribute('aria-label') ?? element.textContent).trim()
+    if (!label) faults.push('no name: ' + element.outerHTML.slice(0, 60))
+    const { height, width } = element.getBoundingClientRect()
+    if (height < 44 || width < 44) faults.push('small: ' + name(element) + ' ' + width + ' x ' + height)
+  }
+  for (const element of document.querySelectorAll('.method, .copy')) {
+    if (!isShown(element)) continue
+    const edge = contrast(colour(getComputedStyle(element).borderTopColor), ground(element.parentElement))
+    if (edge < 3) faults.push('edge ' + edge.toFixed(2) + ' of ' + name(element))
+  }
+  for (const image of document.querySelectorAll('img')) if (!image.alt) faults.push('no alternative text')
+  for (const image of document.querySelectorAll('img')) if (!image.naturalWidth) faults.push('broken picture')
+  if (document.querySelectorAll('h1').length !== 1) faults.push('not one h1')
+  if (document.querySelectorAll('main').length !== 1) faults.push('not one main')
+  const ids = [...document.querySelectorAll('[id]')].map((element) => element.id)
+  if (new Set(ids).size !== ids.length) faults.push('an id twice')
+  for (const element of document.querySelectorAll('[aria-labelledby]')) {
+    if (!document.getElementById(element.getAttribute('aria-labelledby'))) faults.push('a label that is not there')
+  }
+  const { scrollWidth, clientWidth } = document.documentElement
+  if (scrollWidth > clientWidth) faults.push('scrolls sideways: ' + scrollWidth + ' of ' + clientWidth)
+  return faults
+})()`
+
+/**
+ * What is wrong with a page for people: text of less contrast than 4.5 : 1, edges of controls below 3 : 1, targets under 44 pixels,
+ * controls and pictures without a name, more or less than one heading, scrolling sideways.
+ */
+export async function faultsOf(page: Page): Promise<string[]> {
+  return page.evaluate(AUDIT)
+}

@@ -1,0 +1,41 @@
+import { enableMethod } from '#apps/methods.ts'
+import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import type { AppOptions } from '../support/factories.ts'
+import { startStory } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+
+export const ACCOUNT = { bank: 'VCB', number: '0123456789012', holder: 'CONG TY SACH NOI' } as const
+const OPERATOR = 'tester'
+
+/** A story whose app takes bank transfers besides the test method. */
+export async function startBankStory(
+  options: AppOptions = {},
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Story> {
+  const story = await startStory(options, settings)
+  const { ctx } = story.service
+  const { app } = story.app
+  await enableMethod(ctx, OPERATOR, app, 'payos', { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' })
+  const account = await addBankAccount(ctx, OPERATOR, ACCOUNT)
+  await assignBankAccount(ctx, OPERATOR, app, account.id)
+  await enableMethod(ctx, OPERATOR, app, 'bank_transfer')
+  return story
+}
+
+let transferNumber = 0
+
+/** A transfer that the bank has told of. */
+export async function transfer({ service }: Story, transactionId: number, amount: number): Promise<void> {
+  transferNumber += 1
+  await confirmPayment(service.ctx, {
+    provider: 'bank_transfer',
+    eventId: null,
+    reference: `FT${transferNumber}`,
+    transactionId,
+    amount,
+    currency: 'VND',
+    paidAt: service.ctx.clock.now(),
+  })
+}

@@ -1,0 +1,173 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { disableMethod } from '#apps/methods.ts'
+import { MONTHLY } from '../support/factories.ts'
+import type { Story } from '../support/story.ts'
+import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
+import { attributes, offeredMethods, textOf } from './read-page.ts'
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
+const UNKNOWN = `/checkout/${'0'.repeat(64)}`
+
+describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{token}/qr.svg', () => {
+  let story: Story
+  let priceId: string
+  let open: { checkout_url: string; transaction_id: number }
+
+  beforeEach(async () => {
+    story = await startBankStory({ name: 'Reader' })
+    priceId = (await story.plan('premium', MONTHLY)).prices[0]!
+    open = await story.checkout({ price_id: priceId })
+  })
+  afterEach(() => story.service.stop())
+
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    story.service.call('GET', open.checkout_url + path, { headers })
+  const copied = (page: { text: string }) => attributes(page, 'button', 'data-copy')
+
+  it('shows bank, account number, account holder, amount, transfer code, QR code and countdown', async () => {
+    const page = await get('/bank')
+    expect(page.status).to.equal(200)
+    const [number, amount, code] = copied(page)
+    expect([number, amount]).to.deep.equal([ACCOUNT.number, '99000'])
+    expect(code).to.match(/^PG[2-9A-HJ-NP-Z]{8}$/)
+    const text = textOf(page)
+    for (const shown of ['Vietcombank', ACCOUNT.number, ACCOUNT.holder, '₫99,000', code!])
+      expect(text).to.include(shown)
+    expect(attributes(page, 'img', 'src')).to.deep.equal([`${new URL(open.checkout_url).pathname}/qr.svg`])
+    expect(attributes(page, 'span', 'data-countdown')).to.deep.equal(['3600'])
+  })
+
+  it('is where the payer who chooses bank transfer is sent', async () => {
+    const path = new URL(open.checkout_url).pathname
+    const form = await story.service.call('POST', `${open.checkout_url}/resolve?lang=vi`, {
+      headers: FORM,
+      raw: 'payment_method=bank_transfer',
+    })
+    expect([form.status, form.headers['location']]).to.deep.equal([303, `${path}/bank?lang=vi`])
+    const json = await story.service.call('POST', `${open.checkout_url}/resolve`, {
+      headers: { 'Content-Type': 'application/json' },
+      raw: '{"payment_method":"bank_transfer"}',
+    })
+    expect(json.body).to.deep.equal({ success: true, data: { redirect_url: `${open.checkout_url}/bank` } })
+  })
+
+  it('makes its transaction take bank transfers, from the first opening on', async () => {
+    const opened = async () => {
+      const rows = await story.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
+      return (rows as { at: Date | null }[])[0]!.at !== null
+    }
+    expect(await opened()).to.equal(false)
+    await get('/bank')
+    expect(await opened()).to.equal(true)
+  })
+
+  it('keeps its transfer code', async () => {
+    const [first, second] = [copied(await get('/bank')), copied(await get('/bank'))]
+    expect(first).to.deep.equal(second)
+  })
+
+  it('speaks Vietnamese', async () => {
+    const text = textOf(await get('/bank', { 'Accept-Language': 'vi' }))
+    expect(text).to.match(/Thanh toán bằng chuyển khoản 99\.000\s₫/)
+    expect(text).to.include(`Số tài khoản ${ACCOUNT.number}`)
+  })
+
+  it('shows after a partial transfer what has arrived and what is still missing, under the same code', async () => {
+    const [, , code] = copied(await get('/bank'))
+    await transfer(story, open.transaction_id, 60_000)
+    const page = await get('/bank')
+    expect(textOf(page)).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
+    expect(copied(page)).to.deep.equal([ACCOUNT.number, '39000', code])
+    expect(attributes(page, 'progress', 'value')).to.deep.equal(['60000'])
+    await transfer(story, open.transaction_id, 9_000)
+    expect(copied(await get('/bank'))).to.deep.equal([ACCOUNT.number, '30000', code])
+  })
+
+  it('offers no method that would charge in full what has come in part', async () => {
+    const checkout = new URL(open.checkout_url).pathname
+    expect(attributes(await get('/bank'), 'a', 'href')).to.include(checkout)
+    await transfer(story, open.transaction_id, 60_000)
+    expect(attributes(await get('/bank'), 'a', 'href')).not.to.include(checkout)
+    const page = await get('')
+    expect(textOf(page)).to.include('We have already received ₫60,000 of ₫99,000 by bank transfer.')
+    expect(attributes(page, 'a', 'href')).to.include(`${checkout}/bank`)
+  })
+
+  it('leads on to success_url with 303 once the money is complete, also after the link expired', async () => {
+    await get('/bank')
+    await transfer(story, open.transaction_id, 60_000)
+    await transfer(story, open.transaction_id, 39_000)
+    for (const time of ['2026-03-01 10:00:00', '2026-03-02 10:00:00']) {
+      story.at(time)
+      for (const path of ['/bank', '/qr.svg']) {
+        const page = await get(path)
+        expect([page.status, page.headers['location']], path).to.deep.equal([303, 'https://shop.example/ok'])
+      }
+    }
+  })
+
+  it('is not shown after the link expired, and tells that a transfer already made still counts', async () => {
+    await get('/bank')
+    story.at('2026-03-01 11:00:00')
+    const page = await get('/bank')
+    expect(page.status).to.equal(410)
+    expect(page.text).not.to.include(ACCOUNT.number)
+    expect(textOf(page)).to.include('Have you already made the transfer? Nothing is lost')
+    expect((await get('/qr.svg')).status).to.equal(410)
+    await transfer(story, open.transaction_id, 99_000)
+    expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
+  })
+
+  it('is 404 for unknown tokens, as is the QR code', async () => {
+    for (const path of ['/bank', '/qr.svg']) {
+      expect((await story.service.call('GET', UNKNOWN + path)).status, path).to.equal(404)
+    }
+  })
+
+  it('is refused with 400 where the payment cannot be made by bank transfer', async () => {
+    const dollars = await story.checkout({ mode: 'payment', plan_ref: 'book', amount: 500, currency: 'USD' })
+    const chosen = await story.checkout({ price_id: priceId, payment_method: 'test', external_ref: 'user-2' })
+    for (const { checkout_url } of [dollars, chosen]) {
+      for (const path of ['/bank', '/qr.svg']) {
+        const page = await story.service.call('GET', `${checkout_url}${path}`)
+        expect(page.status, path).to.equal(400)
+        expect(textOf(page)).to.include('This way to pay is not available')
+        expect(attributes(page, 'a', 'href')).to.include(new URL(checkout_url).pathname)
+      }
+      const asked = await story.service.call('GET', `${checkout_url}/bank`, { headers: { Accept: 'application/json' } })
+      expect(asked.body.error.code).to.equal('payment_method_unavailable')
+    }
+  })
+
+  it('stays open to a payer who has it when the method is disabled, and is offered to nobody else', async () => {
+    await get('/bank')
+    await disableMethod(story.service.ctx, 'tester', story.app.app, 'bank_transfer')
+    expect((await get('/bank')).status).to.equal(200)
+    const next = await story.checkout({ price_id: priceId, external_ref: 'user-2' })
+    const page = await story.service.call('GET', next.checkout_url)
+    expect(offeredMethods(page)).not.to.include('bank_transfer')
+  })
+
+  it('works without scripts: it loads itself again, has a link to check, and shows no button that needs one', async () => {
+    const page = await get('/bank')
+    expect(page.text).to.include('<noscript><meta http-equiv="refresh" content="20"></noscript>')
+    expect(page.text).to.match(/<noscript><a [^>]*href="\/checkout\/[0-9a-f]{64}\/bank">Check again<\/a><\/noscript>/)
+    for (const button of page.text.match(/<button[^>]*data-copy[^>]*>/g) ?? []) expect(button).to.include(' hidden')
+  })
+
+  it('is told by the tag of the status that a part of the money has come', async () => {
+    const page = await get('/bank')
+    const tag = async () => (await get('/status')).headers['etag']
+    expect(attributes(page, 'div', 'data-seen')).to.deep.equal([await tag()])
+    await transfer(story, open.transaction_id, 60_000)
+    expect(await tag()).not.to.equal(attributes(page, 'div', 'data-seen')[0])
+  })
+
+  it('gives the QR code alone as an SVG picture', async () => {
+    const picture = await get('/qr.svg')
+    expect(picture.status).to.equal(200)
+    expect(picture.headers['content-type']).to.match(/^image\/svg\+xml/)
+    expect(picture.text).to.match(/^<svg [\s\S]*<\/svg>\s*$/)
+  })
+})

@@ -1,0 +1,242 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { expect } from 'chai'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { enableMethod } from '#apps/methods.ts'
+import { MONTHLY } from '../support/factories.ts'
+import type { Story } from '../support/story.ts'
+import { startStripePeer } from '../support/stripe-peer.ts'
+import { decodeVietQr } from '../providers/bank-transfer/decode-vietqr.ts'
+import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
+import { artifact, startBrowser, startSellerSite, until, visit } from './browser.ts'
+import type { SellerSite, Visit } from './browser.ts'
+
+const STRIPE_KEY = 'sk_test_browser'
+const VIETCOMBANK = '970436'
+
+/** The text in a picture of a QR code, as an independent reader sees it. */
+function scan(picture: Buffer, name: string): string {
+  const path = artifact(name)
+  writeFileSync(path, picture)
+  return scanFile(path)
+}
+
+function scanFile(path: string): string {
+  return execFileSync('zbarimg', ['-q', '--raw', path], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trim()
+}
+
+describe('hosted pages in a browser', function () {
+  this.timeout(180_000)
+  let browser: Browser
+  let seller: SellerSite
+  let story: Story
+  let priceId: string
+  let open: { checkout_url: string; transaction_id: number }
+  let stops: (() => Promise<void>)[]
+
+  before(async () => {
+    browser = await startBrowser()
+    seller = await startSellerSite()
+  })
+  after(async () => {
+    seller.stop()
+    await browser.close()
+  })
+  beforeEach(async () => {
+    stops = []
+    story = await startBankStory({ name: 'Reader' })
+    priceId = (await story.plan('premium', MONTHLY)).prices[0]!
+    open = await story.checkout({ price_id: priceId, success_url: `${seller.url}/ok`, cancel_url: `${seller.url}/no` })
+  })
+  afterEach(async () => {
+    for (const stop of stops) await stop()
+    await story.service.stop()
+  })
+
+  const enter = async (url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
+    const visitor = await visit(browser, [story.service.url, seller.url], options)
+    stops.push(() => visitor.end())
+    await visitor.page.goto(url)
+    return visitor
+  }
+  /** What the page prints beside the code, to be typed by hand. */
+  const printed = async (page: Page) => {
+    const texts = await page.locator('.fact dd').allInnerTexts()
+    return { number: texts[1]!, amount: Number(texts[3]!.replace(/\D/g, '')), purpose: texts[4]! }
+  }
+
+  /** Lets the page poll at once, as when its tab comes to the front. */
+  const look = (page: Page) => page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+
+  describe('without scripts', () => {
+    it('take a payment from the checkout to the seller', async () => {
+      const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
+      await page.getByRole('button', { name: 'Test payment' }).click()
+      await page.waitForURL(`${seller.url}/ok`)
+      expect((await story.transaction(open.transaction_id)).status).to.equal('completed')
+    })
+
+    it('take a bank transfer from the checkout to the seller', async () => {
+      const { page, complaints } = await enter(open.checkout_url, { javaScriptEnabled: false, locale: 'vi' })
+      await page.getByRole('button', { name: 'Chuyển khoản ngân hàng' }).click()
+      await page.waitForURL(`${open.checkout_url}/bank`)
+      expect(await page.locator('.copy').first().isVisible()).to.equal(false)
+      await transfer(story, open.transaction_id, 60_000)
+      await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
+      await page.getByText('Còn thiếu 39.000 ₫.').waitFor()
+      await transfer(story, open.transaction_id, 39_000)
+      await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
+      await page.waitForURL(`${seller.url}/ok`)
+      expect(complaints).to.deep.equal([])
+    })
+
+    it("follow the provider's redirect to its own page", async () => {
+      const stripe = await startStripePeer(story.service.ctx.clock, [STRIPE_KEY])
+      stops.push(() => stripe.stop())
+      Object.assign(story.service.ctx.config, { stripeApiBase: stripe.base })
+      const credentials = { secretKey: STRIPE_KEY, webhookSecret: 'whsec_1' }
+      await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', credentials)
+      const { page, complaints } = await enter(open.checkout_url, { javaScriptEnabled: false })
+      const asked = page.waitForRequest((request) => request.url().startsWith('https://checkout.stripe.com/'), {
+        timeout: 10_000,
+      })
+      await Promise.all([asked, page.getByRole('button', { name: 'Card' }).click()])
+      expect(complaints.join()).not.to.include('form-action')
+    })
+
+    it('lead back from the page of a fault', async () => {
+      const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
+      await story.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
+      await page.getByRole('button', { name: 'Test payment' }).click()
+      await page.getByRole('heading', { name: 'This way to pay is not available' }).waitFor()
+      await page.getByRole('link', { name: 'Back to the payment page' }).click()
+      await page.waitForURL(open.checkout_url)
+      expect(await page.getByRole('button', { name: 'Bank transfer' }).isVisible()).to.equal(true)
+    })
+  })
+
+  describe('with scripts', () => {
+    it('lead from the bank page to success_url once the transfers add up, and show a part at once', async () => {
+      const { page, complaints, outside } = await enter(`${open.checkout_url}/bank`)
+      await transfer(story, open.transaction_id, 60_000)
+      await look(page)
+      await page.getByText('₫39,000 is still missing.').waitFor()
+      await transfer(story, open.transaction_id, 39_000)
+      await page.waitForURL(`${seller.url}/ok`)
+      expect([complaints, outside]).to.deep.equal([[], []])
+    })
+
+    it('count down, and turn into the page of an expired link', async () => {
+      const start = Date.now()
+      story.at('2026-03-01 10:59:57')
+      const { page } = await enter(open.checkout_url)
+      expect(await page.locator('.timer').innerText()).to.match(/^00:0[23]$/)
+      story.at('2026-03-01 11:00:00')
+      await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
+      expect(Date.now() - start).to.be.greaterThan(2000)
+    })
+
+    it('show the end of a link also where the clock of a sandbox app was moved', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`)
+      story.at('2026-03-01 11:00:00')
+      await look(page)
+      await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
+      await page.getByText('Nothing is lost').waitFor()
+    })
+
+    it('copy account number, amount and transfer code as they must be typed', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`, {
+        permissions: ['clipboard-read', 'clipboard-write'],
+      })
+      const { purpose } = await printed(page)
+      for (const [name, text] of [
+        ['Copy: Account number', ACCOUNT.number],
+        ['Copy: Amount', '99000'],
+        ['Copy: Transfer content', purpose],
+      ] as const) {
+        const button = page.getByRole('button', { name })
+        await button.click()
+        await button.getByText('Copied').waitFor()
+        expect(await page.evaluate('navigator.clipboard.readText()')).to.equal(text)
+        expect(await page.locator('[data-announce]').innerText()).to.include(text)
+      }
+    })
+
+    it('save the QR code as a PNG picture, which banking apps read', async () => {
+      const { page, complaints } = await enter(`${open.checkout_url}/bank`)
+      const download = page.waitForEvent('download')
+      await page.getByRole('link', { name: 'Save QR image' }).click()
+      const file = await download
+      const shown = await printed(page)
+      expect(file.suggestedFilename()).to.equal(`QR-${shown.purpose}.png`)
+      const path = artifact('saved-qr.png')
+      await file.saveAs(path)
+      expect(decodeVietQr(scanFile(path))).to.include({ ...shown, bin: VIETCOMBANK })
+      expect(complaints).to.deep.equal([])
+    })
+
+    it('let a form be sent once, and again after coming back', async () => {
+      const { page } = await enter(open.checkout_url)
+      const button = page.getByRole('button', { name: 'Bank transfer' })
+      await button.click()
+      await page.waitForURL(`${open.checkout_url}/bank`)
+      await page.goBack()
+      expect(await button.isEnabled()).to.equal(true)
+    })
+  })
+
+  for (const colorScheme of ['light', 'dark'] as const) {
+    it(`show a QR code that says what is printed beside it, in ${colorScheme} colours`, async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`, { colorScheme })
+      for (const [received, amount] of [
+        [0, 99_000],
+        [60_000, 39_000],
+      ] as const) {
+        if (received > 0) await transfer(story, open.transaction_id, received)
+        await page.goto(`${open.checkout_url}/bank`)
+        const shown = await printed(page)
+        expect(shown).to.include({ number: ACCOUNT.number, amount })
+        const text = scan(await page.locator('.qr img').screenshot(), `qr-${colorScheme}-${amount}.png`)
+        expect(decodeVietQr(text)).to.deep.equal({ ...shown, bin: VIETCOMBANK, kind: 'account' })
+      }
+    })
+  }
+
+  it('run no script, style or request that is not their own', async () => {
+    const { page, complaints, outside } = await enter(open.checkout_url)
+    await page.evaluate(`{
+      const script = document.createElement('script')
+      script.textContent = 'window.intruder = true'
+      const image = new Image()
+      image.src = 'https://elsewhere.example/pixel'
+      document.body.insertAdjacentHTML('beforeend', '<p style="color: red" onclick="window.intruder = true">red</p>')
+      document.body.append(script, image)
+      document.querySelector('p[onclick]').click()
+      fetch('https://elsewhere.example/').catch(() => undefined)
+    }`)
+    const blocked = () => complaints.filter((text) => text.includes('Content Security Policy'))
+    await until(() => blocked().length >= 5)
+    expect(await page.evaluate('window.intruder')).to.equal(undefined)
+    expect(await page.evaluate(`getComputedStyle(document.querySelector('p[onclick]')).color`)).not.to.equal(
+      'rgb(255, 0, 0)',
+    )
+    expect(outside).to.deep.equal([])
+  })
+
+  it('send their form nowhere but where a payment leads', async () => {
+    const { page, complaints, outside } = await enter(`${open.checkout_url}/bank`)
+    await page.evaluate(`{
+      const form = document.createElement('form')
+      form.action = 'https://elsewhere.example/'
+      form.method = 'post'
+      document.body.append(form)
+      form.submit()
+    }`)
+    await until(() => complaints.join().includes('form-action'))
+    expect(outside).to.deep.equal([])
+  })
+})

@@ -1,0 +1,93 @@
+import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { chromium } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+
+const ARTIFACTS = join(import.meta.dirname, '../artifacts')
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Nothing leaves this machine, not even a name.
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+]
+
+export const PHONE = { width: 390, height: 844 }
+export const DESKTOP = { width: 1280, height: 800 }
+
+export async function startBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS })
+}
+
+/** A seller's site: what `success_url` and `cancel_url` lead to. */
+export interface SellerSite {
+  readonly url: string
+  stop(): void
+}
+
+export async function startSellerSite(): Promise<SellerSite> {
+  const server = createServer((_request, response) => {
+    response
+      .setHeader('Content-Type', 'text/html')
+      .end('<!doctype html><link rel="icon" href="data:,"><title>Shop</title>')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+/** A page of a fresh visitor, with everything that it complained of: blocked by the policy, thrown by a script, not found. */
+export interface Visit {
+  readonly page: Page
+  readonly complaints: string[]
+  /** Addresses that it asked for and that are none of `known`; nothing there is really asked. */
+  readonly outside: string[]
+  end(): Promise<void>
+}
+
+export async function visit(
+  browser: Browser,
+  known: readonly string[],
+  options: BrowserContextOptions = {},
+): Promise<Visit> {
+  const context = await browser.newContext({ viewport: PHONE, ...options })
+  const complaints: string[] = []
+  const outside: string[] = []
+  await context.route(
+    (url) => !known.includes(url.origin),
+    (route) => {
+      outside.push(route.request().url())
+      return route.abort()
+    },
+  )
+  const page = await context.newPage()
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  return { page, complaints, outside, end: () => context.close() }
+}
+
+/** Waits until a condition of the test itself holds; mocha's time limit ends it. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+
+/** Where a picture of this name goes; the folder is not under version control. */
+export function artifact(name: string): string {
+  mkdirSync(ARTIFACTS, { recursive: true })
+  return join(ARTIFACTS, name)
+}

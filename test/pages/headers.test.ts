@@ -1,0 +1,123 @@
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+import { formSource } from '#http/html.ts'
+import { MONTHLY } from '../support/factories.ts'
+import type { Response } from '../support/api.ts'
+import { startStory } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+import { startBankStory } from './bank-story.ts'
+import { attributes } from './read-page.ts'
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
+
+function policyOf(page: Response): Record<string, string> {
+  const directives = String(page.headers['content-security-policy']).split('; ')
+  return Object.fromEntries(
+    directives.map((directive) => {
+      const [name = '', ...sources] = directive.split(' ')
+      return [name, sources.join(' ')]
+    }),
+  )
+}
+
+describe('the headers of hosted pages', () => {
+  let story: Story
+  afterEach(() => story.service.stop())
+
+  const get = (url: string) => story.service.call('GET', url)
+
+  it('allow nothing from outside, no frame, no referrer, no copy in a cache, no cookie: on every answer', async () => {
+    story = await startBankStory()
+    const plan = await story.plan('premium', MONTHLY)
+    const open = await story.checkout({ price_id: plan.prices[0]! })
+    const paid = await story.checkout({ price_id: plan.prices[0]!, external_ref: 'user-2' })
+    await story.pay(paid)
+    const answers = [
+      await get(open.checkout_url),
+      await get(`${open.checkout_url}/bank`),
+      await get(`${open.checkout_url}/qr.svg`),
+      await get(`${open.checkout_url}/status`),
+      await get(paid.checkout_url),
+      await get(`/checkout/${'0'.repeat(64)}`),
+      await story.service.call('POST', `${open.checkout_url}/resolve`, { headers: FORM, raw: 'payment_method=cash' }),
+      await story.service.call('POST', `${open.checkout_url}/resolve`, { headers: FORM, raw: 'payment_method=test' }),
+    ]
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 303, 404, 400, 303])
+    for (const answer of answers) {
+      expect(policyOf(answer)).to.include({
+        'default-src': "'none'",
+        'style-src': "'self'",
+        'script-src': "'self'",
+        'img-src': "'self' data:",
+        'connect-src': "'self'",
+        'frame-ancestors': "'none'",
+        'base-uri': "'none'",
+      })
+      expect(answer.headers['referrer-policy']).to.equal('no-referrer')
+      expect(answer.headers['x-content-type-options']).to.equal('nosniff')
+      expect(answer.headers['cache-control']).to.equal('no-store')
+      expect(answer.headers['x-request-id']).to.match(/^req_/)
+      expect(answer.headers).not.to.have.property('set-cookie')
+    }
+  })
+
+  it('let a form lead to the seller, and to a provider only where one is offered', async () => {
+    story = await startStory()
+    const plan = await story.plan('premium', MONTHLY)
+    const body = { price_id: plan.prices[0]!, success_url: 'http://localhost:3000/thanks?a=1' }
+    const { checkout_url } = await story.checkout(body)
+    expect(policyOf(await get(checkout_url))['form-action']).to.equal("'self' http://localhost:3000")
+    await story.service.stop()
+    story = await startBankStory()
+    const dong = await story.checkout({ price_id: (await story.plan('premium', MONTHLY)).prices[0]! })
+    expect(policyOf(await get(dong.checkout_url))['form-action']).to.equal("'self' https://shop.example https:")
+  })
+
+  it('let a form lead to the stand-in of a provider in development', async () => {
+    story = await startBankStory({}, { BILLING_STRIPE_API_BASE: 'http://127.0.0.1:4242' })
+    const { checkout_url } = await story.checkout({ price_id: (await story.plan('premium', MONTHLY)).prices[0]! })
+    const sources = policyOf(await get(checkout_url))['form-action']!.split(' ')
+    expect(sources).to.include('http://127.0.0.1:4242')
+  })
+
+  it('are never broken by an address that the policy cannot write', async () => {
+    expect(formSource('https://shop.example:8443/a?b')).to.equal('https://shop.example:8443')
+    expect(formSource('https://a;sandbox/ok')).to.equal('https:')
+    expect(formSource("https://a'b.example/ok")).to.equal('https:')
+    expect(formSource('http://[::1]:3000/ok')).to.equal('http:')
+    story = await startStory()
+    const price = (await story.plan('premium', MONTHLY)).prices[0]!
+    const { checkout_url } = await story.checkout({ price_id: price, success_url: 'https://a;sandbox/ok' })
+    const policy = policyOf(await get(checkout_url))
+    expect(policy).not.to.have.property('sandbox')
+    expect(policy['form-action']).to.equal("'self' https:")
+  })
+
+  it('let browsers keep stylesheet and script for good, under names that change with their content', async () => {
+    story = await startStory()
+    const page = await get(
+      (await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })).checkout_url,
+    )
+    const [style, script] = [attributes(page, 'link', 'href')[1]!, attributes(page, 'script', 'src')[0]!]
+    for (const [path, type] of [
+      [style, 'text/css; charset=utf-8'],
+      [script, 'text/javascript; charset=utf-8'],
+    ] as const) {
+      expect(path).to.match(/^\/assets\/[0-9a-f]{16}\.(css|js)$/)
+      const file = await get(path)
+      expect([file.status, file.headers['content-type']]).to.deep.equal([200, type])
+      expect(file.headers['cache-control']).to.equal('public, max-age=31536000, immutable')
+    }
+    expect((await get('/assets/0123456789abcdef.css')).status).to.equal(404)
+    expect((await get('/assets/..%2f..%2fpackage.json')).status).to.equal(404)
+  })
+
+  it('go with addresses that stay below the path of the base address', async () => {
+    story = await startStory()
+    const { checkout_url } = await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })
+    Object.assign(story.service.ctx.config, { baseUrl: 'https://pay.example/billing' })
+    const page = await get(checkout_url)
+    expect(attributes(page, 'form', 'action')[0]).to.match(/^\/billing\/checkout\/[0-9a-f]{64}\/resolve$/)
+    expect(attributes(page, 'link', 'href')[1]).to.match(/^\/billing\/assets\//)
+  })
+})

@@ -1,0 +1,32 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { BANKS, findBank } from '#providers/bank-transfer/banks.ts'
+
+describe('banks', () => {
+  for (const text of ['VCB', 'vcb', '970436', 'Vietcombank', 'VIETCOMBANK', ' vietcom bank ']) {
+    it(`finds Vietcombank as "${text}"`, () => {
+      expect(findBank(text)).to.deep.equal({ bin: '970436', code: 'VCB', name: 'Vietcombank' })
+    })
+  }
+
+  it('has four banks whose mails are read', () => {
+    expect(['acb', 'timo', 'cake', 'mb'].map((code) => findBank(code)?.bin)).to.deep.equal([
+      '970416',
+      '963388',
+      '546034',
+      '970422',
+    ])
+  })
+
+  it('finds no bank by a text that is none', () => {
+    for (const text of ['', ' ', 'XYZ', '000000', '970436x']) expect(findBank(text)).to.equal(null)
+  })
+
+  it('has each BIN and each code once, and finds each bank by BIN, code and name', () => {
+    expect(new Set(BANKS.map(({ bin }) => bin))).to.have.lengthOf(BANKS.length)
+    for (const bank of BANKS) {
+      expect(bank.bin).to.match(/^\d{6}$/)
+      for (const word of [bank.bin, bank.code, bank.name]) expect(findBank(word), word).to.deep.equal(bank)
+    }
+  })
+})

@@ -1,0 +1,96 @@
+import { PayOS } from '@payos/node'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf, transferTime } from '#providers/payos/order.ts'
+import { canonicalForm, isSignatureOf, signFields } from '#providers/payos/signature.ts'
+
+describe("PayOS's orders and signatures", () => {
+  // Published at payos.vn/docs/tich-hop-webhook/kiem-tra-du-lieu-voi-signature.
+  const KEY = '1a54716c8f0efb2744fb28b6e38b25da7f67a925d98bc1c18bd8faaecadd7675'
+  const PUBLISHED = {
+    orderCode: 123,
+    amount: 3000,
+    description: 'VQRIO123',
+    accountNumber: '12345678',
+    reference: 'TF230204212323',
+    transactionDateTime: '2023-02-04 18:25:00',
+    currency: 'VND',
+    paymentLinkId: '124c33293c43417ab7879e14c8d9eb18',
+    code: '00',
+    desc: 'Thành công',
+    counterAccountBankId: '',
+    counterAccountBankName: '',
+    counterAccountName: '',
+    counterAccountNumber: '',
+    virtualAccountName: '',
+    virtualAccountNumber: '',
+  }
+
+  it("PayOS's published example signs as published", () => {
+    const signature = '412e915d2871504ed31be63c8f62a149a4410d34c4c42affc9006ef9917eaa03'
+    expect(signFields(KEY, PUBLISHED)).to.equal(signature)
+    expect(isSignatureOf(KEY, PUBLISHED, signature)).to.equal(true)
+    expect(isSignatureOf(KEY, { ...PUBLISHED, amount: 3001 }, signature)).to.equal(false)
+    expect(isSignatureOf(KEY, PUBLISHED, signature.toUpperCase())).to.equal(false)
+    expect(isSignatureOf(KEY, PUBLISHED, signature.slice(1))).to.equal(false)
+    expect(isSignatureOf(KEY, PUBLISHED, '')).to.equal(false)
+  })
+
+  it('every kind of value signs as in the official SDK', async () => {
+    const sdk = new PayOS({ clientId: 'c', apiKey: 'a', checksumKey: KEY })
+    const cases: Record<string, unknown>[] = [
+      PUBLISHED,
+      { b: null, a: 'null', c: 'undefined', e: undefined, d: 0 },
+      { zebra: true, Alpha: false, é: 'é', list: [{ b: 1, a: 2 }, { d: null }] },
+      { nested: { a: 1 }, text: 'a=b&c=d', empty: '', number: 1e21 },
+    ]
+    for (const fields of cases) {
+      expect(signFields(KEY, fields), canonicalForm(fields)).to.equal(
+        await sdk.crypto.createSignatureFromObj(fields, KEY),
+      )
+    }
+  })
+
+  it('an order code is the transaction and six random digits, a safe integer', () => {
+    const codes = new Set(Array.from({ length: 200 }, () => newOrderCode(42)))
+    for (const code of codes) expect(code).to.match(/^42\d{6}$/)
+    expect(codes.size).to.be.greaterThan(190)
+    expect(Number.isSafeInteger(Number(newOrderCode(9_007_199_253)))).to.equal(true)
+    expect(() => newOrderCode(9_007_199_255)).to.throw('has no order code')
+  })
+
+  it('a description has at most nine plain characters, for accounts that are not linked through PayOS', () => {
+    expect(descriptionOf(1)).to.equal('PG1')
+    expect(descriptionOf(1_234_567)).to.equal('PG1234567')
+    expect(descriptionOf(91_234_567)).to.equal('PG1234567')
+  })
+
+  it('a link ends with the checkout, and at least five minutes from now', () => {
+    const now = new Date('2026-03-01T10:00:00Z')
+    expect(linkEnd(new Date('2026-03-01T11:00:00Z'), now)).to.deep.equal(new Date('2026-03-01T11:00:00Z'))
+    expect(linkEnd(new Date('2026-03-01T10:00:01Z'), now)).to.deep.equal(new Date('2026-03-01T10:05:00Z'))
+  })
+
+  it('the address of a page is the one that PayOS says, or is built as PayOS does', () => {
+    expect(pageOf({ id: 'abc', checkoutUrl: 'https://pay.example/abc' })).to.equal('https://pay.example/abc')
+    expect(pageOf({ id: 'abc' })).to.equal('https://pay.payos.vn/web/abc')
+  })
+
+  it('times are read with their offset, and as Vietnam time where they have none', () => {
+    const instant = new Date('2026-03-01T10:00:00Z')
+    expect(transferTime('2026-03-01 17:00:00')).to.deep.equal(instant)
+    expect(transferTime('2026-03-01T17:00:00+07:00')).to.deep.equal(instant)
+    expect(transferTime('2026-03-01T10:00:00.000Z')).to.deep.equal(instant)
+    for (const text of ['', 'yesterday', '2026-02-30 10:00:00', '2026-03-01T10:00:00', undefined]) {
+      expect(transferTime(text), String(text)).to.equal(null)
+    }
+  })
+
+  it('a link under our order code is ours when amount and age fit', () => {
+    const session = { amount: 99_000, createdAt: new Date('2026-03-01T10:00:00Z') }
+    expect(isOurLink({ amount: 99_000, createdAt: '2026-03-01T17:00:01+07:00' }, session)).to.equal(true)
+    expect(isOurLink({ amount: 99_000 }, session)).to.equal(true)
+    expect(isOurLink({ amount: 98_000, createdAt: '2026-03-01T17:00:01+07:00' }, session)).to.equal(false)
+    expect(isOurLink({ amount: 99_000, createdAt: '2026-02-01T17:00:01+07:00' }, session)).to.equal(false)
+  })
+})

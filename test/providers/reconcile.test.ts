@@ -1,0 +1,338 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { enableMethod } from '#apps/methods.ts'
+import { closeOpenSessions, reconcilePayments } from '#providers/reconcile-payments.ts'
+import { startService } from '../support/api.ts'
+import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { TestClock } from '../support/context.ts'
+import { aCheckout, anApp, tokenOf } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
+import type { PayosPeer } from '../support/payos-peer.ts'
+import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
+import type { StripePeer } from '../support/stripe-peer.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { PAYOS_KEYS } from './payos-shop.ts'
+
+const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 }
+
+describe('payments that stay pending', () => {
+  let clock: TestClock
+  let stripe: StripePeer
+  let payos: PayosPeer
+  let service: TestService
+  let app: TestApp
+  let client: SellerClient
+
+  beforeEach(async () => {
+    clock = new TestClock()
+    stripe = await startStripePeer(clock, ['sk_test_first'])
+    payos = await startPayosPeer(clock, PAYOS_KEYS)
+    service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
+    app = await anApp(service.ctx, { sandbox: false })
+    client = service.seller(app)
+    const card = { secretKey: 'sk_test_first', webhookSecret: 'whsec_first' }
+    await enableMethod(service.ctx, 'tester', app.app, 'card', card)
+    await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
+  })
+  afterEach(async () => {
+    await service.stop()
+    await stripe.stop()
+    await payos.stop()
+  })
+
+  const open = async (body: object = {}): Promise<{ id: number; token: string }> => {
+    const purchase = { mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' }
+    const checkout = await aCheckout(service.ctx, app, { ...purchase, ...body })
+    return { id: checkout.transaction_id!, token: tokenOf(checkout) }
+  }
+  const choose = (token: string, method: string): Promise<Response> =>
+    service.call('POST', `/checkout/${token}/resolve`, {
+      raw: JSON.stringify({ payment_method: method }),
+      headers: { 'Content-Type': 'application/json' },
+    })
+  const byCard = async (body: object = {}) => {
+    const { id, token } = await open(body)
+    await choose(token, 'card')
+    return { id, token, session: stripe.sessions.at(-1)! }
+  }
+  const byPayos = async () => {
+    const { id, token } = await open()
+    await choose(token, 'payos')
+    return { id, token, link: payos.links.at(-1)! }
+  }
+  const run = (options: object = {}) => reconcilePayments(service.ctx, options)
+  const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
+  const statuses = async (): Promise<string[]> => {
+    const rows: { status: string }[] = await service.ctx.db.query('SELECT status FROM provider_sessions ORDER BY id')
+    return rows.map(({ status }) => status)
+  }
+  const eventsTold = async (): Promise<number> => {
+    const [{ count }] = await service.ctx.db.query('SELECT COUNT(*) AS count FROM events')
+    return Number(count)
+  }
+
+  describe('whose notification never came', () => {
+    it('a card payment is found 10 minutes after opening and completes; a notification that comes later changes nothing', async () => {
+      const { id, session } = await byCard()
+      stripe.pay(session)
+      clock.advance('9m')
+      expect(await run()).to.deep.equal(NOTHING)
+      clock.advance('1m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect(await transaction(id)).to.include({
+        status: 'completed',
+        provider_code: 'stripe',
+        amount_received: 99_000,
+      })
+      expect(await statuses()).to.deep.equal(['paid'])
+      const at = unixSeconds(clock.now())
+      const late = signedEvent('whsec_first', at, 'checkout.session.completed', sessionFacts(session))
+      const answer = await service.call('POST', '/api/v1/webhooks/card-provider', {
+        raw: late.body,
+        headers: late.headers,
+      })
+      expect(answer.body.data.status).to.equal('already_completed')
+      expect((await transaction(id)).flagged).to.equal(false)
+      expect(await eventsTold()).to.equal(1)
+      clock.advance('30d')
+      expect(await run()).to.deep.equal(NOTHING)
+    })
+
+    it('its period starts when the card was charged', async () => {
+      const { id, session } = await byCard()
+      clock.advance('2m')
+      stripe.pay(session)
+      clock.advance('20m')
+      await run()
+      const [{ paidAt }] = await service.ctx.db.query(
+        'SELECT paid_at AS paidAt FROM payments WHERE transaction_id = ?',
+        [id],
+      )
+      expect(paidAt).to.deep.equal(new Date('2026-03-01T10:02:00Z'))
+    })
+
+    it('a PayOS transfer is found and completes; a notification that comes later changes nothing', async () => {
+      const { id, link } = await byPayos()
+      const transfer = payos.transfer(link, 99_000)
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect(await transaction(id)).to.include({ status: 'completed', provider_code: 'payos' })
+      const answer = await service.call('POST', '/api/v1/webhooks/bank-transfer-provider', {
+        raw: JSON.stringify(payosNotification(PAYOS_KEYS.checksumKey, link, transfer)),
+      })
+      expect(answer.body.data.status).to.equal('already_completed')
+      expect(await transaction(id)).to.include({ amount_received: 99_000, flagged: false })
+      expect(await eventsTold()).to.equal(1)
+    })
+
+    it('a partial PayOS transfer is found, flagged underpaid, and counted once', async () => {
+      const { id, link } = await byPayos()
+      payos.transfer(link, 40_000)
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, stillOpen: 1 })
+      clock.advance('10m')
+      await run()
+      expect(await transaction(id)).to.include({ amount_received: 40_000, flag_reason: 'underpaid' })
+      payos.transfer(link, 59_000)
+      clock.advance('20m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect(await transaction(id)).to.include({ status: 'completed', amount_received: 99_000, flagged: false })
+    })
+
+    it('a card payment that is confirmed days later is still found', async () => {
+      const { id, session } = await byCard()
+      stripe.pay(session, 'delayed')
+      for (let hour = 0; hour < 48; hour += 1) {
+        clock.advance('1h')
+        await run()
+      }
+      expect((await transaction(id)).status).to.equal('pending')
+      stripe.settle(session)
+      clock.advance('6h')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect((await transaction(id)).status).to.equal('completed')
+    })
+
+    it("a disabled app's payment is found too", async () => {
+      const { session } = await byCard()
+      stripe.pay(session)
+      await service.ctx.db.query('UPDATE apps SET disabled_at = ?', [clock.now()])
+      clock.advance('10m')
+      expect((await run()).paid).to.equal(1)
+    })
+  })
+
+  describe('are not asked for without end', () => {
+    it('an unpaid session is looked up with growing gaps and closed after its end', async () => {
+      await byCard()
+      const calls: number[] = []
+      for (let minute = 1; minute <= 120; minute += 1) {
+        clock.advance('1m')
+        if ((await run()).lookedUp > 0) calls.push(minute)
+      }
+      expect(calls).to.deep.equal([10, 20, 40, 65])
+      expect(await statuses()).to.deep.equal(['closed'])
+    })
+
+    it('an unpaid PayOS link is closed an hour after its end', async () => {
+      const { link } = await byPayos()
+      clock.advance('30h')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+      expect(link.status).to.equal('EXPIRED')
+    })
+
+    it('an opening that never got an answer is closed after its end', async () => {
+      stripe.mode = 'down'
+      payos.mode = 'down'
+      const { token } = await open()
+      await choose(token, 'card')
+      await choose(token, 'payos')
+      expect(await statuses()).to.deep.equal(['opening', 'opening'])
+      stripe.mode = 'up'
+      payos.mode = 'up'
+      clock.advance('30h')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 2, closed: 2 })
+    }).timeout(120_000)
+
+    it('a session that Stripe does not know is closed', async () => {
+      await byCard()
+      stripe.sessions.length = 0
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+    })
+
+    it('a paid session that does not fit what was opened pays nothing, is closed, and operators see it', async () => {
+      const { id, session } = await byCard()
+      stripe.pay(session)
+      session.amount_total = 1
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+      expect((await transaction(id)).status).to.equal('pending')
+      const notes = await service.ctx.db.query(`SELECT outcome FROM provider_events WHERE transaction_id = ?`, [id])
+      expect(notes).to.deep.equal([{ outcome: 'refused' }])
+    })
+  })
+
+  describe('while a provider does not answer', () => {
+    it('the other provider is asked all the same, and the silent one again later', async () => {
+      const one = await byCard()
+      const two = await byPayos()
+      stripe.pay(one.session)
+      payos.transfer(two.link, 99_000)
+      stripe.mode = 'down'
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 2, paid: 1, failed: 1 })
+      stripe.mode = 'up'
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect((await transaction(one.id)).status).to.equal('completed')
+    })
+
+    it('it is not asked for every session of the run', async () => {
+      for (let number = 0; number < 12; number += 1) await byCard({ external_ref: `user-${number}` })
+      stripe.mode = 'down'
+      clock.advance('10m')
+      const counts = await run()
+      expect(counts.failed).to.be.at.most(4)
+      stripe.mode = 'up'
+      expect((await run()).stillOpen).to.equal(12 - counts.failed)
+    }).timeout(120_000)
+
+    it('a session is given up 14 days after its end', async () => {
+      await byCard()
+      stripe.mode = 'down'
+      clock.advance('16d')
+      expect((await run()).failed).to.equal(1)
+      expect(await statuses()).to.deep.equal(['closed'])
+    })
+  })
+
+  describe('whose transaction was completed in another way', () => {
+    it('the open card session is expired at Stripe by the next run', async () => {
+      const { token, session } = await byCard()
+      await choose(token, 'payos')
+      const [link] = payos.links
+      const told = payosNotification(PAYOS_KEYS.checksumKey, link!, payos.transfer(link!, 99_000))
+      await service.call('POST', '/api/v1/webhooks/bank-transfer-provider', { raw: JSON.stringify(told) })
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+      expect(session.status).to.equal('expired')
+      expect(await statuses()).to.deep.equal(['closed', 'paid'])
+    })
+
+    it('the PayOS link is cancelled at once when that is asked for', async () => {
+      const { id, token, link } = await byPayos()
+      await choose(token, 'card')
+      stripe.pay(stripe.sessions[0]!)
+      const at = unixSeconds(clock.now())
+      const event = signedEvent('whsec_first', at, 'checkout.session.completed', sessionFacts(stripe.sessions[0]!))
+      await service.call('POST', '/api/v1/webhooks/card-provider', { raw: event.body, headers: event.headers })
+      await closeOpenSessions(service.ctx, id)
+      expect(link.status).to.equal('CANCELLED')
+      expect(await statuses()).to.deep.equal(['closed', 'paid'])
+    })
+
+    it('money that was paid there all the same is recorded and flagged duplicate_payment', async () => {
+      const { id, token, session } = await byCard()
+      await choose(token, 'payos')
+      payos.transfer(payos.links[0]!, 99_000)
+      stripe.pay(session)
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 2, paid: 2 })
+      expect(await transaction(id)).to.include({ flag_reason: 'duplicate_payment', amount_received: 198_000 })
+    })
+
+    it('closing it is tried again when Stripe did not answer', async () => {
+      const { token, session } = await byCard()
+      await choose(token, 'payos')
+      payos.transfer(payos.links[0]!, 99_000)
+      stripe.mode = 'down'
+      await run({ all: true })
+      stripe.mode = 'up'
+      clock.advance('1m')
+      expect((await run()).lookedUp).to.equal(0)
+      clock.advance('1m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+      expect(session.status).to.equal('expired')
+    })
+  })
+
+  it('an operator has everything looked up now, or that of one app', async () => {
+    const { session } = await byCard()
+    stripe.pay(session)
+    const other = await anApp(service.ctx, { sandbox: false })
+    expect(await run({ all: true, appId: other.app.id })).to.deep.equal(NOTHING)
+    expect(await run({ all: true, appId: app.app.id })).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+  })
+
+  it("refunds made in Stripe's dashboard are listed once an hour, and whenever an operator asks", async () => {
+    const { session } = await byCard()
+    stripe.pay(session)
+    expect((await run({ all: true })).paid).to.equal(1)
+    expect((await run()).refundsNoted).to.equal(0)
+    stripe.refund(session, 1000)
+    clock.advance('59m')
+    expect((await run()).refundsNoted).to.equal(0)
+    clock.advance('1m')
+    expect((await run()).refundsNoted).to.equal(1)
+    stripe.refund(session, 1000)
+    expect((await run({ all: true })).refundsNoted).to.equal(1)
+    expect((await run({ all: true })).refundsNoted).to.equal(0)
+  })
+
+  it('several daemons at once ask for each session once', async () => {
+    for (let number = 0; number < 6; number += 1) await byCard({ external_ref: `user-${number}` })
+    clock.advance('10m')
+    const runs = await Promise.all([run(), run(), run()])
+    expect(runs.reduce((sum, { lookedUp }) => sum + lookedUp, 0)).to.equal(6)
+    const lookUps = stripe.calls.filter(({ method, path }) => method === 'GET' && path !== '/v1/refunds')
+    expect(lookUps).to.have.length(6)
+  })
+
+  it('a daemon that stops leaves the rest to the next run', async () => {
+    for (let number = 0; number < 3; number += 1) await byCard({ external_ref: `user-${number}` })
+    clock.advance('10m')
+    expect(await run({ signal: AbortSignal.abort() })).to.deep.equal(NOTHING)
+    expect((await run()).lookedUp).to.equal(3)
+  })
+})

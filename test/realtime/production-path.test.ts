@@ -1,0 +1,152 @@
+import { createPublicKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { expect } from 'chai'
+import { jwtVerify } from 'jose'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { request } from 'undici'
+import { findRealtimeWrite } from '#realtime/store.ts'
+import type { RealtimeWrite } from '#realtime/store.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, MONTHLY, tokenOf } from '../support/factories.ts'
+import { startGooglePeer } from '../support/google-peer.ts'
+import type { GooglePeer } from '../support/google-peer.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer } from '../support/realtime-peer.ts'
+import { aServiceAccount } from '../support/service-account.ts'
+
+/**
+ * A daemon in production settings against a real-protocol database over TLS; the token exchange goes through a proxy to a local peer
+ * under Google's name. Nothing in the service is changed or weakened for it: proxy and authority are those of its environment.
+ */
+describe('the realtime database over TLS, with access tokens', function () {
+  this.timeout(180_000)
+  let google: GooglePeer
+  let peer: RealtimePeer
+  let issuer: OidcIssuer
+  let story: ClientStory
+  let daemon: DaemonProcess
+  let monthly: string
+
+  before(async () => {
+    google = await startGooglePeer()
+    // The second client reads in this process.
+    const ca = readFileSync(google.authority.caPath, 'utf8')
+    setDefaultCACertificates([...getCACertificates('default'), ca])
+    issuer = await startOidcIssuer()
+    peer = await startRealtimePeer({ tls: google.authority.issue('localhost', '127.0.0.1'), token: 'ya29.first' })
+  })
+  after(async () => {
+    await peer.stop()
+    await issuer.stop()
+    await google.stop()
+    setDefaultCACertificates(getCACertificates('bundled'))
+  })
+  beforeEach(async () => {
+    google.tokenRequests.length = 0
+    google.tokenBehaviour = 'ok'
+    google.tokenSeconds = 3600
+    google.accessToken = peer.token = 'ya29.first'
+    peer.calls.length = 0
+    peer.behaviour = 'ok'
+    story = await startClientStory(peer, issuer, { databaseUrl: peer.url, settings: {} })
+    story.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    daemon = await startDaemonProcess({ BILLING_ENV: 'production', BILLING_LOG_LEVEL: 'trace', ...google.environment })
+    ;[monthly = ''] = await story.plan('pro', MONTHLY)
+  })
+  afterEach(async () => {
+    await daemon.stop()
+    await story.stop()
+  })
+
+  /** Pays at the daemon's hosted page; how long that took, in milliseconds. */
+  const pay = async (ref = 'user-1'): Promise<number> => {
+    const checkout = await aCheckout(story.service.ctx, story.app, { external_ref: ref, price_id: monthly })
+    const startedMs = performance.now()
+    const answer = await request(`${daemon.url}/checkout/${tokenOf(checkout)}/resolve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ payment_method: 'test' }),
+    })
+    expect(answer.statusCode, await answer.body.text()).to.equal(200)
+    return performance.now() - startedMs
+  }
+  const row = async (): Promise<RealtimeWrite | null> => {
+    const [found] = await story.service.ctx.db.query('SELECT id FROM subscriptions LIMIT 1')
+    return findRealtimeWrite(story.service.ctx.db, Number(found.id))
+  }
+
+  it('a payment is written, and read back by a second client', async () => {
+    await pay('user-tls')
+    expect(await row(), (await row())?.lastError ?? '').to.include({ state: 'done' })
+    expect(await peer.read('users/user-tls/subscription')).to.include({ plan: 'premium', purchaseSource: 'web' })
+    expect(peer.puts()[0]?.headers.authorization).to.equal('Bearer ya29.first')
+  })
+
+  it('the service account signs for its token, which is asked for once for many writes', async () => {
+    await Promise.all(Array.from({ length: 8 }, (_, index) => pay(`user-${index}`)))
+    await pay()
+    expect(peer.puts()).to.have.length(9)
+    expect(google.tokenRequests).to.have.length(1)
+    const { privateKey, clientEmail } = aServiceAccount()
+    const { payload } = await jwtVerify(google.tokenRequests[0]!, createPublicKey(privateKey), { issuer: clientEmail })
+    expect(payload['scope']).to.contain('https://www.googleapis.com/auth/firebase.database')
+  })
+
+  it('a token that ends within five minutes is renewed before the next write', async () => {
+    google.tokenSeconds = 240
+    await pay()
+    google.accessToken = peer.token = 'ya29.second'
+    google.tokenSeconds = 3600
+    await pay()
+    expect(peer.puts().map(({ headers }) => headers.authorization)).to.deep.equal([
+      'Bearer ya29.first',
+      'Bearer ya29.second',
+    ])
+    expect(peer.calls, 'no call was refused').to.have.length(4)
+  })
+
+  it('a token that the database refuses before its time is replaced, once', async () => {
+    await pay()
+    google.accessToken = peer.token = 'ya29.second'
+    await pay()
+    expect(await row(), (await row())?.lastError ?? '').to.include({ state: 'done' })
+    expect(google.tokenRequests).to.have.length(2)
+    peer.token = 'ya29.never'
+    await pay()
+    expect((await row())?.lastError).to.contain('401')
+    expect(google.tokenRequests).to.have.length(3)
+  })
+
+  it('a token endpoint that hangs does not hold the payment for 6 s, nor the next token once it is back', async () => {
+    google.tokenBehaviour = 'hang'
+    expect(await pay()).to.be.lessThan(6000)
+    expect(await row()).to.include({ state: 'failed' })
+    expect((await row())?.lastError).to.contain('no access token')
+    google.tokenBehaviour = 'ok'
+    await pay()
+    expect(await row()).to.include({ lastError: null, state: 'done' })
+  })
+
+  it('a token endpoint that refuses leaves the write failed, with its reason', async () => {
+    google.tokenBehaviour = 403
+    expect(await pay()).to.be.lessThan(6000)
+    expect(await row()).to.include({ state: 'failed' })
+    expect((await row())?.lastError).to.contain('no access token')
+  })
+
+  it('nothing but the token endpoint is asked of the proxy, and no secret is logged', async () => {
+    google.connects.length = 0
+    await pay()
+    expect(new Set(google.connects)).to.deep.equal(new Set(['oauth2.googleapis.com:443']))
+    const log = daemon.logged.join('\n')
+    expect(log).not.to.contain('ya29.')
+    expect(log).not.to.contain(aServiceAccount().privateKey.split('\n')[3])
+    for (const assertion of google.tokenRequests) expect(log).not.to.contain(assertion)
+  })
+})

@@ -1,0 +1,181 @@
+import { expect } from 'chai'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
+import { countRealtimeWrites } from '#realtime/store.ts'
+import { resyncNodes } from '#subscriptions/resync-node.ts'
+import type { ResyncInput, ResyncProgress } from '#subscriptions/resync-node.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { anApp, LIFETIME, MONTHLY, paid } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer } from '../support/realtime-peer.ts'
+
+const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
+
+describe('re-sync of realtime nodes', () => {
+  let peer: RealtimePeer
+  let issuer: OidcIssuer
+  let story: ClientStory
+  let monthly: string
+  let lifetime: string
+
+  before(async () => {
+    issuer = await startOidcIssuer()
+  })
+  after(async () => {
+    await issuer.stop()
+  })
+  beforeEach(async () => {
+    peer = await startRealtimePeer()
+    story = await startClientStory(peer, issuer)
+    ;[monthly = '', lifetime = ''] = await story.plan('pro', MONTHLY, LIFETIME)
+  })
+  afterEach(async () => {
+    await story.stop()
+    await peer.stop()
+  })
+
+  const ctx = () => story.service.ctx
+  const buy = (ref: string, price: string) => paid(ctx(), story.app, { external_ref: ref, price_id: price })
+  const resync = async (what: Omit<ResyncInput, 'app'>) =>
+    resyncNodes(ctx(), { app: await getApp(ctx().db, story.app.app.id), ...what })
+  const writtenRefs = () => peer.puts().map(({ keys }) => keys[1])
+
+  it('of one end user writes that node alone', async () => {
+    await buy('user-1', monthly)
+    await buy('user-2', monthly)
+    peer.calls.length = 0
+    expect(await resync({ externalRef: 'user-2' })).to.deep.equal({ written: 1, failed: 0 })
+    expect(writtenRefs()).to.deep.equal(['user-2'])
+  })
+
+  it('of all writes what each should be: premium, lifetime, and free for what is over', async () => {
+    await buy('over', monthly)
+    story.clock.set('2026-04-15 00:00:00')
+    await buy('running', monthly)
+    await buy('lifetime', lifetime)
+    story.clock.set('2026-05-01 00:00:00')
+    expect(await resync({ all: true })).to.deep.equal({ written: 3, failed: 0 })
+    expect(await peer.read('users')).to.deep.equal({
+      over: { subscription: { plan: 'free', purchaseSource: 'web', updatedAt: ms('2026-05-01 00:00:00') } },
+      running: {
+        subscription: {
+          plan: 'premium',
+          expiresAt: ms('2026-05-15 00:00:00'),
+          purchaseSource: 'web',
+          updatedAt: ms('2026-05-01 00:00:00'),
+        },
+      },
+      lifetime: { subscription: { plan: 'premium', purchaseSource: 'web', updatedAt: ms('2026-05-01 00:00:00') } },
+    })
+  })
+
+  it('of the failed ones writes those alone', async () => {
+    await buy('good', monthly)
+    peer.behaviour = 503
+    await buy('bad-1', monthly)
+    await buy('bad-2', monthly)
+    peer.behaviour = 'ok'
+    peer.calls.length = 0
+    expect(await countRealtimeWrites(ctx().db, story.app.app.id)).to.deep.equal({ pending: 0, done: 1, failed: 2 })
+    expect(await resync({ failed: true })).to.deep.equal({ written: 2, failed: 0 })
+    expect(writtenRefs().sort()).to.deep.equal(['bad-1', 'bad-2'])
+    expect(await resync({ failed: true })).to.deep.equal({ written: 0, failed: 0 })
+    expect(await countRealtimeWrites(ctx().db, null)).to.deep.equal({ pending: 0, done: 3, failed: 0 })
+  })
+
+  it('writes nodes of subscriptions that are older than the database', async () => {
+    await ctx().db.query('UPDATE apps SET realtime_database_url = NULL')
+    const app = { ...story.app, app: await getApp(ctx().db, story.app.app.id) }
+    await paid(ctx(), app, { external_ref: 'early', price_id: monthly })
+    await ctx().db.query("UPDATE apps SET realtime_database_url = 'https://demo-proj.firebaseio.com'")
+    expect(await resync({ all: true })).to.include({ written: 1 })
+    expect(await peer.read('users/early/subscription')).to.include({ plan: 'premium' })
+  })
+
+  it('of a dry run tells what differs and writes nothing', async () => {
+    await buy('same', monthly)
+    await buy('over', monthly)
+    peer.behaviour = 500
+    await buy('lost', lifetime)
+    peer.behaviour = 'ok'
+    await ctx().db.query("UPDATE subscriptions SET current_period_end = '2026-02-01' WHERE external_ref = 'over'")
+    peer.calls.length = 0
+    const result = await resync({ all: true, dryRun: true })
+    expect(result).to.include({ written: 0, failed: 0, differing: 2 })
+    expect(
+      result.differences?.map(({ external_ref, present, wanted }) => [external_ref, present === null, wanted.plan]),
+    ).to.have.deep.members([
+      ['over', false, 'free'],
+      ['lost', true, 'premium'],
+    ])
+    expect(peer.puts()).to.deep.equal([])
+    const rows = await ctx().db.query("SELECT COUNT(*) AS n FROM audit_log WHERE action = 'realtime.resync'")
+    expect(Number(rows[0].n)).to.equal(0)
+  })
+
+  it('tells its progress, can be cut short and goes on where it stopped', async () => {
+    for (let index = 0; index < 12; index += 1) await buy(`user-${index}`, monthly)
+    peer.calls.length = 0
+    const stop = new AbortController()
+    const seen: ResyncProgress[] = []
+    const onProgress = (progress: ResyncProgress) => {
+      seen.push(progress)
+      if (progress.written >= 5) stop.abort()
+    }
+    const first = await resync({ all: true, onProgress, signal: stop.signal })
+    expect(first).to.include({ written: 5, failed: 0 })
+    expect(seen).to.deep.equal([{ written: 5, failed: 0, upTo: first.next }])
+    expect(await resync({ all: true, after: first.next! })).to.deep.equal({ written: 7, failed: 0 })
+    expect(new Set(writtenRefs()).size).to.equal(12)
+    expect(peer.puts()).to.have.length(12)
+  })
+
+  it('is limited to 50 nodes a second', async () => {
+    for (let index = 0; index < 20; index += 1) await buy(`user-${index}`, monthly)
+    const startedMs = performance.now()
+    await resync({ all: true })
+    expect(performance.now() - startedMs).to.be.at.least(390)
+  })
+
+  it('stops after twenty failures in a row and says where to go on', async () => {
+    for (let index = 0; index < 25; index += 1) await buy(`user-${index}`, monthly)
+    peer.behaviour = 503
+    const result = await resync({ all: true })
+    expect(result).to.include({ written: 0, failed: 20 })
+    expect(result.next).to.be.a('number')
+    expect(result.faults).to.have.length(20)
+    expect(result.faults).to.deep.include({
+      external_ref: 'user-0',
+      error: 'the database answered 503: {"error":"refused by the test"}',
+    })
+  })
+
+  it('is written to the audit log with the operator who ran it', async () => {
+    await buy('user-1', monthly)
+    await resync({ all: true, actor: 'an' })
+    const [row] = await ctx().db.query("SELECT * FROM audit_log WHERE action = 'realtime.resync'")
+    expect(row.actor).to.equal('an')
+    expect(JSON.parse(row.after_state)).to.deep.equal({ scope: 'all', written: 1, failed: 0, next: null })
+  })
+
+  it('while a payment is applied never leaves free over what was paid', async () => {
+    await buy('user-1', monthly)
+    story.clock.set('2026-05-01 00:00:00')
+    const runs = [resync({ externalRef: 'user-1' }), buy('user-1', monthly), resync({ all: true })]
+    await Promise.all(runs)
+    expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-06-01 00:00:00') })
+  })
+
+  it('names an unknown end user, an app without a database, and a missing choice', async () => {
+    const code = async (attempt: Promise<unknown>) =>
+      attempt.then(String, (error: unknown) => (error as { code: string }).code)
+    expect(await code(resync({ externalRef: 'nobody' }))).to.equal('not_found')
+    expect(await code(resync({}))).to.equal('invalid_request')
+    expect(await code(resync({ all: true, failed: true }))).to.equal('invalid_request')
+    const hmac = await anApp(ctx())
+    expect(await code(resyncNodes(ctx(), { app: hmac.app, all: true }))).to.equal('invalid_request')
+  })
+})

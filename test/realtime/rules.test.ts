@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { nodeOf } from '#realtime/node.ts'
+
+interface Outcome {
+  readonly allowed: boolean
+}
+
+interface RulesDatabase {
+  as(auth: { uid: string } | null): RulesDatabase
+  read(path: string, options: { now: number }): Outcome
+  write(path: string, value: unknown): Outcome
+}
+
+// The rules engine of the local database peer.
+const targaryen = createRequire(createRequire(import.meta.url).resolve('firebase-server'))('targaryen') as {
+  database(rules: unknown, data: unknown, now: number): RulesDatabase
+}
+
+const rules: unknown = JSON.parse(readFileSync('templates/firebase/database.rules.json', 'utf8'))
+const now = new Date('2026-03-01T10:00:00Z')
+const at = { now: now.getTime() }
+const running = nodeOf({ externalRef: 'an', currentPeriodEnd: new Date('2026-04-01T10:00:00Z') }, 'change', now, now)
+const over = nodeOf({ externalRef: 'an', currentPeriodEnd: new Date('2026-03-01T09:59:59Z') }, 'change', now, now)
+const lifetime = nodeOf({ externalRef: 'an', currentPeriodEnd: null }, 'change', now, now)
+const free = nodeOf({ externalRef: 'an', currentPeriodEnd: now }, 'resync', now, now)
+
+/** As the database keeps it: without what is null. */
+const kept = (node: object) => Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null))
+
+function database(node: object | null, uid: string | null): RulesDatabase {
+  const data = { users: { an: { ...(node ? { subscription: kept(node) } : {}) } }, premium: { article: 'text' } }
+  return targaryen.database(rules, data, now.getTime()).as(uid === null ? null : { uid })
+}
+
+/** What README tells client developers to start from. */
+describe('database rules for client developers', () => {
+  it('an end user reads the own node and nobody else does', () => {
+    expect(database(running, 'an').read('users/an/subscription', at).allowed).to.equal(true)
+    expect(database(running, 'binh').read('users/an/subscription', at).allowed).to.equal(false)
+    expect(database(running, null).read('users/an/subscription', at).allowed).to.equal(false)
+  })
+
+  it('no client writes the node, whole or in part, nor what lies above it', () => {
+    for (const uid of ['an', 'binh', null]) {
+      for (const [path, value] of [
+        ['users/an/subscription', lifetime],
+        ['users/an/subscription/plan', 'premium'],
+        ['users/an/subscription/expiresAt', null],
+        ['users/an', { subscription: kept(lifetime) }],
+        ['users', null],
+      ] as const) {
+        expect(database(free, uid).write(path, value).allowed, `${uid} ${path}`).to.equal(false)
+      }
+    }
+  })
+
+  it('an end user keeps writing other things of its own', () => {
+    expect(database(running, 'an').write('users/an/profile', { name: 'An' }).allowed).to.equal(true)
+    expect(database(running, 'binh').write('users/an/profile', { name: 'An' }).allowed).to.equal(false)
+  })
+
+  const cases = [
+    ['a period that runs', running, true],
+    ['a period that is over', over, false],
+    ['lifetime', lifetime, true],
+    ['free', free, false],
+    ['never bought', null, false],
+  ] as const
+  for (const [what, node, isPremium] of cases) {
+    it(`${what}: premium content is ${isPremium ? 'open' : 'closed'}`, () => {
+      expect(database(node, 'an').read('premium', at).allowed).to.equal(isPremium)
+      expect(database(node, 'binh').read('premium', at).allowed).to.equal(false)
+    })
+  }
+})

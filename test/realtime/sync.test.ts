@@ -1,0 +1,236 @@
+import { expect } from 'chai'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer } from '../support/realtime-peer.ts'
+
+const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
+
+/** Every row of the table "Case | Written" of specification 6. The clock starts on 1 March 2026, 10:00. */
+describe('realtime database sync', () => {
+  let peer: RealtimePeer
+  let issuer: OidcIssuer
+  let story: ClientStory
+  before(async () => {
+    issuer = await startOidcIssuer()
+  })
+  after(async () => {
+    await issuer.stop()
+  })
+  beforeEach(async () => {
+    peer = await startRealtimePeer()
+    story = await startClientStory(peer, issuer)
+  })
+  afterEach(async () => {
+    await story.stop()
+    await peer.stop()
+  })
+
+  const premium = (end: string | null, writtenAt: string) => ({
+    plan: 'premium',
+    // A null is an absent key in this database.
+    ...(end === null ? {} : { expiresAt: ms(end) }),
+    purchaseSource: 'web',
+    updatedAt: ms(writtenAt),
+  })
+
+  it('never bought: no node', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.checkout({ price_id: monthly })
+    expect(await story.node()).to.equal(null)
+    expect(peer.calls).to.deep.equal([])
+  })
+
+  it('paid monthly price: premium until the end of the paid period', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+  })
+
+  it('paid yearly price: premium until the end of the paid period', async () => {
+    const [yearly] = await story.plan('pro', YEARLY)
+    await story.buy(yearly!)
+    expect(await story.node()).to.deep.equal(premium('2027-03-01 10:00:00', '2026-03-01 10:00:00'))
+  })
+
+  it('free trial: premium until the trial ends, written during the checkout call', async () => {
+    const [trial] = await story.plan('pro', { ...MONTHLY, trial: FREE_TRIAL })
+    const checkout = await story.checkout({ price_id: trial })
+    expect(checkout.activated).to.equal(true)
+    expect(peer.puts()).to.have.length(1)
+    expect(await story.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
+  })
+
+  it('paid trial: nothing until the trial price is paid, then premium until the trial ends', async () => {
+    const [trial] = await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
+    const checkout = await story.checkout({ price_id: trial })
+    expect(await story.node()).to.equal(null)
+    await story.pay(checkout)
+    expect(await story.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
+  })
+
+  it('period ran out unpaid: nothing written, so premium with a past end', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-05-01 00:00:00')
+    expect((await story.subscription()).status).to.equal('expired')
+    expect(peer.puts()).to.have.length(1)
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+  })
+
+  it('renewal while valid: the end moves to the end of the new period', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-03-20 08:00:00')
+    await story.buy(monthly!)
+    expect(await story.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
+  })
+
+  it('renewal after expiry: a new period from payment time', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-04-05 12:00:00')
+    await story.buy(monthly!)
+    expect(await story.node()).to.deep.equal(premium('2026-05-05 12:00:00', '2026-04-05 12:00:00'))
+  })
+
+  it('lifetime price: premium with nothing to expire', async () => {
+    const [lifetime] = await story.plan('pro', LIFETIME)
+    await story.buy(lifetime!)
+    expect(peer.puts()[0]?.body).to.deep.equal({ ...premium(null, '2026-03-01 10:00:00'), expiresAt: null })
+    expect(await story.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
+  })
+
+  it('switch to lifetime by plan switch: unchanged until paid at the next renewal, then premium with nothing to expire', async () => {
+    const [monthly, lifetime] = await story.plan('pro', MONTHLY, LIFETIME)
+    await story.buy(monthly!)
+    story.clock.set('2026-03-10 10:00:00')
+    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: lifetime }, 'tester')
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-10 10:00:00'))
+    await story.buy(lifetime!)
+    expect(await story.node()).to.deep.equal(premium(null, '2026-03-10 10:00:00'))
+  })
+
+  it('payment after the user owns lifetime: not applied, nothing written', async () => {
+    const [monthly, lifetime] = await story.plan('pro', MONTHLY, LIFETIME)
+    const late = await story.checkout({ price_id: monthly })
+    await story.buy(lifetime!)
+    story.clock.set('2026-03-01 10:30:00')
+    await story.pay(late)
+    expect((await story.as('user-1').get(`/api/v1/transactions/${late.transaction_id}`)).body.data).to.include({
+      status: 'completed',
+      flag_reason: 'already_lifetime',
+    })
+    expect(peer.puts()).to.have.length(1)
+    expect(await story.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
+  })
+
+  it('plan switch or customer attached: the same values with a new time of write', async () => {
+    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-03-02 10:00:00')
+    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: yearly }, 'tester')
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-02 10:00:00'))
+    story.clock.set('2026-03-03 10:00:00')
+    const user = story.as('user-1')
+    const customer = await user.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })
+    const attached = await user.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer.body.data.id })
+    expect(attached.status, attached.text).to.equal(200)
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-03 10:00:00'))
+  })
+
+  it('plan switch or customer attached after expiry: the same values too, never free', async () => {
+    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-06-01 10:00:00')
+    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: yearly }, 'tester')
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-01 10:00:00'))
+    story.clock.set('2026-06-02 10:00:00')
+    const user = story.as('user-1')
+    const customer = await user.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })
+    await user.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer.body.data.id })
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-02 10:00:00'))
+  })
+
+  it('another price of the same plan while valid: the end is extended', async () => {
+    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-03-10 10:00:00')
+    await story.buy(yearly!)
+    expect(await story.node()).to.deep.equal(premium('2027-04-01 10:00:00', '2026-03-10 10:00:00'))
+  })
+
+  it('a price of another plan while valid: a new period from payment time, no proration', async () => {
+    const [yearly] = await story.plan('pro', YEARLY)
+    const [monthly] = await story.plan('basic', MONTHLY)
+    await story.buy(yearly!)
+    story.clock.set('2026-03-10 10:00:00')
+    await story.buy(monthly!)
+    expect(await story.node()).to.deep.equal(premium('2026-04-10 10:00:00', '2026-03-10 10:00:00'))
+  })
+
+  it('app disabled: payments already started complete and are written', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    const checkout = await story.checkout({ price_id: monthly })
+    await setAppDisabled(story.service.ctx, 'tester', story.app.app, true)
+    expect((await story.as('user-1').get('/api/v1/plans')).body.error.code).to.equal('app_disabled')
+    await story.pay(checkout)
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+  })
+
+  it('duplicate provider notification: the same data rewritten', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    const checkout = await story.checkout({ price_id: monthly })
+    const payment = {
+      provider: 'stripe',
+      reference: 'pi_1',
+      transactionId: checkout.transaction_id,
+      amount: MONTHLY.amount,
+      currency: MONTHLY.currency,
+      paidAt: story.clock.now(),
+    } as const
+    await confirmPayment(story.service.ctx, { ...payment, eventId: 'evt_1' })
+    story.clock.set('2026-03-01 10:05:00')
+    const again = await confirmPayment(story.service.ctx, { ...payment, eventId: 'evt_2' })
+    expect(again.kind).to.be.oneOf(['already_completed', 'duplicate'])
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
+  })
+
+  it('write fails: the subscription is right, the node keeps its old value, and a re-sync writes what should be there', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-03-20 08:00:00')
+    peer.behaviour = 503
+    await story.buy(monthly!)
+    peer.behaviour = 'ok'
+    expect((await story.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
+    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    const { ctx } = story.service
+    expect(await resyncNodes(ctx, { app: story.app.app, failed: true })).to.include({ written: 1, failed: 0 })
+    expect(await story.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
+  })
+
+  it('re-sync after expiry: free with nothing to expire', async () => {
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    story.clock.set('2026-04-01 10:00:00')
+    const app = await getApp(story.service.ctx.db, story.app.app.id)
+    expect(await resyncNodes(story.service.ctx, { app, externalRef: 'user-1' })).to.include({ written: 1, failed: 0 })
+    expect(peer.puts().at(-1)?.body).to.have.property('expiresAt', null)
+    expect(await story.node()).to.deep.equal({
+      plan: 'free',
+      purchaseSource: 'web',
+      updatedAt: ms('2026-04-01 10:00:00'),
+    })
+  })
+})

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { request } from 'undici'
+import { findRealtimeWrite } from '#realtime/store.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, aCustomer, MONTHLY, tokenOf } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer } from '../support/realtime-peer.ts'
+
+const CHANGES = 50
+
+describe('two daemons on one database', function () {
+  // Two processes are started.
+  this.timeout(180_000)
+  let peer: RealtimePeer
+  let issuer: OidcIssuer
+  let story: ClientStory
+  let daemons: DaemonProcess[]
+
+  beforeEach(async () => {
+    peer = await startRealtimePeer()
+    issuer = await startOidcIssuer()
+    story = await startClientStory(peer, issuer)
+    const settings = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host, BILLING_SWEEP_SECONDS: '0.5' }
+    daemons = await Promise.all([startDaemonProcess(settings), startDaemonProcess(settings)])
+  })
+  afterEach(async () => {
+    await Promise.all(daemons.map((daemon) => daemon.stop()))
+    await story.stop()
+    await issuer.stop()
+    await peer.stop()
+  })
+
+  it('50 concurrent changes on one subscription leave the node equal to the subscription', async () => {
+    const { ctx } = story.service
+    const now = new Date()
+    story.clock.set(now.toISOString().slice(0, 19).replace('T', ' '))
+    const [monthly] = await story.plan('pro', MONTHLY)
+    await story.buy(monthly!)
+    const tokens: string[] = []
+    for (let index = 0; index < CHANGES / 2; index += 1) {
+      tokens.push(tokenOf(await aCheckout(ctx, story.app, { price_id: monthly })))
+    }
+    const customers = await Promise.all(tokens.map(() => aCustomer(ctx, story.app)))
+    const bearer = await issuer.token(now, 'user-1')
+    peer.beforeCall = async () => {
+      await delay(Math.random() * 20)
+    }
+    peer.calls.length = 0
+    const call = async (index: number, method: 'POST' | 'PUT', path: string, body: object): Promise<number> => {
+      const headers = {
+        'content-type': 'application/json',
+        'x-app-key': story.app.apiKey,
+        authorization: `Bearer ${bearer}`,
+      }
+      const { url } = daemons[index % 2]!
+      const answer = await request(url + path, { method, headers, body: JSON.stringify(body) })
+      await answer.body.dump()
+      return answer.statusCode
+    }
+    const changes = tokens.flatMap((token, index) => [
+      call(index, 'POST', `/checkout/${token}/resolve`, { payment_method: 'test' }),
+      call(index, 'PUT', '/api/v1/subscriptions/user-1/customer', { customer_id: `cus_${customers[index]!.id}` }),
+    ])
+    expect(new Set(await Promise.all(changes))).to.deep.equal(new Set([200]))
+
+    const [{ id, revision, end }] = await ctx.db.query(
+      'SELECT id, revision, current_period_end AS end FROM subscriptions',
+    )
+    expect(Number(revision)).to.equal(CHANGES + 1)
+    expect(await story.node()).to.include({ plan: 'premium', expiresAt: (end as Date).getTime() })
+    expect(await findRealtimeWrite(ctx.db, Number(id))).to.include({ state: 'done', leaseToken: null })
+    const ends = peer.puts().map(({ body }) => (body as { expiresAt: number }).expiresAt)
+    expect(ends, 'the node never moves back').to.deep.equal([...ends].sort((a, b) => a - b))
+    expect((await verifyLedger(ctx, null)).faults).to.deep.equal([])
+  })
+
+  it('a write that was cut off by kill -9 is finished by the other daemon once the lease is over', async () => {
+    const { ctx } = story.service
+    story.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    const [monthly] = await story.plan('pro', MONTHLY)
+    const token = tokenOf(await aCheckout(ctx, story.app, { price_id: monthly }))
+    const reached = new Promise<void>((resolve) => {
+      peer.beforeCall = ({ method }) => (method === 'PUT' ? (resolve(), new Promise<void>(() => undefined)) : undefined)
+    })
+    const paying = request(`${daemons[0]!.url}/checkout/${token}/resolve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ payment_method: 'test' }),
+    }).catch(() => null)
+    await reached
+    await daemons[0]!.kill()
+    expect(await paying, 'the payer got no answer').to.equal(null)
+    peer.beforeCall = () => undefined
+    expect(await story.node()).to.equal(null)
+    // The time that the lease lasts, and that callers may still be waiting.
+    await ctx.db.query(
+      'UPDATE realtime_writes SET wanted_at = wanted_at - INTERVAL 60 SECOND, lease_until = lease_until - INTERVAL 60 SECOND',
+    )
+    while ((await story.node()) === null) await delay(50)
+    const { current_period_end: end } = await story.subscription()
+    expect(await story.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end.replace(' ', 'T')}Z`) })
+  })
+})

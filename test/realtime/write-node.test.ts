@@ -1,0 +1,328 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import FirebaseServer from 'firebase-server'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { createCheckoutSession } from '#checkout/create-session.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { findRealtimeWrite } from '#realtime/store.ts'
+import type { RealtimeWrite } from '#realtime/store.ts'
+import { queueRealtimeWrite } from '#realtime/write-node.ts'
+import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
+import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { FREE_TRIAL, MONTHLY } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer, RestCall } from '../support/realtime-peer.ts'
+
+const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
+
+/** Something that a test waits for. */
+function aGate(): { readonly opened: Promise<void>; open(): void } {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => (open = resolve))
+  return { opened, open }
+}
+
+describe('writing the realtime node', () => {
+  let peer: RealtimePeer
+  let issuer: OidcIssuer
+  let story: ClientStory
+  let monthly: string
+
+  before(async () => {
+    issuer = await startOidcIssuer()
+  })
+  after(async () => {
+    await issuer.stop()
+  })
+  beforeEach(async () => {
+    peer = await startRealtimePeer()
+    story = await startClientStory(peer, issuer)
+    ;[monthly = ''] = await story.plan('pro', MONTHLY)
+  })
+  afterEach(async () => {
+    await story.stop()
+    await peer.stop()
+  })
+
+  const ctx = () => story.service.ctx
+  const row = async (): Promise<RealtimeWrite | null> => {
+    const [found] = await ctx().db.query('SELECT id FROM subscriptions LIMIT 1')
+    return findRealtimeWrite(ctx().db, Number(found.id))
+  }
+  const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
+    resyncNodes(ctx(), { app: story.app.app, ...what })
+
+  it('goes to the emulator as owner, under the name of the database, without asking for a token', async () => {
+    await story.buy(monthly)
+    for (const { headers, namespace, keys } of peer.calls) {
+      expect(headers.authorization).to.equal('Bearer owner')
+      expect(namespace).to.equal('demo-proj')
+      expect(keys).to.deep.equal(['users', 'user-1', 'subscription'])
+    }
+    expect(peer.calls.map(({ method }) => method)).to.deep.equal(['GET', 'PUT'])
+  })
+
+  it('replaces the whole node', async () => {
+    await story.buy(monthly)
+    expect(Object.keys(peer.puts()[0]?.body as object).sort()).to.deep.equal([
+      'expiresAt',
+      'plan',
+      'purchaseSource',
+      'updatedAt',
+    ])
+  })
+
+  it('keeps to the path that the app was given, with the uid in a part of a key too', async () => {
+    const other = await startClientStory(peer, issuer)
+    await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
+      'a/u-{uid}/$x',
+      other.app.app.id,
+    ])
+    await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
+      'a/u-{uid}-x',
+      other.app.app.id,
+    ])
+    const [price] = await other.plan('pro', MONTHLY)
+    await other.buy(price!)
+    expect(peer.puts().at(-1)?.keys).to.deep.equal(['a', 'u-user-1-x'])
+    await other.stop()
+  })
+
+  it('a uid of any allowed characters arrives as one key', async () => {
+    const ref = 'Ünï çødé %2F?&=+~\'"{uid}'
+    const checkout = await story.as(ref).post('/api/v1/checkout-sessions', {
+      external_ref: ref,
+      mode: 'subscription',
+      price_id: monthly,
+      success_url: 'https://shop.example/ok',
+      cancel_url: 'https://shop.example/no',
+    })
+    await story.pay(checkout.body.data)
+    expect(peer.puts()[0]?.keys).to.deep.equal(['users', ref, 'subscription'])
+    expect(await peer.read(`users/${ref}/subscription`)).to.include({ plan: 'premium' })
+  })
+
+  it('is recorded as done', async () => {
+    await story.buy(monthly)
+    expect(await row()).to.include({ state: 'done', attempts: 0, lastError: null, leaseToken: null })
+    expect(ctx().counted).to.deep.include({ metric: 'realtime_writes_total', labels: { outcome: 'written' } })
+  })
+
+  for (const behaviour of [401, 403, 404, 500, 503] as const) {
+    it(`a database that answers ${behaviour}: recorded on the subscription, logged, counted; the call succeeds`, async () => {
+      peer.behaviour = behaviour
+      await story.buy(monthly)
+      expect((await story.subscription()).status).to.equal('active')
+      const failed = await row()
+      expect(failed).to.include({ state: 'failed', attempts: 1, leaseToken: null })
+      expect(failed?.lastError).to.contain(String(behaviour))
+      expect(ctx().counted).to.deep.include({ metric: 'realtime_writes_total', labels: { outcome: 'failed' } })
+      expect(ctx().logged.join('')).to.contain('the realtime node was not written')
+    })
+  }
+
+  it('a failure is forgotten with the next write that succeeds', async () => {
+    peer.behaviour = 500
+    await story.buy(monthly)
+    peer.behaviour = 'ok'
+    await story.buy(monthly)
+    expect(await row()).to.include({ state: 'done', attempts: 0, lastError: null })
+  })
+
+  it('a write whose lease ran out and that arrives late does not overwrite a later state', async () => {
+    await story.buy(monthly)
+    const [reached, late] = [aGate(), aGate()]
+    peer.beforeCall = async ({ method }: RestCall) => {
+      if (method !== 'PUT') return
+      peer.beforeCall = () => undefined
+      reached.open()
+      await late.opened
+    }
+    story.clock.set('2026-03-02 10:00:00')
+    const first = story.buy(monthly)
+    await reached.opened
+    // As if its daemon had been stopped in mid-write for longer than the lease lasts.
+    await ctx().db.query('UPDATE realtime_writes SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND')
+    story.clock.set('2026-03-03 10:00:00')
+    await story.buy(monthly)
+    expect(await story.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    late.open()
+    await first
+    expect(await story.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect((await story.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
+  })
+
+  it('a change that comes while the node is being written is written too, before its call is answered', async () => {
+    await story.buy(monthly)
+    const [reached, goOn] = [aGate(), aGate()]
+    peer.beforeCall = async ({ method }: RestCall) => {
+      if (method !== 'PUT') return
+      peer.beforeCall = () => undefined
+      reached.open()
+      await goOn.opened
+    }
+    const first = story.buy(monthly)
+    await reached.opened
+    const second = story.buy(monthly).then(async () => story.node())
+    const committed = async () => {
+      const [subscription] = await ctx().db.query('SELECT revision FROM subscriptions')
+      return Number(subscription.revision) === 3
+    }
+    while (!(await committed())) await new Promise(setImmediate)
+    goOn.open()
+    await first
+    expect(await second).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect(await row()).to.include({ state: 'done' })
+  })
+
+  it('works with a database that gives no ETags, one writer at a time', async () => {
+    peer.givesEtags = false
+    await story.buy(monthly)
+    await story.buy(monthly)
+    expect(peer.puts().every(({ headers }) => headers['if-match'] === undefined)).to.equal(true)
+    expect(await story.node()).to.include({ expiresAt: ms('2026-05-01 10:00:00') })
+  })
+
+  it("works with firebase-server's own REST surface", async () => {
+    const port = await freePort()
+    const server = new FirebaseServer({ port, address: '127.0.0.1', rest: true }, 'localhost')
+    const settings = { FIREBASE_DATABASE_EMULATOR_HOST: `127.0.0.1:${port}` }
+    const other = await startClientStory(peer, issuer, { settings })
+    const [price] = await other.plan('pro', MONTHLY)
+    await other.buy(price!)
+    expect(await server.getValue()).to.deep.equal({
+      users: {
+        'user-1': {
+          subscription: {
+            plan: 'premium',
+            expiresAt: ms('2026-04-01 10:00:00'),
+            purchaseSource: 'web',
+            updatedAt: ms('2026-03-01 10:00:00'),
+          },
+        },
+      },
+    })
+    await other.stop()
+    await server.close()
+  })
+
+  describe('left open by a crash', () => {
+    /** A change that was committed by a daemon that died before it wrote. */
+    const crash = async () => {
+      peer.behaviour = 500
+      await story.buy(monthly)
+      peer.behaviour = 'ok'
+      peer.calls.length = 0
+      const { subscriptionId, appId, wantedRevision } = (await row())!
+      await inTransaction(ctx(), (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: wantedRevision }))
+    }
+
+    it('is finished by the reconcile job once no caller can be waiting any more', async () => {
+      await crash()
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
+      story.clock.advance('16s')
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
+      expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
+    })
+
+    it('with a lease: is finished after the lease, not before', async () => {
+      await crash()
+      story.clock.advance('16s')
+      const lease =
+        "UPDATE realtime_writes SET lease_token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND"
+      await ctx().db.query(lease, [20])
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
+      await ctx().db.query(lease, [-1])
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
+    })
+
+    it('after expiry it is premium with a past end: only a re-sync writes free', async () => {
+      await crash()
+      story.clock.set('2026-06-01 00:00:00')
+      await finishPendingWrites(ctx())
+      expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+    })
+
+    it('a failed write is left to the operator', async () => {
+      peer.behaviour = 500
+      await story.buy(monthly)
+      peer.behaviour = 'ok'
+      story.clock.advance('1h')
+      expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
+      expect(await story.node()).to.equal(null)
+      expect(await resync({ failed: true })).to.include({ written: 1 })
+      expect(await story.node()).to.include({ plan: 'premium' })
+    })
+  })
+
+  describe('keys that the database forbids', () => {
+    const forbidden = ['a.b', 'a$b', 'a#b', 'a[b', 'a]b', 'a/b', '.', '..', 'an@example.com']
+    for (const ref of forbidden) {
+      it(`checkout of ${JSON.stringify(ref)} fails before anything is paid, on external_ref`, async () => {
+        const answer = await story.as(ref).post('/api/v1/checkout-sessions', {
+          external_ref: ref,
+          mode: 'subscription',
+          price_id: monthly,
+          success_url: 'https://shop.example/ok',
+          cancel_url: 'https://shop.example/no',
+        })
+        expect(answer.status, answer.text).to.equal(400)
+        expect(answer.body.error).to.include({ code: 'invalid_request', field: 'external_ref' })
+        expect(answer.body.error.message).to.contain('realtime database')
+      })
+    }
+
+    it('an external_ref that fits into a path of 768 bytes is written, one byte more fails before anything is paid', async () => {
+      // users/ + ref + /subscription/ + the longest key of the node, with a slash for each key.
+      const room = 768 - 'users//subscription/purchaseSource/'.length
+      const longest = '😀'.repeat(Math.floor(room / 4)) + 'x'.repeat(room % 4)
+      const open = (ref: string) =>
+        createCheckoutSession(ctx(), story.app.app, {
+          external_ref: ref,
+          mode: 'subscription',
+          price_id: monthly,
+          success_url: 'https://shop.example/ok',
+          cancel_url: 'https://shop.example/no',
+        })
+      await story.pay(await open(longest))
+      expect(await peer.read(`users/${longest}/subscription`)).to.include({ plan: 'premium' })
+      const fault = await open(`${longest}x`).catch((error: unknown) => error)
+      expect(fault).to.include({ code: 'invalid_request', field: 'external_ref' })
+    })
+
+    it('apps without a realtime database may use any external_ref', async () => {
+      await ctx().db.query('UPDATE apps SET realtime_database_url = NULL WHERE id = ?', [story.app.app.id])
+      const [trial] = await story.plan('other', { ...MONTHLY, trial: FREE_TRIAL })
+      const answer = await story.as('a.b/c').post('/api/v1/checkout-sessions', {
+        external_ref: 'a.b/c',
+        mode: 'subscription',
+        price_id: trial,
+        success_url: 'https://shop.example/ok',
+        cancel_url: 'https://shop.example/no',
+      })
+      expect(answer.body.data.activated).to.equal(true)
+      expect(peer.calls).to.deep.equal([])
+    })
+  })
+
+  it("the SDK's own write, which never settles while the server is away, is not used anywhere", () => {
+    for (const file of ['firebase.ts', 'write-node.ts', 'access-token.ts']) {
+      expect(readFileSync(`src/realtime/${file}`, 'utf8')).not.to.contain('firebase-admin/database')
+    }
+  })
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { expireDue } from '#renewals/expire-due.ts'
+import { LIFETIME, aPlan } from '../support/factories.ts'
+import { aScene } from './scene.ts'
+import type { Scene } from './scene.ts'
+
+describe('stored expiry (contract 4, Expiry)', () => {
+  let scene: Scene
+  beforeEach(async () => {
+    scene = await aScene()
+  })
+  afterEach(() => scene.stop())
+
+  const countEvents = async (): Promise<number> => {
+    const rows: unknown[] = await scene.ctx.db.query('SELECT id FROM events')
+    return rows.length
+  }
+  const statusOf = async (externalRef = 'user-1') => (await scene.subscription(externalRef)).status
+
+  it('a period that ran out is stored as expired from the very moment of its end, and nobody is told', async () => {
+    await scene.subscribe()
+    const before = await countEvents()
+    scene.ctx.clock.set('2026-04-01 09:59:59')
+    expect(await expireDue(scene.ctx)).to.equal(0)
+    expect(await statusOf()).to.equal('active')
+    scene.ctx.clock.set('2026-04-01 10:00:00')
+    expect(await expireDue(scene.ctx)).to.equal(1)
+    expect(await statusOf()).to.equal('expired')
+    expect(await expireDue(scene.ctx)).to.equal(0)
+    expect(await countEvents()).to.equal(before)
+  })
+
+  it('one that is paid again is stored as active, and lifetime ones stay so', async () => {
+    const forLife = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    await scene.subscribe()
+    await scene.subscribe({ externalRef: 'user-2', plan: forLife })
+    scene.ctx.clock.set('2026-06-01 10:00:00')
+    expect(await expireDue(scene.ctx)).to.equal(1)
+    await scene.subscribe()
+    expect([await statusOf(), await statusOf('user-2')]).to.deep.equal(['active', 'active'])
+    expect(await expireDue(scene.ctx)).to.equal(0)
+  })
+
+  it('more than a batch is stored in one sweep, disabled apps’ too', async () => {
+    await scene.subscribe()
+    const rows = Array.from({ length: 120 }, (_, n) => `(1000000 + ${n})`)
+    await scene.ctx.db.query(
+      `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, status, period_start,
+         current_period_end, anchor_day, in_trial, revision, renewal_token, created_at, updated_at)
+       SELECT s.app_id, n.id, CONCAT('bulk-', n.id), s.plan_id, s.price_id, 'active', s.period_start,
+         s.current_period_end, 1, 0, 1, CONCAT('bulk-', n.id), s.created_at, s.updated_at
+       FROM subscriptions s JOIN (SELECT ${rows.join(' AS id UNION ALL SELECT ')} AS id) n`,
+    )
+    await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { disabledAt: tx.now }))
+    scene.ctx.clock.set('2026-04-01 10:00:00')
+    expect(await expireDue(scene.ctx)).to.equal(121)
+  })
+
+  it('a sandbox app’s periods run out by its own clock', async () => {
+    await scene.subscribe()
+    await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 31 * 86_400_000 }))
+    expect(await expireDue(scene.ctx)).to.equal(1)
+    expect(await statusOf()).to.equal('expired')
+  })
+})

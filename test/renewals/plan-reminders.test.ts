@@ -1,0 +1,99 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { optOut } from '#renewals/opt-out.ts'
+import { planReminders } from '#renewals/plan-reminders.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { sendTestMail } from '#renewals/send-test-mail.ts'
+import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
+import { aScene } from './scene.ts'
+import type { Scene } from './scene.ts'
+
+describe('reminders plan', () => {
+  let scene: Scene
+  beforeEach(async () => {
+    // A monthly period from 2026-03-01 10:00:00 to 2026-04-01 10:00:00.
+    scene = await aScene()
+  })
+  afterEach(() => scene.stop())
+
+  const plan = async (days: number) => {
+    const rows = await planReminders(scene.ctx, await scene.app(), days)
+    return rows.map(({ external_ref, reminder_day, due_at, reason }) => [external_ref, reminder_day, due_at, reason])
+  }
+
+  it('tells who gets which mail when, in the order of time, as far as it is asked', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-20 10:00:00')
+    expect(await plan(8)).to.deep.equal([])
+    expect(await plan(10)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', null]])
+    expect(await plan(14)).to.deep.equal([
+      ['user-1', 3, '2026-03-29 10:00:00', null],
+      ['user-1', 1, '2026-03-31 10:00:00', null],
+      ['user-1', 0, '2026-04-01 10:00:00', null],
+    ])
+    const [first] = await planReminders(scene.ctx, null, 14)
+    expect(first).to.include({
+      app_id: scene.seller.app.id,
+      is_test: true,
+      to: 'an@example.com',
+      locale: 'en',
+      period_end: '2026-04-01 10:00:00',
+      will_send: true,
+      last_error: null,
+    })
+  })
+
+  it('tells who gets none and why', async () => {
+    const short = await aPlan(scene.ctx, scene.seller, { prices: [{ ...MONTHLY, interval_unit: 'day' }] })
+    const forLife = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    await scene.subscribe({ externalRef: 'nobody', customer: null })
+    await optOut(scene.ctx, (await scene.subscribe({ externalRef: 'opted-out' })).renewalToken)
+    await scene.subscribe({ externalRef: 'life', plan: forLife })
+    scene.ctx.clock.set('2026-03-31 12:00:00')
+    await scene.subscribe({ externalRef: 'short', plan: short })
+    const rows = await plan(0)
+    expect(rows).to.have.deep.members([
+      ['nobody', 1, '2026-03-31 10:00:00', 'no_customer'],
+      ['opted-out', 1, '2026-03-31 10:00:00', 'opted_out'],
+      ['short', 1, '2026-03-31 12:00:00', null],
+    ])
+    expect(await plan(1)).to.deep.include(['short', 0, '2026-04-01 12:00:00', null])
+    scene.ctx.clock.set('2026-03-31 12:00:01')
+    expect((await plan(0)).filter(([ref]) => ref === 'short')).to.have.lengthOf(1)
+  })
+
+  it('tells what was sent, what failed and what is unconfirmed', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    scene.inbox.mood = 'refuse-data'
+    await sendDueReminders(scene.ctx)
+    const [failed] = await planReminders(scene.ctx, await scene.app(), 0)
+    expect(failed).to.include({ will_send: true, reason: null })
+    expect(failed?.last_error).to.contain('try again later')
+    scene.inbox.mood = 'accept'
+    await sendDueReminders(scene.ctx)
+    expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'already_sent']])
+    scene.ctx.clock.set('2026-03-31 10:00:00')
+    scene.inbox.mood = 'lose-answer'
+    await sendDueReminders(scene.ctx)
+    expect(await plan(0)).to.deep.equal([['user-1', 1, '2026-03-31 10:00:00', 'unconfirmed']])
+  })
+
+  it('tells of a disabled app that its customers get none', async () => {
+    await scene.subscribe()
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    await setAppDisabled(scene.ctx, 'tester', await scene.app(), true)
+    expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'app_disabled']])
+  })
+})
+
+describe('mail test', () => {
+  it('sends an operator a reminder with the TEST mark by the configured mail server', async () => {
+    const scene = await aScene()
+    await sendTestMail(scene.ctx, 'operator@example.com', 'vi')
+    await scene.stop()
+    expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['operator@example.com'])
+    expect(scene.inbox.mails[0]?.parsed.subject).to.contain('[TEST]')
+  })
+})

@@ -1,0 +1,358 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { enableMethod } from '#apps/methods.ts'
+import { updatePlan } from '#plans/update-plan.ts'
+import { getSubscription } from '#subscriptions/store.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import type { Response } from '../support/api.ts'
+import { expectRefusal } from '../support/expect-fault.ts'
+import { LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
+import { startStory, toldTypes } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+import { startBankStory, transfer } from '../pages/bank-story.ts'
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
+const RENEWED = ['subscription.renewed', 'subscription.updated']
+
+describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{token}', () => {
+  let story: Story
+  let plan: { id: string; prices: string[] }
+  let token: string
+
+  const begin = async (open: () => Promise<Story>) => {
+    story = await open()
+    plan = await story.plan('premium', MONTHLY, YEARLY, LIFETIME)
+    story.at('2026-01-31 10:00:00')
+    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+    token = (await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')).renewalToken
+    await story.told()
+  }
+  beforeEach(() => begin(startStory))
+  afterEach(async () => {
+    const report = await verifyLedger(story.service.ctx, null)
+    await story.service.stop()
+    expect(report.faults, 'the ledger').to.deep.equal([])
+  })
+
+  const page = (language = 'en') =>
+    story.service.call('GET', `/renew/${token}`, { headers: { Accept: 'text/html', 'Accept-Language': language } })
+  const renew = (payment_method: string, extra: object = {}) =>
+    story.service.call('POST', `/renew/${token}`, {
+      headers: { 'Content-Type': 'application/json' },
+      raw: JSON.stringify({ payment_method, ...extra }),
+    })
+  const submit = (body: string) => story.service.call('POST', `/renew/${token}`, { headers: FORM, raw: body })
+  const linkOf = (answer: Response): string => answer.body.data.redirect_url
+  const transactionsOf = async (): Promise<any[]> =>
+    (await story.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
+
+  describe('before paying', () => {
+    it('tells the amount and exactly what the payment will do', async () => {
+      story.at('2026-02-26 10:00:00')
+      const { status, text } = await page()
+      expect(status).to.equal(200)
+      expect(text).to.contain('₫99,000').and.to.contain('for 1 month')
+      expect(text).to.match(/Valid until <strong><time datetime="2026-03-31">31 March 2026<\/time><\/strong>/)
+      expect(text).to.match(/extends from <time datetime="2026-02-28">28 February 2026<\/time>/)
+      expect(text).to.contain('TEST')
+    })
+
+    it('speaks Vietnamese to who asks for it', async () => {
+      const { text, headers } = await page('vi')
+      expect(text).to.contain('<html lang="vi">').and.to.contain('Gia hạn').and.to.contain('99.000')
+      expect(headers['content-language']).to.equal('vi')
+    })
+
+    it('after the end a new period starts at payment time', async () => {
+      story.at('2026-03-03 12:00:00')
+      const { text } = await page()
+      expect(text).to.contain('Ended on').and.to.contain('starts today')
+      expect(text).to.contain('datetime="2026-04-03"').and.not.to.contain('extends from')
+    })
+
+    it('has a strict policy, no outside address and no address told to others', async () => {
+      const { headers, text } = await page()
+      expect(headers['content-security-policy']).to.contain("default-src 'none'").and.to.contain("form-action 'self'")
+      expect(headers['referrer-policy']).to.equal('no-referrer')
+      expect(headers['cache-control']).to.equal('no-store')
+      expect(text.match(/https?:\/\/(?!www\.w3\.org)[^"\s]+/g)).to.equal(null)
+    })
+
+    it('an unknown or malformed token is 404', async () => {
+      for (const wrong of ['0'.repeat(64), 'short', `${token}0`]) {
+        expect((await story.service.call('GET', `/renew/${wrong}`)).status).to.equal(404)
+        const answer = await story.service.call('POST', `/renew/${wrong}`, {
+          headers: { 'Content-Type': 'application/json' },
+          raw: '{"payment_method":"test"}',
+        })
+        expect(answer.status).to.equal(404)
+      }
+    })
+
+    it('a lifetime subscription is 410, for the page and for what it posts', async () => {
+      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[2] })
+      const answer = await renew('test')
+      expect(linkOf(answer)).to.equal(`${story.service.url}/renew/${token}`)
+      expect((await story.subscription()).current_period_end).to.equal(null)
+      const over = await page()
+      expect(over.status).to.equal(410)
+      expect(over.text).to.contain('valid for life')
+      expect((await renew('test')).status).to.equal(410)
+    })
+  })
+
+  describe('paying', () => {
+    it('with the test method renews at once and leads back to the page, which shows the new end', async () => {
+      story.at('2026-02-26 10:00:00')
+      const answer = await renew('test')
+      expect(answer.status).to.equal(200)
+      expect(answer.body).to.deep.equal({
+        success: true,
+        data: { redirect_url: `${story.service.url}/renew/${token}` },
+      })
+      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+      const { text } = await page()
+      expect(text).to.contain('Already renewed: valid until 31 March 2026.')
+    })
+
+    it('within the grace window and after it a new period starts at payment time', async () => {
+      story.at('2026-03-03 12:00:00')
+      await renew('test')
+      expect((await story.subscription()).current_period_end).to.equal('2026-04-03 12:00:00')
+      story.at('2026-07-01 08:00:00')
+      await renew('test')
+      expect((await story.subscription()).current_period_end).to.equal('2026-08-01 08:00:00')
+    })
+
+    it('a form is led on by 303', async () => {
+      const answer = await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
+      expect(answer.status).to.equal(303)
+      expect(answer.headers['location']).to.equal(`/renew/${token}`)
+      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+    })
+
+    it('pays the current price after a plan switch, at its regular amount', async () => {
+      const gold = await story.plan('gold', {
+        ...YEARLY,
+        trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
+      })
+      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: gold.prices[0] })
+      expect((await page()).text)
+        .to.contain('₫990,000')
+        .and.to.contain('datetime="2027-02-28"')
+      await renew('test')
+      expect(await story.subscription()).to.include({ plan_ref: 'gold', current_period_end: '2027-02-28 10:00:00' })
+      expect((await transactionsOf())[0]).to.include({ amount: 990_000, plan_ref: 'gold', status: 'completed' })
+    })
+
+    it('renews archived prices of archived plans', async () => {
+      await updatePlan(story.service.ctx, story.app.app, Number(plan.id.slice(5)), { status: 'archived' })
+      expect((await page()).status).to.equal(200)
+      await renew('test')
+      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+    })
+
+    it('after a trial the regular amount is asked, never the trial’s', async () => {
+      const trial = await story.plan('trial', {
+        ...MONTHLY,
+        trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
+      })
+      await story.checkout({ price_id: trial.prices[0], external_ref: 'user-2' })
+      const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-2')
+      token = renewalToken
+      await renew('test')
+      const [transaction] = (await story.seller.get('/api/v1/transactions?external_ref=user-2')).body.data
+      expect(transaction.amount).to.equal(99_000)
+      expect((await story.subscription('user-2')).in_trial).to.equal(false)
+    })
+
+    it('an unknown method is invalid_request, one that is not enabled is payment_method_unavailable', async () => {
+      expectRefusal(await renew('cash'), 400, 'invalid_request')
+      expectRefusal(await renew('card'), 400, 'payment_method_unavailable')
+      expect(await transactionsOf()).to.have.lengthOf(1)
+    })
+
+    it('a customer attached between opening and paying stays', async () => {
+      await story.service.stop()
+      await begin(startBankStory)
+      await renew('bank_transfer')
+      const { id } = (await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
+      await story.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: id })
+      const [open] = await transactionsOf()
+      await transfer(story, open.transaction_id, 99_000)
+      expect(await story.subscription()).to.include({ customer_id: id, current_period_end: '2026-03-31 10:00:00' })
+    })
+  })
+
+  describe('a payment that is still payable', () => {
+    beforeEach(async () => {
+      await story.service.stop()
+      await begin(startBankStory)
+    })
+
+    it('opens a checkout of its own with the bank page, and the link leads back to it', async () => {
+      const first = linkOf(await renew('bank_transfer'))
+      expect(first).to.match(new RegExp(`^${story.service.url}/checkout/[0-9a-f]{64}/bank$`))
+      expect(first).not.to.contain(token)
+      expect((await story.service.call('GET', first)).status).to.equal(200)
+      const { text } = await page()
+      expect(text).to.contain('still open').and.to.contain(first.slice(story.service.url.length, -'/bank'.length))
+      expect(linkOf(await renew('bank_transfer'))).to.equal(first)
+      expect(await transactionsOf()).to.have.lengthOf(2)
+    })
+
+    it('two that press at the same moment go on with one payment', async () => {
+      const answers = await Promise.all(Array.from({ length: 6 }, () => renew('bank_transfer')))
+      expect(new Set(answers.map(linkOf)).size).to.equal(1)
+      expect(await transactionsOf()).to.have.lengthOf(2)
+    })
+
+    it('another method pays the same payment, not a second one', async () => {
+      await renew('bank_transfer')
+      await renew('test')
+      expect((await transactionsOf()).map(({ status }) => status)).to.deep.equal(['completed', 'completed'])
+      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+    })
+
+    it('once it has expired, or the plan was switched, the link opens another', async () => {
+      const first = linkOf(await renew('bank_transfer'))
+      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[1] })
+      const second = linkOf(await renew('bank_transfer'))
+      expect(second).not.to.equal(first)
+      story.at('2026-01-31 12:00:00')
+      expect(linkOf(await renew('bank_transfer'))).not.to.equal(second)
+      expect((await transactionsOf()).map(({ amount }) => amount)).to.deep.equal([990_000, 990_000, 99_000, 99_000])
+    })
+
+    it('of a disabled app completes; nothing new is opened', async () => {
+      await renew('bank_transfer')
+      const { ctx } = story.service
+      await setAppDisabled(ctx, 'tester', await getApp(ctx.db, story.app.app.id), true)
+      expect((await renew('bank_transfer')).status).to.equal(200)
+      story.at('2026-01-31 12:00:00')
+      expectRefusal(await renew('bank_transfer'), 403, 'app_disabled')
+      expect((await page()).text).to.contain('takes no payments')
+    })
+  })
+
+  describe('a period that is already renewed', () => {
+    it('says so, and asks before another payment is taken', async () => {
+      story.at('2026-02-26 10:00:00')
+      const { text: before } = await page()
+      expect(before).not.to.contain('Already renewed').and.not.to.contain('<details')
+      await renew('test')
+      const { text } = await page()
+      expect(text).to.contain('Already renewed: valid until 31 March 2026.')
+      expect(text).to.match(/<details[^>]*><summary>Pay for another period<\/summary>/)
+      const again = await submit('payment_method=test')
+      expect(again.status).to.equal(409)
+      expect(again.text).to.contain('Nothing was paid just now')
+      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      const confirmed = await submit('payment_method=test&period_end=2026-03-31+10%3A00%3A00')
+      expect(confirmed.status).to.equal(303)
+      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+    })
+
+    it('a page that was open in another tab asks again instead of paying twice', async () => {
+      story.at('2026-02-26 10:00:00')
+      await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
+      const stale = await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
+      expect(stale.status).to.equal(409)
+      expect(stale.text).to.contain('name="period_end" value="2026-03-31 10:00:00"')
+      expectRefusal(await renew('test', { period_end: '2026-02-28 10:00:00' }), 400, 'invalid_request')
+      expect(await transactionsOf()).to.have.lengthOf(2)
+    })
+
+    it('once the next reminder is due it is a renewal like any other', async () => {
+      story.at('2026-02-26 10:00:00')
+      await renew('test')
+      story.at('2026-03-28 10:00:00')
+      expect((await page()).text).not.to.contain('Already renewed')
+      await renew('test')
+      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+    })
+
+    it('a second payment opened for it extends without subscription.renewed', async () => {
+      await story.service.stop()
+      await begin(startBankStory)
+      story.at('2026-02-28 09:30:00')
+      await renew('bank_transfer')
+      const [open] = await transactionsOf()
+      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+      await transfer(story, open.transaction_id, 99_000)
+      expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+    })
+  })
+
+  it('lists every method that the app has enabled and that can take the currency, and no other', async () => {
+    await story.service.stop()
+    await begin(startBankStory)
+    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', { secretKey: 'sk', webhookSecret: 'wh' })
+    const methodsIn = ({ text }: Response) =>
+      [...text.matchAll(/name="payment_method" value="(\w+)"/g)].map(([, name]) => name)
+    expect(methodsIn(await page())).to.have.members(['card', 'payos', 'bank_transfer', 'test'])
+    const dollars = await story.plan('dollars', { ...MONTHLY, amount: 999, currency: 'USD' })
+    await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: dollars.prices[0] })
+    const { text } = await page()
+    expect(methodsIn({ text } as Response)).to.have.members(['card', 'test'])
+    expect(text).to.contain('$9.99')
+  })
+})
+
+describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew/{token}/opt-out', () => {
+  let story: Story
+  let path: string
+
+  beforeEach(async () => {
+    story = await startStory()
+    const plan = await story.plan('premium', MONTHLY)
+    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+    const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')
+    path = `/renew/${renewalToken}/opt-out`
+  })
+  afterEach(() => story.service.stop())
+
+  const stoppedAt = async () =>
+    (await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')).remindersStoppedAt
+
+  it('GET asks and stops nothing, so that programs that open links do no harm', async () => {
+    const { status, text } = await story.service.call('GET', path, { headers: { Accept: 'text/html' } })
+    expect(status).to.equal(200)
+    expect(text).to.contain('<form method="post"').and.to.contain('Stop reminders for Premium?')
+    expect(await stoppedAt()).to.equal(null)
+  })
+
+  it('POST stops, says so, and may be done twice', async () => {
+    for (let time = 1; time <= 2; time += 1) {
+      const { status, text } = await story.service.call('POST', path, { headers: FORM, raw: '' })
+      expect(status).to.equal(200)
+      expect(text).to.contain('Reminders are stopped')
+    }
+    expect(await stoppedAt()).to.be.instanceOf(Date)
+    expect((await story.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain('are stopped')
+  })
+
+  const oneClicks: [string, string][] = [
+    ['application/x-www-form-urlencoded', 'List-Unsubscribe=One-Click'],
+    [
+      'multipart/form-data; boundary=b',
+      '--b\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--b--\r\n',
+    ],
+  ]
+  for (const [type, raw] of oneClicks) {
+    it(`a mail program’s one click as ${type.split(';')[0]} stops without asking or redirecting (RFC 8058)`, async () => {
+      const { status } = await story.service.call('POST', path, { headers: { 'Content-Type': type }, raw })
+      expect(status).to.equal(200)
+      expect(await stoppedAt()).to.be.instanceOf(Date)
+    })
+  }
+
+  it('an unknown token is 404', async () => {
+    expect((await story.service.call('POST', `/renew/${'a'.repeat(64)}/opt-out`)).status).to.equal(404)
+  })
+})

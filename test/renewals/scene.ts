@@ -1,0 +1,80 @@
+import { expect } from 'chai'
+import type { App } from '#apps/store.ts'
+import { getApp } from '#apps/store.ts'
+import type { Customer } from '#customers/store.ts'
+import type { PlanWithPrices } from '#plans/store.ts'
+import { formatId } from '#shared/ids.ts'
+import { getSubscription } from '#subscriptions/store.ts'
+import type { Subscription } from '#subscriptions/store.ts'
+import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import type { ReceivedMail } from '../mail/smtp-inbox.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { MONTHLY, aCustomer, aPlan, anApp, paid, priceId } from '../support/factories.ts'
+import type { AppOptions, TestApp } from '../support/factories.ts'
+
+/** A seller's app with a plan, on a clock that the test moves, and the mail server that its customers' mails go to. */
+export interface Scene {
+  readonly ctx: TestContext
+  readonly inbox: SmtpInbox
+  readonly seller: TestApp
+  readonly plan: PlanWithPrices
+  /** The app as it is now. */
+  app(): Promise<App>
+  subscription(externalRef?: string): Promise<Subscription>
+  /** Pays the plan's first price, or another, for `user-1` or another; with a customer unless told otherwise. */
+  subscribe(options?: {
+    externalRef?: string
+    customer?: Customer | null
+    plan?: PlanWithPrices
+    price?: number
+  }): Promise<Subscription>
+  stages(externalRef?: string): Promise<string[]>
+  stop(): Promise<void>
+}
+
+export async function aScene(
+  options: { app?: AppOptions; prices?: readonly object[]; start?: string } = {},
+): Promise<Scene> {
+  const inbox = await SmtpInbox.open()
+  const settings = { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' }
+  const ctx = testContext(settings, {}, new TestClock(options.start ?? '2026-03-01 10:00:00'))
+  const seller = await anApp(ctx, { name: 'Reader', ...options.app })
+  const plan = await aPlan(ctx, seller, { name: 'Premium', prices: options.prices ?? [MONTHLY] })
+  const customer = await aCustomer(ctx, seller)
+  const subscription = (externalRef = 'user-1') => getSubscription(ctx.db, seller.app.id, externalRef)
+  return {
+    ctx,
+    inbox,
+    seller,
+    plan,
+    subscription,
+    app: () => getApp(ctx.db, seller.app.id),
+    async subscribe(wanted = {}) {
+      const { externalRef = 'user-1', customer: whom = customer, plan: bought = plan, price = 0 } = wanted
+      const named = whom === null ? {} : { customer_id: formatId('cus', whom.id) }
+      const current = { ...seller, app: await getApp(ctx.db, seller.app.id) }
+      await paid(ctx, current, { external_ref: externalRef, price_id: priceId(bought, price), ...named })
+      return subscription(externalRef)
+    },
+    async stages(externalRef) {
+      const { id } = await subscription(externalRef)
+      return inbox.mails.flatMap((mail) => {
+        const [, subscriptionId, , stage] = partsOf(mail)
+        return Number(subscriptionId) === id ? [stage ?? ''] : []
+      })
+    },
+    stop: () => inbox.stop(),
+  }
+}
+
+/** `reminder`, subscription id, Unix seconds of the period end, stage: what the message id is made of. */
+export function partsOf(mail: ReceivedMail): string[] {
+  return (mail.parsed.messageId ?? '').replace(/^<|@.*$/g, '').split('.')
+}
+
+/** The renewal token in the one link of a mail that is no opt-out. */
+export function tokenIn(mail: ReceivedMail | undefined): string {
+  const token = /\/renew\/([0-9a-f]{64})(?!\/opt-out)/.exec(mail?.parsed.text ?? '')?.[1]
+  return token ?? expect.fail('no renewal link in the mail')
+}

@@ -1,0 +1,416 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { updatePlan } from '#plans/update-plan.ts'
+import { optOut, setReminders } from '#renewals/opt-out.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { listUnconfirmedReminders, settleReminder } from '#renewals/settle-reminder.ts'
+import { formatId } from '#shared/ids.ts'
+import { attachCustomer } from '#subscriptions/attach-customer.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { headerOf } from '../mail/smtp-inbox.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId } from '../support/factories.ts'
+import { aScene, tokenIn } from './scene.ts'
+import type { Scene } from './scene.ts'
+
+const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
+const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
+
+interface ToldEvent {
+  readonly body: Buffer
+}
+
+async function toldReminders(scene: Scene): Promise<any[]> {
+  const rows: ToldEvent[] = await scene.ctx.db.query(
+    `SELECT body FROM events WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id`,
+  )
+  return rows.map(({ body }) => JSON.parse(body.toString('utf8')))
+}
+
+describe('reminder e-mails (specification 6, contract 4)', () => {
+  let scene: Scene
+
+  beforeEach(async () => {
+    // A monthly period from 2026-03-01 10:00:00 to 2026-04-01 10:00:00.
+    scene = await aScene()
+  })
+  afterEach(() => scene.stop())
+
+  const sweep = () => sendDueReminders(scene.ctx)
+  const sweepAt = async (timestamp: string) => {
+    scene.ctx.clock.set(timestamp)
+    return sweep()
+  }
+
+  describe('when', () => {
+    it('a period has its reminders 3 days and 1 day before its end, and its notice after it, each once', async () => {
+      await scene.subscribe()
+      const times: [string, string[]][] = [
+        ['2026-03-29 09:59:59', []],
+        ['2026-03-29 10:00:00', ['3']],
+        ['2026-03-30 12:00:00', ['3']],
+        ['2026-03-31 09:59:59', ['3']],
+        ['2026-03-31 10:00:00', ['3', '1']],
+        ['2026-04-01 09:59:59', ['3', '1']],
+        ['2026-04-01 10:00:00', ['3', '1', '0']],
+        ['2026-04-08 09:59:59', ['3', '1', '0']],
+        ['2026-05-01 10:00:00', ['3', '1', '0']],
+      ]
+      for (const [time, stages] of times) {
+        await sweepAt(time)
+        expect(await scene.stages(), time).to.deep.equal(stages)
+      }
+    })
+
+    it('after a renewal the next period has its own', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      await scene.subscribe()
+      await sweepAt('2026-04-01 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3'])
+      await sweepAt('2026-04-28 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3', '3'])
+    })
+
+    it('a period shorter than 3 days has no 3-day reminder', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [TWO_DAYS] })
+      await scene.subscribe({ plan })
+      await sweep()
+      expect(await scene.stages()).to.deep.equal([])
+      await sweepAt('2026-03-02 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('a daily period has its 1-day reminder at its start', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [DAILY] })
+      await scene.subscribe({ plan })
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('a daemon that was down sends only the stage that holds now', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-04-01 09:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+      await sweepAt('2026-04-05 09:00:00')
+      expect(await scene.stages()).to.deep.equal(['1', '0'])
+    })
+
+    it('a daemon that was down until the grace window had passed sends nothing', async () => {
+      await scene.subscribe()
+      await sweepAt('2026-04-08 10:00:00')
+      expect(await scene.stages()).to.deep.equal([])
+    })
+
+    it('a trial that ends behaves the same', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...MONTHLY, trial: FREE_TRIAL }] })
+      await scene.subscribe({ plan })
+      await sweepAt('2026-03-05 10:00:00')
+      await sweepAt('2026-03-08 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3', '0'])
+      expect(scene.inbox.mails.map(({ parsed }) => parsed.subject)).to.deep.equal([
+        '[TEST] Your Gold trial ends on 8 March 2026',
+        '[TEST] Your Gold trial has ended',
+      ])
+    })
+
+    it('a sandbox app’s mails go by its own clock', async () => {
+      await scene.subscribe()
+      await inTransaction(scene.ctx, (tx) =>
+        updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 30 * 24 * 3600 * 1000 }),
+      )
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+  })
+
+  describe('to whom', () => {
+    it('without a customer there is no mail; one attached inside the window gets it', async () => {
+      await scene.subscribe({ customer: null })
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+      const { id } = await aCustomer(scene.ctx, scene.seller, { email: 'late@example.com' })
+      await attachCustomer(scene.ctx, scene.seller.app, 'user-1', { customer_id: formatId('cus', id) })
+      await sweep()
+      expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['late@example.com'])
+    })
+
+    it('lifetime subscriptions get none', async () => {
+      const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+      await scene.subscribe({ plan })
+      await sweepAt('2036-03-01 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+    })
+
+    it('customers of a disabled app get none, and get them again when it is enabled', async () => {
+      await scene.subscribe()
+      await setAppDisabled(scene.ctx, 'tester', scene.seller.app, true)
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails).to.have.lengthOf(0)
+      await setAppDisabled(scene.ctx, 'tester', await scene.app(), false)
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('one who opted out gets none, for this subscription alone, until an operator resumes them', async () => {
+      const { renewalToken } = await scene.subscribe()
+      await scene.subscribe({ externalRef: 'user-2' })
+      await optOut(scene.ctx, renewalToken)
+      await sweepAt('2026-03-29 10:00:00')
+      expect([await scene.stages(), await scene.stages('user-2')]).to.deep.equal([[], ['3']])
+      expect(await setReminders(scene.ctx, 'tester', scene.seller.app, 'user-1', 'on')).to.equal(true)
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('one who opts out or pays while the mail is on its way to the server gets none', async () => {
+      const { renewalToken } = await scene.subscribe()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      scene.inbox.beforeGoAhead = () => optOut(scene.ctx, renewalToken)
+      expect(await sweep()).to.include({ sent: 0, dropped: 1 })
+      await setReminders(scene.ctx, 'tester', scene.seller.app, 'user-1', 'on')
+      scene.inbox.beforeGoAhead = async () => {
+        await scene.subscribe()
+      }
+      expect(await sweep()).to.include({ sent: 0, dropped: 1 })
+      scene.inbox.beforeGoAhead = null
+      expect(await sweep()).to.deep.equal({ sent: 0, failed: 0, unconfirmed: 0, dropped: 0 })
+      expect(scene.inbox.messagesSeen).to.equal(0)
+    })
+
+    it('archived plans and prices go on reminding', async () => {
+      await scene.subscribe()
+      await updatePlan(scene.ctx, scene.seller.app, scene.plan.id, { status: 'archived' })
+      await sweepAt('2026-03-29 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+  })
+
+  describe('what', () => {
+    it('the mail goes to the customer, Cc and Bcc, in the customer’s language, under the app’s name', async () => {
+      const customer = await aCustomer(scene.ctx, scene.seller, {
+        name: 'Nguyễn Văn An',
+        locale: 'vi',
+        cc_emails: ['boss@example.com'],
+        bcc_emails: ['archive@example.com'],
+      })
+      const { renewalToken } = await scene.subscribe({ customer })
+      await sweepAt('2026-03-29 10:00:00')
+      const mail = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(mail.recipients).to.have.members(['an@example.com', 'boss@example.com', 'archive@example.com'])
+      expect(mail.raw).not.to.contain('archive@example.com')
+      expect(mail.parsed.from).to.include({ name: 'Reader', address: 'billing@pay.example' })
+      expect(mail.parsed.to?.[0]).to.include({ name: 'Nguyễn Văn An', address: 'an@example.com' })
+      expect(mail.parsed.cc?.map(({ address }) => address)).to.deep.equal(['boss@example.com'])
+      expect(mail.parsed.subject).to.equal('[TEST] Đăng ký Premium của bạn hết hạn vào 1 tháng 4, 2026')
+      const link = `${scene.ctx.config.baseUrl}/renew/${renewalToken}`
+      for (const part of [mail.parsed.text, mail.parsed.html]) {
+        expect(part).to.contain('99.000').and.to.contain('1 tháng 4, 2026, 10:00 UTC')
+        expect(part).to.contain(link).and.to.contain(`${link}/opt-out`)
+        expect(part).to.contain('TEST')
+      }
+    })
+
+    it('the mail can be opted out of with one click (RFC 8058)', async () => {
+      const { renewalToken } = await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      const mail = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(tokenIn(mail)).to.equal(renewalToken)
+      expect(headerOf(mail, 'List-Unsubscribe')).to.equal(`<${scene.ctx.config.baseUrl}/renew/${renewalToken}/opt-out>`)
+      expect(headerOf(mail, 'List-Unsubscribe-Post')).to.equal('List-Unsubscribe=One-Click')
+    })
+
+    it('an app with a sender of its own sends under it', async () => {
+      await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { mailFrom: 'hi@reader.example' }))
+      await scene.subscribe()
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails[0]?.from).to.equal('hi@reader.example')
+      expect(scene.inbox.mails[0]?.parsed.from).to.include({ name: 'Reader', address: 'hi@reader.example' })
+    })
+
+    it('a live app’s mail has no TEST mark', async () => {
+      await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { isSandbox: false }))
+      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 1')
+      await scene.subscribe()
+      await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+      await sweepAt('2026-03-29 10:00:00')
+      expect(scene.inbox.mails[0]?.raw).not.to.contain('TEST')
+    })
+
+    it('after a plan switch the mail names the new plan and its regular amount', async () => {
+      await scene.subscribe()
+      const gold = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...YEARLY, trial: FREE_TRIAL }] })
+      await switchPlan(scene.ctx, scene.seller.app, 'user-1', { price_id: priceId(gold) })
+      await sweepAt('2026-03-29 10:00:00')
+      const { parsed } = scene.inbox.mails[0] ?? expect.fail('no mail')
+      expect(parsed.subject).to.equal('[TEST] Your Gold subscription ends on 1 April 2026')
+      expect(parsed.text).to.contain('Amount: ₫990,000').and.to.contain('Next period: 1 year')
+    })
+
+    it('without an SMTP server in development each mail is a file, and the log tells its path', async () => {
+      await scene.subscribe()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const config = { ...scene.ctx.config, smtpUrl: null, mailFrom: null }
+      expect(await sendDueReminders({ ...scene.ctx, config })).to.include({ sent: 1 })
+      expect(scene.ctx.logged.join('')).to.match(/"path":"[^"]+\/mail\/reminder\.[^"]+\.eml"/)
+      expect(scene.ctx.logged.join('')).not.to.contain((await scene.subscription()).renewalToken)
+    })
+  })
+
+  describe('webhook subscription.renewal_reminder_sent', () => {
+    it('tells the app once per stage and period, with exactly its fields and never the link', async () => {
+      const { id, planId, priceId: price, customerId } = await scene.subscribe()
+      await sweepAt('2026-03-29 10:30:00')
+      await sweep()
+      const [event, ...more] = await toldReminders(scene)
+      expect(more).to.deep.equal([])
+      expect(event).to.deep.equal({
+        event_type: 'subscription.renewal_reminder_sent',
+        app_id: scene.seller.app.id,
+        created_at: '2026-03-29T10:30:00+00:00',
+        data: {
+          external_ref: 'user-1',
+          paygate_customer_id: `cus_${customerId}`,
+          merchant_customer_id: null,
+          plan_id: `plan_${planId}`,
+          price_id: `price_${price}`,
+          plan_ref: scene.plan.code,
+          reminder_day: 3,
+          period_end: '2026-04-01 10:00:00',
+          in_trial: false,
+          sent_at: '2026-03-29T10:30:00+00:00',
+        },
+      })
+      await sweepAt('2026-04-02 10:30:00')
+      expect((await toldReminders(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3, 0])
+      expect(id).to.be.a('number')
+    })
+
+    it('is not told before the mail server took the mail', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-data'
+      await sweepAt('2026-03-29 10:00:00')
+      expect(await toldReminders(scene)).to.deep.equal([])
+    })
+  })
+
+  describe('once', () => {
+    it('four daemons that sweep at the same moment send each mail once', async () => {
+      for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const summaries = await Promise.all([sweep(), sweep(), sweep(), sweep()])
+      expect(summaries.reduce((sum, { sent }) => sum + sent, 0)).to.equal(20)
+      expect(new Set(scene.inbox.messageIds).size).to.equal(20)
+      expect(scene.inbox.mails).to.have.lengthOf(20)
+    })
+
+    for (const mood of ['refuse-recipient', 'refuse-data', 'drop-early'] as const) {
+      it(`a mail that the server surely did not take ("${mood}") is sent by the next sweep, once`, async () => {
+        await scene.subscribe()
+        scene.inbox.mood = mood
+        expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, failed: 1 })
+        scene.inbox.mood = 'accept'
+        expect(await sweep()).to.include({ sent: 1, failed: 0 })
+        expect(await sweep()).to.include({ sent: 0 })
+        expect(await scene.stages()).to.deep.equal(['3'])
+      })
+    }
+
+    it('a mail that the server refused is not sent once its window has passed', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-data'
+      await sweepAt('2026-03-31 09:59:00')
+      scene.inbox.mood = 'accept'
+      await sweepAt('2026-03-31 10:00:00')
+      expect(await scene.stages()).to.deep.equal(['1'])
+    })
+
+    it('one address that is refused keeps no other customer from a mail', async () => {
+      for (const ref of ['user-1', 'user-2', 'user-3']) await scene.subscribe({ externalRef: ref })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      let seen = 0
+      scene.inbox.beforeGoAhead = () => {
+        seen += 1
+        return seen === 1
+          ? Promise.reject(Object.assign(new Error('no such mailbox'), { responseCode: 550 }))
+          : Promise.resolve()
+      }
+      expect(await sweep()).to.include({ sent: 2, failed: 1 })
+    })
+
+    for (const mood of ['drop-late', 'lose-answer'] as const) {
+      it(`a mail that the server may have taken ("${mood}") is never sent again, and operators see it`, async () => {
+        await scene.subscribe()
+        scene.inbox.mood = mood
+        expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, unconfirmed: 1 })
+        scene.inbox.mood = 'accept'
+        await sweepAt('2026-03-29 18:00:00')
+        expect(scene.inbox.messagesSeen).to.equal(1)
+        expect(await toldReminders(scene)).to.deep.equal([])
+        const [unconfirmed, ...more] = await listUnconfirmedReminders(scene.ctx)
+        expect(more).to.deep.equal([])
+        expect(unconfirmed).to.include({
+          app_id: scene.seller.app.id,
+          external_ref: 'user-1',
+          reminder_day: 3,
+          period_end: '2026-04-01 10:00:00',
+          handed_over_at: '2026-03-29 10:00:00',
+        })
+      })
+    }
+
+    it('an operator who finds that an unconfirmed mail left settles it, and the app is told', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'lose-answer'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.ctx.clock.advance('1h')
+      const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
+      await settleReminder(scene.ctx, 'tester', unconfirmed!.reminder_id, 'sent')
+      expect(await listUnconfirmedReminders(scene.ctx)).to.deep.equal([])
+      expect((await toldReminders(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
+    })
+
+    it('an operator who finds that an unconfirmed mail did not leave has it sent', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'drop-late'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.ctx.clock.advance('1h')
+      const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
+      await settleReminder(scene.ctx, 'tester', unconfirmed!.reminder_id, 'not_sent')
+      scene.inbox.mood = 'accept'
+      await sweep()
+      expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('a mail server that is dead for an hour loses nothing and doubles nothing', async () => {
+      for (let n = 1; n <= 12; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      await scene.inbox.stop()
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      for (let minute = 0; minute < 60; minute += 1) {
+        expect(await sweep()).to.include({ sent: 0, unconfirmed: 0 })
+        scene.ctx.clock.advance('1m')
+      }
+      await scene.inbox.start()
+      expect(await sweep()).to.include({ sent: 12, failed: 0 })
+      expect(await sweep()).to.include({ sent: 0 })
+      expect(new Set(scene.inbox.messageIds).size).to.equal(12)
+      expect(scene.inbox.mails).to.have.lengthOf(12)
+    })
+
+    it('a sweep that is told to stop finishes what is on its way and begins nothing', async () => {
+      for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const stopping = new AbortController()
+      scene.inbox.beforeAnswer = () => {
+        stopping.abort()
+        return Promise.resolve()
+      }
+      const { sent } = await sendDueReminders(scene.ctx, { signal: stopping.signal })
+      expect(sent).to.equal(scene.inbox.mails.length).and.to.be.within(1, 5)
+      scene.inbox.beforeAnswer = null
+      expect((await sweep()).sent).to.equal(20 - sent)
+    })
+  })
+})

@@ -1,0 +1,141 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
+import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { MONTHLY, anApp } from '../support/factories.ts'
+import { startStory, toldTypes } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+
+const DAY = 86_400
+const PATH = '/api/v1/test-clock'
+
+describe('test clock (contract 3)', () => {
+  let inbox: SmtpInbox
+  let story: Story
+
+  beforeEach(async () => {
+    inbox = await SmtpInbox.open()
+    story = await startStory({}, { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' })
+  })
+  afterEach(async () => {
+    await story.service.stop()
+    await inbox.stop()
+  })
+
+  const subscribe = async (externalRef = 'user-1') => {
+    const plan = await story.plan(`plan-${externalRef}`, MONTHLY)
+    const { id } = (await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
+    const checkout = await story.checkout({ external_ref: externalRef, price_id: plan.prices[0], customer_id: id })
+    await story.pay(checkout)
+    await story.told()
+  }
+  const advance = (body: unknown) => story.seller.post(PATH, body)
+  const subjects = () => inbox.mails.map(({ parsed }) => parsed.subject)
+
+  it('tells the app’s own time, and moves it by seconds or to a time', async () => {
+    expect((await story.seller.get(PATH)).body).to.deep.equal({ success: true, data: { now: '2026-03-01 10:00:00' } })
+    expect((await advance({ advance_seconds: DAY })).body.data).to.deep.equal({ now: '2026-03-02 10:00:00' })
+    expect((await advance({ now: '2026-04-01 00:00:00' })).body.data).to.deep.equal({ now: '2026-04-01 00:00:00' })
+    story.service.ctx.clock.advance('1h')
+    expect((await story.seller.get(PATH)).body.data).to.deep.equal({ now: '2026-04-01 01:00:00' })
+  })
+
+  it('has sent the mails and told the app of them when it answers', async () => {
+    await subscribe()
+    await advance({ advance_seconds: 28 * DAY })
+    expect(subjects()).to.deep.equal(['[TEST] Your Premium subscription ends on 1 April 2026'])
+    expect(await toldTypes(story)).to.deep.equal(['subscription.renewal_reminder_sent'])
+    await advance({ advance_seconds: 2 * DAY })
+    await advance({ advance_seconds: 2 * DAY })
+    expect(subjects().slice(1)).to.deep.equal([
+      '[TEST] Your Premium subscription ends within 24 hours',
+      '[TEST] Your Premium subscription has ended',
+    ])
+    expect((await story.subscription()).status).to.equal('expired')
+    const [stored]: { status: string }[] = await story.service.ctx.db.query('SELECT status FROM subscriptions')
+    expect(stored?.status).to.equal('expired')
+  })
+
+  it('jumps once: as for a daemon that was down, only the stage that holds then is sent', async () => {
+    await subscribe()
+    await advance({ advance_seconds: 31 * DAY + 60 })
+    expect(subjects()).to.deep.equal(['[TEST] Your Premium subscription has ended'])
+  })
+
+  it('moves periods and checkout links with it, and event times too', async () => {
+    await advance({ now: '2027-01-31 10:00:00' })
+    await subscribe()
+    expect((await story.subscription()).current_period_end).to.equal('2027-02-28 10:00:00')
+    await advance({ now: '2027-02-25 10:00:00' })
+    const [event] = await story.told()
+    expect(event?.data['sent_at']).to.equal('2027-02-25T10:00:00+00:00')
+    const plan = await story.plan('late', MONTHLY)
+    const checkout = await story.checkout({ external_ref: 'user-2', price_id: plan.prices[0] })
+    expect(checkout.expires_at).to.equal('2027-02-25 11:00:00')
+    await advance({ advance_seconds: 3600 })
+    expect((await story.service.call('GET', checkout.checkout_url)).status).to.equal(410)
+  })
+
+  it('never moves backwards, nor out of the calendar', async () => {
+    await advance({ now: '2026-05-01 00:00:00' })
+    expectFault(await advance({ now: '2026-04-30 23:59:59' }), 'now')
+    expectFault(await advance({ now: '2026-02-30 00:00:00' }), 'now')
+    expectFault(await advance({ now: '9500-01-01 00:00:00' }), 'now')
+    expectFault(await advance({ advance_seconds: -1 }), 'advance_seconds')
+    expectFault(await advance({ advance_seconds: 1.5 }), 'advance_seconds')
+    expectFault(await advance({ advance_seconds: '60' }), 'advance_seconds')
+    expect((await advance({ now: '2026-05-01 00:00:00' })).status).to.equal(200)
+    expect((await story.seller.get(PATH)).body.data.now).to.equal('2026-05-01 00:00:00')
+  })
+
+  it('takes one of its two fields, and no others', async () => {
+    expectFault(await advance({}), null)
+    expectFault(await advance({ advance_seconds: 1, now: '2026-05-01 00:00:00' }), null)
+    expectFault(await advance({ seconds: 1 }), 'seconds')
+  })
+
+  it('is forbidden for live apps, and leaves other apps where they are', async () => {
+    const live = await anApp(story.service.ctx, { sandbox: false })
+    expectRefusal(await story.service.seller(live).post(PATH, { advance_seconds: 60 }), 403, 'forbidden')
+    expectRefusal(await story.service.seller(live).get(PATH), 403, 'forbidden')
+    const other = await anApp(story.service.ctx)
+    await advance({ advance_seconds: DAY })
+    expect((await story.service.seller(other).get(PATH)).body.data.now).to.equal('2026-03-01 10:00:00')
+  })
+
+  it('by operators is for any sandbox app, and is in the audit log', async () => {
+    const { ctx } = story.service
+    const identity = await anApp(ctx, { auth: 'identity', methods: [] })
+    expect(await advanceTestClock(ctx, identity.app, { advance_seconds: DAY }, 'tester')).to.deep.equal({
+      now: '2026-03-02 10:00:00',
+    })
+    expect((await getApp(ctx.db, identity.app.id)).clockOffsetMs).to.equal(DAY * 1000)
+    const rows: { actor: string }[] = await ctx.db.query(`SELECT actor FROM audit_log WHERE action = 'app.clock'`)
+    expect(rows.map(({ actor }) => actor)).to.deep.equal(['tester'])
+  })
+
+  it('calls at the same moment all move it', async () => {
+    const answers = await Promise.all(Array.from({ length: 5 }, () => advance({ advance_seconds: 60 })))
+    expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200])
+    expect((await story.seller.get(PATH)).body.data.now).to.equal('2026-03-01 10:05:00')
+  })
+
+  it('a seller watches a year go by in seconds', async function () {
+    this.timeout(120_000)
+    await subscribe()
+    for (let month = 0; month < 12; month += 1) {
+      const { current_period_end } = await story.subscription()
+      const end = Date.parse(`${current_period_end.replace(' ', 'T')}Z`)
+      for (const daysBefore of [3, 1]) {
+        const time = new Date(end - daysBefore * DAY * 1000).toISOString().slice(0, 19).replace('T', ' ')
+        await advance({ now: time })
+      }
+      const plan = (await story.subscription()).price_id
+      await story.pay(await story.checkout({ price_id: plan }))
+    }
+    expect(inbox.mails).to.have.lengthOf(24)
+    expect((await story.subscription()).current_period_end).to.equal('2027-04-01 10:00:00')
+  })
+})

@@ -1,0 +1,23 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { dayWords, intervalWords, momentWords } from '#renewals/words.ts'
+import { parseTimestamp } from '#shared/time.ts'
+
+const instant = parseTimestamp('2026-03-31 23:05:00') ?? expect.fail('no time')
+
+describe('times and intervals in words', () => {
+  it('days and times are UTC, in the reader’s language, and say so', () => {
+    expect(dayWords(instant, 'en')).to.equal('31 March 2026')
+    expect(dayWords(instant, 'vi')).to.equal('31 tháng 3, 2026')
+    expect(momentWords(instant, 'en')).to.equal('31 March 2026, 23:05 UTC')
+    expect(momentWords(instant, 'vi')).to.equal('31 tháng 3, 2026, 23:05 UTC')
+  })
+
+  it('intervals are counted in words', () => {
+    expect(intervalWords({ unit: 'month', count: 1 }, 'en')).to.equal('1 month')
+    expect(intervalWords({ unit: 'month', count: 3 }, 'en')).to.equal('3 months')
+    expect(intervalWords({ unit: 'week', count: 2 }, 'vi')).to.equal('2 tuần')
+    expect(intervalWords({ unit: 'lifetime', count: 1 }, 'en')).to.equal('for life')
+    expect(intervalWords({ unit: 'lifetime', count: 1 }, 'vi')).to.equal('trọn đời')
+  })
+})

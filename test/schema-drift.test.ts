@@ -1,0 +1,65 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import type { EntityMetadata } from 'typeorm'
+import { testDatabase } from './support/database.ts'
+
+interface Column {
+  table: string
+  name: string
+  type: string
+  length: number | null
+  precision: number | null
+  isNullable: string
+  isGenerated: number
+}
+
+/** Types that one description in the code stands for: the code says int and varchar, the table may be narrower. */
+const KIND: Readonly<Record<string, string>> = { char: 'varchar', tinyint: 'int', smallint: 'int' }
+
+describe('the tables that the migrations make', () => {
+  it('are exactly those that the stores describe', async () => {
+    const made = new Set((await columnsMade()).map(({ table }) => table))
+    const described = testDatabase().db.entityMetadatas.map(({ tableName }) => tableName)
+    expect([...made].sort()).to.deep.equal(described.sort())
+  })
+
+  it('have exactly the columns that the stores describe', async () => {
+    const made = await columnsMade()
+    for (const metadata of testDatabase().db.entityMetadatas) {
+      const ofTable = made.filter(({ table }) => table === metadata.tableName).map(lineOf)
+      expect(ofTable.sort(), metadata.tableName).to.deep.equal(linesOf(metadata).sort())
+    }
+  })
+})
+
+async function columnsMade(): Promise<Column[]> {
+  return testDatabase().db.query(
+    `SELECT table_name AS \`table\`, column_name AS name, data_type AS type, character_maximum_length AS length,
+            datetime_precision AS \`precision\`, is_nullable AS isNullable, extra LIKE '%auto_increment%' AS isGenerated
+     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name NOT LIKE 'schema\\_%'`,
+  )
+}
+
+function lineOf({ name, type, length, precision, isNullable, isGenerated }: Column): string {
+  const kind = KIND[type] ?? type
+  const size = kind === 'varchar' ? length : kind === 'datetime' ? precision : ''
+  return describeColumn(name, kind, size, isNullable === 'YES', isGenerated === 1)
+}
+
+function linesOf(metadata: EntityMetadata): string[] {
+  return metadata.columns.map((column) => {
+    const kind = KIND[String(column.type)] ?? String(column.type)
+    const size = kind === 'varchar' ? column.length : kind === 'datetime' ? column.precision : ''
+    return describeColumn(column.databaseName, kind, size ?? null, column.isNullable, column.isGenerated)
+  })
+}
+
+function describeColumn(
+  name: string,
+  kind: string,
+  size: number | string | null,
+  isNullable: boolean,
+  isGenerated: boolean,
+): string {
+  return `${name} ${kind}(${size ?? ''})${isNullable ? ' null' : ''}${isGenerated ? ' generated' : ''}`
+}

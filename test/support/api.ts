@@ -1,0 +1,123 @@
+import { createServer } from 'node:http'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { request } from 'undici'
+import { signRequest } from '#apps/authenticate.ts'
+import { createApp } from '#daemon/app.ts'
+import { answerClientErrors } from '#daemon/client-errors.ts'
+import { openMetrics } from '#daemon/metrics.ts'
+import type { Metrics } from '#daemon/metrics.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { testContext } from './context.ts'
+import type { TestClock, TestContext } from './context.ts'
+
+/** An answer over real HTTP. `body` is the parsed JSON, or the text where it is none. */
+export interface Response {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly text: string
+  // Tests look into answers of any shape; a wrong look fails the test.
+  readonly body: any
+}
+
+export interface SellerKeys {
+  readonly apiKey: string
+  readonly secret: string
+}
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as it is instead of JSON of the body. */
+  readonly raw?: Buffer | string
+}
+
+/** A seller's signed calls. */
+export interface SellerClient {
+  get(path: string, options?: CallOptions): Promise<Response>
+  post(path: string, body: unknown, options?: CallOptions): Promise<Response>
+  put(path: string, body: unknown, options?: CallOptions): Promise<Response>
+  patch(path: string, body: unknown, options?: CallOptions): Promise<Response>
+}
+
+/** The whole HTTP application on a port of its own. */
+export interface TestService {
+  readonly ctx: TestContext
+  readonly url: string
+  readonly metrics: Metrics
+  readonly server: Server
+  seller(keys: SellerKeys): SellerClient
+  /** An unsigned call; redirects are not followed. `path` may be an address of the service. */
+  call(method: string, path: string, options?: CallOptions): Promise<Response>
+  stop(): Promise<void>
+}
+
+/** Starts the application; stop it in `afterEach`. */
+export async function startService(
+  settings: Readonly<Record<string, string>> = {},
+  clock?: TestClock,
+): Promise<TestService> {
+  const server = createServer()
+  answerClientErrors(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const ctx = testContext(settings, { baseUrl: url }, clock)
+  const metrics = openMetrics()
+  const handle = createApp(ctx, metrics, { isStopping: false }).callback()
+  server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))
+  const call = (method: string, path: string, options: CallOptions = {}) =>
+    send(method, new URL(path, url).href, options)
+  return {
+    ctx,
+    url,
+    metrics,
+    server,
+    call,
+    seller: (keys) => sellerClient(ctx, keys, call),
+    stop: () => stopServer(server),
+  }
+}
+
+function sellerClient(ctx: TestContext, keys: SellerKeys, call: TestService['call']): SellerClient {
+  const signed = (method: string, path: string, body: unknown, { headers = {}, raw }: CallOptions = {}) => {
+    const bytes = Buffer.from(raw ?? (body === undefined ? '' : JSON.stringify(body)))
+    const timestamp = String(unixSeconds(ctx.clock.now()))
+    return call(method, path, {
+      raw: bytes,
+      headers: {
+        'X-App-Key': keys.apiKey,
+        'X-Timestamp': timestamp,
+        'X-Signature': signRequest(keys.secret, timestamp, { method, target: path, body: bytes }),
+        ...(bytes.length > 0 ? { 'Content-Type': 'application/json' } : {}),
+        ...headers,
+      },
+    })
+  }
+  return {
+    get: (path, options) => signed('GET', path, undefined, options),
+    post: (path, body, options) => signed('POST', path, body, options),
+    put: (path, body, options) => signed('PUT', path, body, options),
+    patch: (path, body, options) => signed('PATCH', path, body, options),
+  }
+}
+
+async function send(method: string, url: string, { headers = {}, raw }: CallOptions): Promise<Response> {
+  const hasBody = raw !== undefined && raw.length > 0
+  const answer = await request(url, { method: method as 'GET', headers, ...(hasBody ? { body: raw } : {}) })
+  const text = await answer.body.text()
+  return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
+function stopServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+}

@@ -1,0 +1,9 @@
+import type { Context } from '#context.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+
+/** Throws where the books do not add up; returns how many subscriptions were recomputed. */
+export async function requireCleanLedger(ctx: Context, when: string): Promise<number> {
+  const { checked, faults } = await verifyLedger(ctx, null)
+  if (faults.length > 0) throw new Error(`${when}, the ledger has faults: ${JSON.stringify(faults)}`)
+  return checked
+}

@@ -1,0 +1,117 @@
+import { setIdentity } from '#apps/set-identity.ts'
+import { setRealtime } from '#apps/set-realtime.ts'
+import { getApp } from '#apps/store.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { startService } from './api.ts'
+import type { Response, TestService } from './api.ts'
+import { TestClock } from './context.ts'
+import { anApp, aPlan } from './factories.ts'
+import type { AppOptions, TestApp } from './factories.ts'
+import type { OidcIssuer } from './oidc-issuer.ts'
+import type { RealtimePeer } from './realtime-peer.ts'
+import { aServiceAccountFile } from './service-account.ts'
+
+/** An end user's client: calls with its identity token. */
+export interface Client {
+  get(path: string): Promise<Response>
+  post(path: string, body: unknown): Promise<Response>
+  put(path: string, body: unknown): Promise<Response>
+}
+
+/** An app without a server: its clients, its realtime database, and a clock that the story moves. */
+export interface ClientStory {
+  readonly service: TestService
+  readonly app: TestApp
+  readonly clock: TestClock
+  as(sub: string): Client
+  plan(code: string, ...prices: object[]): Promise<string[]>
+  /** Opens a checkout of `user-1` over the API. */
+  checkout(body: object): Promise<any>
+  /** Pays a checkout by the test method. */
+  pay(checkout: { checkout_url: string }): Promise<void>
+  /** Opens a checkout and pays it. */
+  buy(priceId: string, body?: object): Promise<any>
+  subscription(): Promise<any>
+  /** The node of `user-1`, read back by a second client; absent keys are absent. */
+  node(): Promise<any>
+  stop(): Promise<void>
+}
+
+export interface ClientStoryOptions extends AppOptions {
+  readonly databaseUrl?: string
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+
+export async function startClientStory(
+  peer: RealtimePeer,
+  issuer: OidcIssuer,
+  options: ClientStoryOptions = {},
+): Promise<ClientStory> {
+  const { databaseUrl = 'https://demo-proj.firebaseio.com', settings, ...appOptions } = options
+  const clock = new TestClock()
+  const emulator = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host }
+  const service = await startService(settings ?? emulator, clock)
+  const { ctx } = service
+  const made = await anApp(ctx, { auth: 'identity', ...appOptions })
+  const identity = {
+    provider: 'oidc',
+    issuer: issuer.issuer,
+    audience: issuer.audience,
+    jwksUrl: issuer.jwksUrl,
+  }
+  await setIdentity(ctx, 'tester', made.app, identity)
+  const database = { databaseUrl, serviceAccount: aServiceAccountFile() }
+  await setRealtime(ctx, 'tester', made.app, database)
+  const app = { ...made, app: await getApp(ctx.db, made.app.id) }
+  const story: ClientStory = {
+    service,
+    app,
+    clock,
+    as: (sub) => clientOf(service, issuer, app.apiKey, clock, sub),
+    async plan(code, ...prices) {
+      const plan = await aPlan(ctx, app, { code, prices })
+      return plan.prices.map(({ id }) => `price_${id}`)
+    },
+    async checkout(body) {
+      const input = { external_ref: 'user-1', mode: 'subscription', ...URLS, ...body }
+      const answer = await story.as('user-1').post('/api/v1/checkout-sessions', input)
+      if (answer.status !== 201) throw new Error(`the checkout was refused: ${answer.text}`)
+      return answer.body.data
+    },
+    async pay({ checkout_url }) {
+      await chooseMethod(ctx, checkout_url.slice(-64), 'test')
+    },
+    async buy(priceId, body = {}) {
+      const checkout = await story.checkout({ price_id: priceId, ...body })
+      await story.pay(checkout)
+      return checkout
+    },
+    async subscription() {
+      return (await story.as('user-1').get('/api/v1/subscriptions/user-1')).body.data
+    },
+    node: () => peer.read('users/user-1/subscription'),
+    stop: () => service.stop(),
+  }
+  return story
+}
+
+function clientOf(service: TestService, issuer: OidcIssuer, apiKey: string, clock: TestClock, sub: string): Client {
+  const call = async (method: string, path: string, body?: unknown): Promise<Response> => {
+    const token = await issuer.token(clock.now(), sub)
+    return service.call(method, path, {
+      headers: {
+        'X-App-Key': apiKey,
+        Authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { raw: JSON.stringify(body) }),
+    })
+  }
+  return {
+    get: (path) => call('GET', path),
+    post: (path, body) => call('POST', path, body),
+    put: (path, body) => call('PUT', path, body),
+  }
+}

@@ -1,0 +1,95 @@
+import { Writable } from 'node:stream'
+import { pino } from 'pino'
+import { loadConfig } from '#config.ts'
+import type { Config } from '#config.ts'
+import type { Context, MetricName } from '#context.ts'
+import { parseKeyring } from '#shared/crypto.ts'
+import { describeError } from '#shared/log.ts'
+import { parseDuration, parseTimestamp } from '#shared/time.ts'
+import type { Clock } from '#shared/time.ts'
+import { testDatabase } from './database.ts'
+import { scratchFolder } from './scratch.ts'
+
+/** A clock that stands still until a test moves it. */
+export class TestClock implements Clock {
+  #nowMs: number
+
+  constructor(start = '2026-03-01 10:00:00') {
+    this.#nowMs = instantOf(start).getTime()
+  }
+
+  now(): Date {
+    return new Date(this.#nowMs)
+  }
+
+  /** `advance('3d')`; also `s`, `m`, `h`, `w`. */
+  advance(duration: string): void {
+    const ms = parseDuration(duration)
+    if (ms === null) throw new Error(`no duration: ${duration}`)
+    this.#nowMs += ms
+  }
+
+  /** `set('2026-03-31 00:00:00')` in UTC. */
+  set(timestamp: string): void {
+    this.#nowMs = instantOf(timestamp).getTime()
+  }
+}
+
+function instantOf(timestamp: string): Date {
+  const instant = parseTimestamp(timestamp)
+  if (!instant) throw new Error(`no timestamp: ${timestamp}`)
+  return instant
+}
+
+export interface TestContext extends Context {
+  readonly clock: TestClock
+  /** Every log line that was written, as text. */
+  readonly logged: string[]
+  readonly counted: { metric: MetricName; labels: Readonly<Record<string, string>> }[]
+  /** How often the webhook sender was woken. */
+  readonly woken: { times: number }
+}
+
+/** One key for the whole run, so that sealed secrets open in child processes too. */
+export const TEST_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
+
+/** The environment of a child process that works on the test database. */
+export function testEnvironment(overrides: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return {
+    BILLING_ENV: 'development',
+    BILLING_DATABASE_URL: testDatabase().url,
+    BILLING_HOME: scratchFolder('home'),
+    BILLING_ENCRYPTION_KEYS: TEST_KEYS,
+    BILLING_RATE_LIMIT_PER_SECOND: '0',
+    ...overrides,
+  }
+}
+
+/** A context on the test database. `settings` are environment variables; `config` replaces settings that are checked already. */
+export function testContext(
+  settings: Readonly<Record<string, string>> = {},
+  config: Partial<Config> = {},
+  clock: TestClock = new TestClock(),
+): TestContext {
+  const logged: string[] = []
+  const counted: TestContext['counted'] = []
+  const woken = { times: 0 }
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      logged.push(chunk.toString('utf8'))
+      done()
+    },
+  })
+  return {
+    config: { ...loadConfig(testEnvironment(settings)), ...config },
+    db: testDatabase().db,
+    clock,
+    log: pino({ level: 'trace', serializers: { error: describeError, err: describeError } }, sink),
+    keyring: parseKeyring(TEST_KEYS),
+    wakeSender: () => void (woken.times += 1),
+    count: (metric, labels = {}) => void counted.push({ metric, labels }),
+    logged,
+    counted,
+    woken,
+  }
+}

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { testEnvironment } from './context.ts'
+
+/** A daemon in a process of its own, on the test database. */
+export interface DaemonProcess {
+  readonly url: string
+  readonly pid: number
+  /** Its log lines so far. */
+  readonly logged: string[]
+  /** Ends it by SIGTERM; its exit code. */
+  stop(): Promise<number | null>
+  /** Ends it with -9 and waits until it is gone. */
+  kill(): Promise<void>
+}
+
+const DAEMON = join(import.meta.dirname, '..', '..', 'bin', 'billing-daemon')
+
+/** Starts `bin/billing-daemon` with the test environment changed by `overrides` and waits until it listens. */
+export async function startDaemonProcess(overrides: Readonly<Record<string, string>> = {}): Promise<DaemonProcess> {
+  const environment = { PATH: process.env['PATH'] ?? '', BILLING_PORT: '0', ...testEnvironment(overrides) }
+  const child = spawn(DAEMON, { env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
+  const logged: string[] = []
+  const exited = once(child, 'exit') as Promise<[number | null]>
+  child.stderr.on('data', (chunk: Buffer) => logged.push(chunk.toString('utf8')))
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stdout).on('line', (line) => {
+      logged.push(line)
+      const { msg, url: listening } = parsed(line)
+      if (msg === 'listening' && listening !== undefined) resolve(listening)
+    })
+    void exited.then(([code]) =>
+      reject(new Error(`the daemon ended with ${code ?? 'a signal'}:\n${logged.join('\n')}`)),
+    )
+  })
+  return {
+    url,
+    pid: child.pid!,
+    logged,
+    async stop() {
+      child.kill('SIGTERM')
+      const [code] = await exited
+      return code
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+function parsed(line: string): { msg?: string; url?: string } {
+  try {
+    return JSON.parse(line) as { msg?: string; url?: string }
+  } catch {
+    return {}
+  }
+}

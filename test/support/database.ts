@@ -1,0 +1,106 @@
+import { join } from 'node:path'
+import { createConnection } from 'mysql2/promise'
+import type { Connection, RowDataPacket } from 'mysql2/promise'
+import type { DataSource } from 'typeorm'
+import { openDatabase } from '#db/connect.ts'
+import { startEmbedded } from '#db/embedded.ts'
+import { runMigrations } from '#db/migrate.ts'
+import { ENTITIES } from '#open-context.ts'
+
+/** The database of this test run, on a real server that is kept between runs. */
+export interface TestDatabase {
+  readonly db: DataSource
+  /** For `Config.databaseUrl` and for `BILLING_DATABASE_URL` of child processes. */
+  readonly url: string
+  readonly socketPath: string
+  readonly name: string
+}
+
+interface Started {
+  readonly database: TestDatabase
+  readonly stop: () => Promise<void>
+}
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const HOME = join(ROOT, 'var', 'test')
+const PREFIX = 'paygate_test_'
+let started: Started | null = null
+
+export function testDatabase(): TestDatabase {
+  if (!started) throw new Error('the test database is started by the root hooks: ask for it inside a test or a hook')
+  return started.database
+}
+
+/** Makes a migrated database of this process's own, and drops those that dead runs left. */
+export async function startTestDatabase(): Promise<void> {
+  const embedded = await startEmbedded(HOME)
+  const { socketPath, user } = embedded.connection
+  const name = `${PREFIX}${process.pid}`
+  const admin = await createConnection({ socketPath, user })
+  await dropLeftDatabases(admin)
+  await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
+  const url = urlOf(socketPath, name)
+  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, ENTITIES)
+  await runMigrations(db)
+  started = {
+    database: { db, url, socketPath, name },
+    stop: async () => {
+      await close()
+      if (process.env['KEEP_DB'] === '1') process.stdout.write(`the database is kept: ${url}\n`)
+      else await admin.query(`DROP DATABASE ${name}`)
+      await admin.end()
+      await embedded.release()
+    },
+  }
+}
+
+export async function stopTestDatabase(): Promise<void> {
+  await started?.stop()
+  started = null
+}
+
+/** Deletes every row; a round trip finds the tables that have any. */
+export async function emptyTestDatabase(): Promise<void> {
+  const { db } = testDatabase()
+  const tables = await tableNames(db)
+  const probes = tables.map((table) => `(SELECT '${table}' AS name FROM ${table} LIMIT 1)`)
+  const filled: { name: string }[] = await db.query(probes.join(' UNION ALL '))
+  for (const { name } of filled) await db.query(`DELETE FROM ${name}`)
+}
+
+/** The address of another database on the same server. */
+export function urlOf(socketPath: string, database: string): string {
+  return `mysql://root@localhost/${database}?socketPath=${encodeURIComponent(socketPath)}`
+}
+
+let knownTables: string[] | null = null
+
+async function tableNames(db: DataSource): Promise<string[]> {
+  if (!knownTables) {
+    const rows: { name: string }[] = await db.query(
+      `SELECT table_name AS name FROM information_schema.tables
+       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name NOT LIKE 'schema\\_%'`,
+    )
+    knownTables = rows.map(({ name }) => name)
+  }
+  return knownTables
+}
+
+async function dropLeftDatabases(admin: Connection): Promise<void> {
+  const [rows] = await admin.query<RowDataPacket[]>('SHOW DATABASES')
+  for (const name of rows.map((row) => String(row['Database']))) {
+    const pid = new RegExp(`^${PREFIX}(\\d+)`).exec(name)?.[1]
+    // Another run may drop it at the same moment.
+    if (pid !== undefined && !isAlive(Number(pid))) await admin.query(`DROP DATABASE IF EXISTS ${name}`)
+  }
+}
+
+function isAlive(pid: number): boolean {
+  if (pid === process.pid) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,104 @@
+import { createApp } from '#apps/create-app.ts'
+import { enableMethod } from '#apps/methods.ts'
+import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
+import { getApp } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { createCustomer } from '#customers/create-customer.ts'
+import type { Customer } from '#customers/store.ts'
+import { createPlan } from '#plans/create-plan.ts'
+import type { PlanWithPrices } from '#plans/store.ts'
+import { formatId } from '#shared/ids.ts'
+import { createCheckoutSession } from '#checkout/create-session.ts'
+import type { CreatedSession } from '#checkout/create-session.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+
+/** An app with what its seller knows. */
+export interface TestApp {
+  readonly app: App
+  readonly apiKey: string
+  readonly secret: string
+  /** Null without `webhookUrl`. */
+  readonly webhookSecret: string | null
+}
+
+export interface AppOptions {
+  readonly name?: string
+  readonly auth?: 'hmac' | 'identity'
+  readonly sandbox?: boolean
+  readonly webhookUrl?: string
+  /** Methods enabled without credentials; `test` by default on sandbox apps. */
+  readonly methods?: readonly string[]
+}
+
+const OPERATOR = 'tester'
+
+/** A sandbox app with the test method, unless told otherwise. */
+export async function anApp(ctx: Context, options: AppOptions = {}): Promise<TestApp> {
+  const { name = 'Reader', auth = 'hmac', sandbox = true, webhookUrl, methods = sandbox ? ['test'] : [] } = options
+  const created = await createApp(ctx, OPERATOR, {
+    name,
+    auth,
+    sandbox,
+    ...(webhookUrl ? { webhook_url: webhookUrl } : {}),
+  })
+  const load = () => getApp(ctx.db, created.app_id)
+  for (const method of methods) await enableMethod(ctx, OPERATOR, await load(), method)
+  const webhookSecret = webhookUrl ? (await rotateWebhookSecret(ctx, OPERATOR, await load())).webhook_secret : null
+  return { app: await load(), apiKey: created.api_key, secret: created.api_secret ?? '', webhookSecret }
+}
+
+export const MONTHLY = { amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 } as const
+export const YEARLY = { amount: 990_000, currency: 'VND', interval_unit: 'year', interval_count: 1 } as const
+export const LIFETIME = { amount: 2_900_000, currency: 'VND', interval_unit: 'lifetime' } as const
+export const FREE_TRIAL = { amount: 0, interval_unit: 'day', interval_count: 7 } as const
+export const PAID_TRIAL = { amount: 10_000, interval_unit: 'week', interval_count: 1 } as const
+
+let planNumber = 0
+
+/** A plan on sale; one monthly price unless told otherwise. */
+export async function aPlan(
+  ctx: Context,
+  { app }: TestApp,
+  options: { code?: string; name?: string; prices?: readonly object[] } = {},
+): Promise<PlanWithPrices> {
+  planNumber += 1
+  const { code = `plan-${planNumber}`, name = 'Premium', prices = [MONTHLY] } = options
+  return createPlan(ctx, app, { code, name, prices })
+}
+
+/** The public id of a plan's price, the first unless told otherwise. */
+export function priceId(plan: PlanWithPrices, index = 0): string {
+  return formatId('price', plan.prices[index]!.id)
+}
+
+export async function aCustomer(ctx: Context, { app }: TestApp, changes: object = {}): Promise<Customer> {
+  return createCustomer(ctx, app, { name: 'An Nguyen', email: 'an@example.com', ...changes })
+}
+
+export async function aCheckout(ctx: Context, { app }: TestApp, body: object): Promise<CreatedSession> {
+  const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+  return createCheckoutSession(ctx, app, { external_ref: 'user-1', mode: 'subscription', ...urls, ...body })
+}
+
+/** The public token of a checkout. */
+export function tokenOf(session: CreatedSession): string {
+  return session.checkout_url.slice(-64)
+}
+
+/** Opens a checkout and pays it by the test method. */
+export async function paid(ctx: Context, app: TestApp, body: object): Promise<CreatedSession> {
+  const session = await aCheckout(ctx, app, body)
+  if (!session.activated) await chooseMethod(ctx, tokenOf(session), 'test')
+  return session
+}
+
+/** A subscription of `user-1` on the plan's first price, paid now. */
+export async function aSubscription(
+  ctx: Context,
+  app: TestApp,
+  plan: PlanWithPrices,
+  body: object = {},
+): Promise<void> {
+  await paid(ctx, app, { price_id: priceId(plan), ...body })
+}

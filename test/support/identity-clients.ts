@@ -1,0 +1,31 @@
+import { setIdentity } from '#apps/set-identity.ts'
+import type { Context } from '#context.ts'
+import { anApp } from './factories.ts'
+import type { TestApp } from './factories.ts'
+import { startOidcIssuer } from './oidc-issuer.ts'
+
+/** An issuer, the apps that believe it, and the calls of their end users. */
+export interface IdentityClients {
+  /** A sandbox identity-token app. */
+  app(ctx: Context): Promise<TestApp>
+  /** The headers by which the end user `sub` calls the API through the app, now. */
+  headers(ctx: Context, app: TestApp, sub: string): Promise<Record<string, string>>
+  stop(): Promise<void>
+}
+
+export async function startIdentityClients(): Promise<IdentityClients> {
+  const issuer = await startOidcIssuer()
+  const { issuer: name, audience, jwksUrl } = issuer
+  return {
+    async app(ctx) {
+      const made = await anApp(ctx, { auth: 'identity' })
+      const identity = { provider: 'oidc', issuer: name, audience, jwksUrl }
+      return { ...made, app: await setIdentity(ctx, 'tester', made.app, identity) }
+    },
+    async headers(ctx, { apiKey }, sub) {
+      const token = await issuer.token(ctx.clock.now(), sub)
+      return { 'X-App-Key': apiKey, Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    },
+    stop: () => issuer.stop(),
+  }
+}

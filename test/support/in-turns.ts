@@ -1,0 +1,17 @@
+/** The results of `work` on each item, in the order of the items; ten at once unless told otherwise: so many the database's pool takes. */
+export async function inTurns<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+  atOnce = 10,
+): Promise<Result[]> {
+  const results = new Array<Result>(items.length)
+  let next = 0
+  const turn = async (): Promise<void> => {
+    while (next < items.length) {
+      const index = next++
+      results[index] = await work(items[index]!)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, turn))
+  return results
+}

@@ -1,0 +1,109 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A webhook that arrived. `verified` is null where the receiver knows no secret. */
+export interface ReceivedWebhook {
+  readonly eventId: string
+  readonly eventType: string
+  readonly attempt: number
+  /** Unix seconds of the signature. */
+  readonly timestamp: number
+  readonly headers: IncomingHttpHeaders
+  readonly raw: Buffer
+  // Tests look into envelopes of any shape; a wrong look fails the test.
+  readonly body: any
+  readonly verified: boolean | null
+}
+
+/** How a receiver answers: a status, or a function that does as it likes with the response. */
+export type ReceiverAnswer = number | ((response: ServerResponse, webhook: ReceivedWebhook) => void)
+
+/** A seller's webhook receiver on loopback, which checks both signatures by hand as the documents for sellers say. */
+export class Receiver {
+  readonly received: ReceivedWebhook[] = []
+  /** What webhooks are verified with; null verifies nothing. */
+  secret: string | null = null
+  /** Answers for the next webhooks, one each; then `answer`. */
+  readonly nextAnswers: ReceiverAnswer[] = []
+  answer: ReceiverAnswer = 200
+  readonly #server = createServer((request, response) => void this.#receive(request, response))
+  readonly #waiting = new Set<() => void>()
+
+  static async start(): Promise<Receiver> {
+    const receiver = new Receiver()
+    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
+    return receiver
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/webhooks`
+  }
+
+  /** The types of what arrived, in order. */
+  get types(): string[] {
+    return this.received.map(({ eventType }) => eventType)
+  }
+
+  /** Waits until `count` webhooks have arrived; the test's own time limit ends it. */
+  async waitFor(count: number): Promise<void> {
+    while (this.received.length < count) await new Promise<void>((resolve) => this.#waiting.add(resolve))
+  }
+
+  stop(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve())
+      this.#server.closeAllConnections()
+    })
+  }
+
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const webhook = this.#read(request.headers, Buffer.concat(chunks))
+    this.received.push(webhook)
+    for (const resolve of this.#waiting) resolve()
+    this.#waiting.clear()
+    const answer = this.nextAnswers.shift() ?? this.answer
+    if (typeof answer === 'number') response.writeHead(answer).end()
+    else answer(response, webhook)
+  }
+
+  #read(headers: IncomingHttpHeaders, raw: Buffer): ReceivedWebhook {
+    return {
+      eventId: textOf(headers, 'x-gateway-event-id'),
+      eventType: textOf(headers, 'x-gateway-event-type'),
+      attempt: Number(textOf(headers, 'x-gateway-attempt')),
+      timestamp: Number(textOf(headers, 'x-gateway-timestamp')),
+      headers,
+      raw,
+      body: JSON.parse(raw.toString('utf8')) as unknown,
+      verified: this.secret === null ? null : verifies(this.secret, headers, raw),
+    }
+  }
+}
+
+/** Whether both signatures hold, computed as a seller would, without any code of the service. */
+export function verifies(secret: string, headers: IncomingHttpHeaders, raw: Buffer): boolean {
+  const timestamp = textOf(headers, 'x-gateway-timestamp')
+  const gateway = createHmac('sha256', secret).update(`${timestamp}.`).update(raw).digest('hex')
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  const signed = `${textOf(headers, 'webhook-id')}.${textOf(headers, 'webhook-timestamp')}.`
+  const standard = `v1,${createHmac('sha256', key).update(signed).update(raw).digest('base64')}`
+  return (
+    same(gateway, textOf(headers, 'x-gateway-signature')) &&
+    textOf(headers, 'webhook-signature')
+      .split(' ')
+      .some((signature) => same(standard, signature))
+  )
+}
+
+function same(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+}
+
+function textOf(headers: IncomingHttpHeaders, name: string): string {
+  const value = headers[name]
+  return typeof value === 'string' ? value : ''
+}

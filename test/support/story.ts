@@ -1,0 +1,94 @@
+import { startService } from './api.ts'
+import type { SellerClient, TestService } from './api.ts'
+import { anApp, aPlan } from './factories.ts'
+import type { AppOptions, TestApp } from './factories.ts'
+import { TestClock } from './context.ts'
+
+/** One event as the app would receive it. */
+export interface ToldEvent {
+  readonly type: string
+  readonly data: Record<string, unknown>
+}
+
+/** An app and a seller over real HTTP, on a clock that the story moves. */
+export interface Story {
+  readonly service: TestService
+  readonly app: TestApp
+  readonly seller: SellerClient
+  /** Moves the clock: `story.at('2026-03-01 10:00:00')`. */
+  at(timestamp: string): void
+  plan(code: string, ...prices: object[]): Promise<{ id: string; prices: string[] }>
+  /** Opens a checkout over the API; `body` adds to what every checkout needs. */
+  checkout(body: object): Promise<any>
+  /** Pays an open checkout by the test method through the hosted page. */
+  pay(checkout: { checkout_url: string }): Promise<void>
+  subscription(externalRef?: string): Promise<any>
+  transaction(id: number): Promise<any>
+  /** The events since the last call, oldest first. */
+  told(): Promise<ToldEvent[]>
+}
+
+export async function startStory(
+  options: AppOptions = {},
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Story> {
+  const clock = new TestClock()
+  const service = await startService(settings, clock)
+  const app = await anApp(service.ctx, options)
+  const seller = service.seller(app)
+  let lastSeen = 0
+  return {
+    service,
+    app,
+    seller,
+    at: (timestamp) => clock.set(timestamp),
+    async plan(code, ...prices) {
+      const plan = await aPlan(service.ctx, app, { code, prices })
+      return { id: `plan_${plan.id}`, prices: plan.prices.map(({ id }) => `price_${id}`) }
+    },
+    async checkout(body) {
+      const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+      const answer = await seller.post('/api/v1/checkout-sessions', {
+        external_ref: 'user-1',
+        mode: 'subscription',
+        ...urls,
+        ...body,
+      })
+      if (answer.status !== 201) throw new Error(`the checkout was refused: ${answer.text}`)
+      return answer.body.data
+    },
+    async pay({ checkout_url }) {
+      const answer = await service.call('POST', `${checkout_url}/resolve`, {
+        raw: JSON.stringify({ payment_method: 'test' }),
+        headers: { 'Content-Type': 'application/json' },
+      })
+      if (answer.status !== 200) throw new Error(`the payment was refused: ${answer.text}`)
+    },
+    async subscription(externalRef = 'user-1') {
+      const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)
+      return answer.status === 200 ? answer.body.data : null
+    },
+    async transaction(id) {
+      return (await seller.get(`/api/v1/transactions/${id}`)).body.data
+    },
+    async told() {
+      const rows: { id: string | number; body: Buffer }[] = await service.ctx.db.query(
+        'SELECT id, body FROM events WHERE id > ? ORDER BY id',
+        [lastSeen],
+      )
+      lastSeen = Number(rows.at(-1)?.id ?? lastSeen)
+      return rows.map(({ body }) => {
+        const { event_type, data } = JSON.parse(body.toString('utf8')) as {
+          event_type: string
+          data: Record<string, unknown>
+        }
+        return { type: event_type, data }
+      })
+    },
+  }
+}
+
+/** The names of the events since the last call. */
+export async function toldTypes(story: Story): Promise<string[]> {
+  return (await story.told()).map(({ type }) => type)
+}

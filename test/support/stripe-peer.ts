@@ -1,0 +1,406 @@
+import { randomBytes } from 'node:crypto'
+import { createServer } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Stripe } from 'stripe'
+import { sha256Hex } from '#shared/crypto.ts'
+import { unixSeconds } from '#shared/time.ts'
+import type { Clock } from '#shared/time.ts'
+import { parseForm } from './form.ts'
+import type { FormFields } from './form.ts'
+import { faultOf } from './stripe-schema.ts'
+
+/** One request that the peer got. */
+export interface StripeCall {
+  readonly method: string
+  readonly path: string
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly form: FormFields
+  /** 0 where no answer was given. */
+  status: number
+}
+
+/** A Checkout Session as the peer keeps it: what was asked for, and Stripe's own fields. */
+export interface PeerSession {
+  readonly id: string
+  readonly account: string
+  readonly params: any
+  object: 'checkout.session'
+  status: 'open' | 'complete' | 'expired'
+  payment_status: 'unpaid' | 'paid'
+  amount_total: number
+  currency: string
+  mode: 'payment'
+  client_reference_id: string | null
+  metadata: Record<string, string>
+  payment_intent: string | null
+  url: string | null
+  created: number
+  expires_at: number
+}
+
+interface PeerCharge {
+  readonly id: string
+  readonly intent: string
+  readonly account: string
+  readonly amount: number
+  readonly currency: string
+  readonly metadata: Record<string, string>
+  readonly created: number
+  refunded: number
+}
+
+interface PeerRefund {
+  readonly id: string
+  readonly charge: string
+  readonly intent: string
+  readonly amount: number
+  readonly currency: string
+  readonly created: number
+  readonly account: string
+}
+
+/**
+ * What Stripe does next: `down` cuts each connection, `deaf` does what is asked and cuts the connection before it answers, `error`
+ * answers 500 to whatever changes something and remembers that under the idempotency key, `busy` 429, `silent` never answers.
+ */
+export type StripeMode = 'up' | 'down' | 'deaf' | 'error' | 'busy' | 'silent'
+
+/** A local Stripe that checks what it is sent as strictly as Stripe does, and more. */
+export interface StripePeer {
+  readonly base: string
+  readonly calls: StripeCall[]
+  /** Every session, oldest first. */
+  readonly sessions: PeerSession[]
+  mode: StripeMode
+  /** Refuses customer_email, as Stripe does for addresses it finds wrong. */
+  refusesEmail: boolean
+  /** The payer pays on Stripe's page; `delayed`: by a method that confirms later. */
+  pay(session: PeerSession, how?: 'at once' | 'delayed'): void
+  /** A delayed payment arrives. */
+  settle(session: PeerSession): void
+  /** The seller refunds in the dashboard. Returns the charge, as `charge.refunded` carries it. */
+  refund(session: PeerSession, amount?: number): object
+  stop(): Promise<void>
+}
+
+interface Reply {
+  readonly status: number
+  readonly body: object
+}
+
+const API_VERSION = Stripe.API_VERSION
+const MIN_SECONDS = 30 * 60
+const MAX_SECONDS = 24 * 60 * 60
+
+/** Starts it; `keys` are the secret keys it knows, each an account of its own. Stop it in `afterEach`. */
+export async function startStripePeer(clock: Clock, keys: readonly string[]): Promise<StripePeer> {
+  const sessions: PeerSession[] = []
+  const charges: PeerCharge[] = []
+  const refunds: PeerRefund[] = []
+  const kept = new Map<string, { fingerprint: string; reply: Reply | null }>()
+  const calls: StripeCall[] = []
+  let count = 0
+  const newId = (prefix: string): string => `${prefix}_${(count += 1)}${randomBytes(8).toString('hex')}`
+  const now = (): number => unixSeconds(clock.now())
+
+  const server = createServer((request, response) => void take(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  const peer: StripePeer = {
+    base,
+    calls,
+    sessions,
+    mode: 'up',
+    refusesEmail: false,
+    pay(session, how = 'at once') {
+      session.status = 'complete'
+      session.url = null
+      session.payment_intent = newId('pi')
+      if (how === 'at once') peer.settle(session)
+    },
+    settle(session) {
+      session.payment_status = 'paid'
+      charges.push({
+        id: newId('ch'),
+        intent: session.payment_intent!,
+        account: session.account,
+        amount: session.amount_total,
+        currency: session.currency,
+        metadata: session.params.payment_intent_data?.metadata ?? {},
+        created: now(),
+        refunded: 0,
+      })
+    },
+    refund(session, amount) {
+      const charge = charges.find(({ intent }) => intent === session.payment_intent)!
+      addRefund(charge, amount ?? charge.amount - charge.refunded)
+      return chargeObject(charge)
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+  return peer
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk)
+    const body = Buffer.concat(chunks).toString('utf8')
+    const url = new URL(request.url ?? '/', base)
+    const isPost = request.method === 'POST'
+    const form = parseForm(isPost ? body : url.search.slice(1))
+    const call = { method: request.method!, path: url.pathname, headers: request.headers, form, status: 0 }
+    calls.push(call)
+    if (peer.mode === 'silent') return
+    if (peer.mode === 'down') return void request.socket.destroy()
+    const reply = answerOnce(call, body)
+    if (peer.mode === 'deaf') return void request.socket.destroy()
+    call.status = reply.status
+    response.writeHead(reply.status, { 'Content-Type': 'application/json', 'Request-Id': newId('req') })
+    response.end(JSON.stringify(reply.body))
+  }
+
+  function answerOnce(call: StripeCall, body: string): Reply {
+    const account = accountOf(call)
+    if (account === null) return refusal(401, 'invalid_request_error', { message: 'Invalid API Key provided' })
+    const protocolFault = protocolFaultOf(call)
+    if (protocolFault) return refusal(400, 'invalid_request_error', { message: protocolFault })
+    if (peer.mode === 'busy') return refusal(429, 'invalid_request_error', { code: 'rate_limit' })
+    const key = call.headers['idempotency-key']
+    if (call.method !== 'POST' || key === undefined) return answer(call, account)
+    const fingerprint = sha256Hex(`${call.path}\n${body}`)
+    const first = kept.get(`${account} ${String(key)}`)
+    if (first) {
+      if (first.fingerprint !== fingerprint) {
+        return refusal(400, 'idempotency_error', { message: 'Keys for idempotent requests must keep their parameters' })
+      }
+      return first.reply ?? refusal(409, 'idempotency_error', { code: 'idempotency_key_in_use' })
+    }
+    const reply = answer(call, account)
+    // Stripe keeps what it began to do, failures included; what it refused before is not kept.
+    if (reply.status < 400 || reply.status >= 500) kept.set(`${account} ${String(key)}`, { fingerprint, reply })
+    return reply
+  }
+
+  function accountOf(call: StripeCall): string | null {
+    const key = /^Bearer (.+)$/.exec(call.headers.authorization as string)?.[1]
+    return key !== undefined && keys.includes(key) ? key : null
+  }
+
+  function protocolFaultOf(call: StripeCall): string | null {
+    if (call.headers['stripe-version'] !== API_VERSION) return 'another API version'
+    if (call.headers['x-stripe-client-telemetry'] !== undefined) return 'telemetry was sent'
+    if (call.method === 'POST' && call.headers['content-type'] !== 'application/x-www-form-urlencoded') {
+      return 'the content type is no form'
+    }
+    return null
+  }
+
+  function answer(call: StripeCall, account: string): Reply {
+    if (peer.mode === 'error' && call.method === 'POST')
+      return refusal(500, 'api_error', { message: 'An unknown error occurred' })
+    const [, resource, id, action] =
+      /^\/v1\/(checkout\/sessions|refunds)(?:\/([^/]+))?(?:\/(expire))?$/.exec(call.path) ?? []
+    if (resource === 'checkout/sessions') {
+      if (id === undefined) return call.method === 'POST' ? createSession(call.form, account) : list([])
+      const session = sessions.find((candidate) => candidate.id === id && candidate.account === account)
+      if (!session) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'session' })
+      return action === 'expire' ? expireSession(session) : { status: 200, body: sessionObject(session, call.form) }
+    }
+    if (resource === 'refunds')
+      return call.method === 'POST' ? createRefund(call.form, account) : listRefunds(call.form, account)
+    return refusal(404, 'invalid_request_error', { message: `Unrecognized request URL (${call.method}: ${call.path})` })
+  }
+
+  function createSession(form: any, account: string): Reply {
+    const fault = faultOf('session', form)
+    if (fault) return refusal(400, 'invalid_request_error', { ...fault, code: 'parameter_unknown' })
+    const item = form.line_items[0]
+    const { currency, unit_amount: unitAmount } = item.price_data
+    if (peer.refusesEmail && form.customer_email) {
+      return refusal(400, 'invalid_request_error', { code: 'email_invalid', param: 'customer_email' })
+    }
+    const wrong = amountFault(unitAmount, currency)
+    if (wrong)
+      return refusal(400, 'invalid_request_error', { code: wrong, param: 'line_items[0][price_data][unit_amount]' })
+    const seconds = (form.expires_at ?? now() + MAX_SECONDS) - now()
+    if (seconds < MIN_SECONDS || seconds > MAX_SECONDS) {
+      return refusal(400, 'invalid_request_error', {
+        param: 'expires_at',
+        message: 'must be 30 minutes to 24 hours ahead',
+      })
+    }
+    const id = newId('cs_test')
+    const session: PeerSession = {
+      id,
+      account,
+      params: form,
+      object: 'checkout.session',
+      status: 'open',
+      payment_status: 'unpaid',
+      amount_total: unitAmount * item.quantity,
+      currency,
+      mode: 'payment',
+      client_reference_id: form.client_reference_id ?? null,
+      metadata: form.metadata ?? {},
+      payment_intent: null,
+      url: `https://checkout.stripe.com/c/pay/${id}`,
+      created: now(),
+      expires_at: form.expires_at ?? now() + MAX_SECONDS,
+    }
+    sessions.push(session)
+    return { status: 200, body: sessionObject(session, {}) }
+  }
+
+  function expireSession(session: PeerSession): Reply {
+    expireInTime(session)
+    if (session.status !== 'open') {
+      return refusal(400, 'invalid_request_error', { message: `Only open sessions can be expired: ${session.status}` })
+    }
+    session.status = 'expired'
+    session.url = null
+    return { status: 200, body: sessionObject(session, {}) }
+  }
+
+  function sessionObject(session: PeerSession, query: any): object {
+    expireInTime(session)
+    const body = sessionFacts(session)
+    const expand: string[] = query.expand ?? []
+    if (!expand.includes('payment_intent.latest_charge') || session.payment_intent === null) return body
+    const charge = charges.find(({ intent }) => intent === session.payment_intent)
+    const intent = {
+      id: session.payment_intent,
+      object: 'payment_intent',
+      latest_charge: charge ? chargeObject(charge) : null,
+    }
+    return { ...body, payment_intent: intent }
+  }
+
+  function expireInTime(session: PeerSession): void {
+    if (session.status === 'open' && now() >= session.expires_at) session.status = 'expired'
+  }
+
+  function createRefund(form: any, account: string): Reply {
+    const fault = faultOf('refund', form)
+    if (fault) return refusal(400, 'invalid_request_error', { ...fault, code: 'parameter_unknown' })
+    const charge = charges.find(
+      (candidate) => candidate.intent === form.payment_intent && candidate.account === account,
+    )
+    if (!charge) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'payment_intent' })
+    const amount = form.amount ?? charge.amount - charge.refunded
+    if (amount === 0) return refusal(400, 'invalid_request_error', { code: 'charge_already_refunded' })
+    return { status: 200, body: refundObject(addRefund(charge, amount), {}) }
+  }
+
+  function addRefund(charge: PeerCharge, amount: number): PeerRefund {
+    charge.refunded += amount
+    const { intent, currency, account } = charge
+    const refund = { id: newId('re'), charge: charge.id, intent, amount, currency, created: now(), account }
+    refunds.unshift(refund)
+    return refund
+  }
+
+  function listRefunds(query: any, account: string): Reply {
+    const found = refunds.filter(
+      (refund) =>
+        refund.account === account &&
+        (query.payment_intent === undefined || refund.intent === query.payment_intent) &&
+        (query.created?.gte === undefined || refund.created >= Number(query.created.gte)),
+    )
+    const start = query.starting_after ? found.findIndex(({ id }) => id === query.starting_after) + 1 : 0
+    const limit = Number(query.limit ?? 10)
+    const page = found.slice(start, start + limit).map((refund) => refundObject(refund, query))
+    return list(page, found.length > start + limit)
+  }
+
+  function refundObject(refund: PeerRefund, query: any): object {
+    const charge = charges.find(({ id }) => id === refund.charge)!
+    const isExpanded = (query.expand ?? []).includes('data.charge')
+    const { id, amount, currency, created, intent } = refund
+    return {
+      id,
+      object: 'refund',
+      amount,
+      currency,
+      created,
+      payment_intent: intent,
+      charge: isExpanded ? chargeObject(charge) : charge.id,
+      status: 'succeeded',
+    }
+  }
+}
+
+function chargeObject(charge: PeerCharge): object {
+  const { id, intent, amount, currency, created, metadata, refunded } = charge
+  return {
+    id,
+    object: 'charge',
+    payment_intent: intent,
+    amount,
+    amount_refunded: refunded,
+    currency,
+    created,
+    metadata,
+  }
+}
+
+function list(data: object[], hasMore = false): Reply {
+  return { status: 200, body: { object: 'list', data, has_more: hasMore, url: '/v1/refunds' } }
+}
+
+function refusal(status: number, type: string, detail: object): Reply {
+  return { status, body: { error: { type, message: 'refused', ...detail } } }
+}
+
+/** What Stripe says of an amount; written from its page on currencies, apart from the code under test. */
+function amountFault(amount: number, currency: string): string | null {
+  const least: Record<string, number> = {
+    usd: 50,
+    eur: 50,
+    gbp: 30,
+    jpy: 50,
+    hkd: 400,
+    mxn: 1000,
+    huf: 17500,
+    thb: 1000,
+  }
+  if (amount < (least[currency] ?? 1)) return 'amount_too_small'
+  if (amount > (currency === 'idr' ? 999_999_999_999 : 99_999_999)) return 'amount_too_large'
+  if (['bhd', 'jod', 'kwd', 'omr', 'tnd'].includes(currency) && amount % 10 !== 0) return 'parameter_invalid_integer'
+  return ['isk', 'ugx'].includes(currency) && amount % 100 !== 0 ? 'parameter_invalid_integer' : null
+}
+
+/** A notification as Stripe sends it. */
+export interface SignedEvent {
+  readonly body: Buffer
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** A session as Stripe shows it: the `data.object` of its events. */
+export function sessionFacts(session: PeerSession): Record<string, unknown> {
+  const kept = Object.entries(session).filter(([name]) => name !== 'account' && name !== 'params')
+  return Object.fromEntries(kept)
+}
+
+let eventNumber = 0
+
+/** Signs an event with the SDK's own signer. `at` are Unix seconds of both event and signature. */
+export function signedEvent(
+  secret: string,
+  at: number,
+  type: string,
+  object: object,
+  id: string = `evt_test_${(eventNumber += 1)}${randomBytes(6).toString('hex')}`,
+): SignedEvent {
+  const event = { id, object: 'event', api_version: API_VERSION, created: at, type, livemode: false, data: { object } }
+  const payload = JSON.stringify(event, null, 2)
+  const header = Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp: at })
+  return {
+    body: Buffer.from(payload),
+    headers: { 'Content-Type': 'application/json; charset=utf-8', 'Stripe-Signature': header },
+  }
+}

@@ -1,0 +1,99 @@
+import { Ajv } from 'ajv'
+import type Stripe from 'stripe'
+
+type Schema = Readonly<Record<string, unknown>>
+type Params = Stripe.Checkout.SessionCreateParams
+type LineItem = NonNullable<Params['line_items']>[number]
+type PriceData = NonNullable<LineItem['price_data']>
+
+const text = (maxLength: number): Schema => ({ type: 'string', minLength: 1, maxLength })
+const address: Schema = { type: 'string', maxLength: 5000, pattern: '^https?://' }
+const metadata: Schema = {
+  type: 'object',
+  maxProperties: 50,
+  propertyNames: { maxLength: 40 },
+  additionalProperties: { type: 'string', maxLength: 500 },
+}
+const closed = (properties: Readonly<Record<string, Schema>>, required: readonly string[]): Schema => ({
+  type: 'object',
+  additionalProperties: false,
+  properties,
+  required,
+})
+
+/**
+ * The parameters of a Checkout Session in payment mode, as they are on the wire. `satisfies` holds each name against the SDK's own type,
+ * so that the schema knows no field that Stripe does not.
+ */
+const SESSION: Schema = closed(
+  {
+    mode: { const: 'payment' },
+    submit_type: { enum: ['auto', 'book', 'donate', 'pay', 'subscribe'] },
+    client_reference_id: text(200),
+    line_items: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 100,
+      items: closed(
+        {
+          quantity: { type: 'integer', minimum: 1 },
+          price_data: closed(
+            {
+              currency: { type: 'string', pattern: '^[a-z]{3}$' },
+              unit_amount: { type: 'integer', minimum: 0 },
+              product_data: closed(
+                { name: text(250), description: text(5000) } satisfies Partial<
+                  Record<keyof NonNullable<PriceData['product_data']>, Schema>
+                >,
+                ['name'],
+              ),
+            } satisfies Partial<Record<keyof PriceData, Schema>>,
+            ['currency', 'unit_amount', 'product_data'],
+          ),
+        } satisfies Partial<Record<keyof LineItem, Schema>>,
+        ['quantity', 'price_data'],
+      ),
+    },
+    adaptive_pricing: closed(
+      { enabled: { type: 'boolean' } } satisfies Record<keyof NonNullable<Params['adaptive_pricing']>, Schema>,
+      [],
+    ),
+    metadata,
+    payment_intent_data: closed(
+      { metadata, description: text(1000) } satisfies Partial<
+        Record<keyof NonNullable<Params['payment_intent_data']>, Schema>
+      >,
+      [],
+    ),
+    success_url: address,
+    cancel_url: address,
+    expires_at: { type: 'integer' },
+    locale: { enum: ['auto', 'en', 'vi'] },
+    customer_email: { type: 'string', maxLength: 800, pattern: '^[^@\\s]+@[^@\\s]+\\.[^@\\s]+$' },
+  } satisfies Partial<Record<keyof Params, Schema>>,
+  ['mode', 'line_items', 'success_url'],
+)
+
+const REFUND: Schema = closed(
+  {
+    payment_intent: text(191),
+    amount: { type: 'integer', minimum: 1 },
+    metadata,
+    reason: { enum: ['duplicate', 'fraudulent', 'requested_by_customer'] },
+  } satisfies Partial<Record<keyof Stripe.RefundCreateParams, Schema>>,
+  ['payment_intent'],
+)
+
+// Everything in a form is text: numbers and booleans are coerced, and refused where they are none.
+const ajv = new Ajv({ coerceTypes: true, allErrors: false, strict: true })
+const validators = { session: ajv.compile(SESSION), refund: ajv.compile(REFUND) }
+
+/** The first fault of decoded parameters, with the parameter's path; null where they are right. Coerces texts in place. */
+export function faultOf(kind: keyof typeof validators, params: unknown): { param: string; message: string } | null {
+  const validate = validators[kind]
+  if (validate(params)) return null
+  const fault = validate.errors![0]!
+  const inner = fault.params as { additionalProperty?: string; missingProperty?: string }
+  const path = [...fault.instancePath.split('/').slice(1), inner.additionalProperty ?? inner.missingProperty ?? '']
+  return { param: path.filter((part) => part !== '').join('.'), message: fault.message ?? 'is wrong' }
+}

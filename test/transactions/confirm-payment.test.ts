@@ -1,0 +1,127 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { setAppDisabled } from '#apps/update-app.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import type { ConfirmedPayment } from '#transactions/confirm-payment.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { MONTHLY } from '../support/factories.ts'
+import { startStory, toldTypes } from '../support/story.ts'
+import type { Story } from '../support/story.ts'
+
+describe('money that arrives (contract 4)', () => {
+  let story: Story
+  let checkout: any
+  let references = 0
+  beforeEach(async () => {
+    story = await startStory()
+    const plan = await story.plan('pro', MONTHLY)
+    checkout = await story.checkout({ price_id: plan.prices[0] })
+  })
+  afterEach(async () => {
+    const report = await verifyLedger(story.service.ctx, null)
+    await story.service.stop()
+    expect(report.faults, 'the ledger').to.deep.equal([])
+  })
+
+  const arrives = (amount: number, changes: Partial<ConfirmedPayment> = {}) =>
+    confirmPayment(story.service.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `FT${(references += 1)}`,
+      transactionId: checkout.transaction_id,
+      amount,
+      currency: 'VND',
+      paidAt: story.service.ctx.clock.now(),
+      ...changes,
+    })
+  const transaction = () => story.transaction(checkout.transaction_id)
+
+  it('underpaid: less than the amount keeps it pending and flags it; the rest completes it and the flag goes', async () => {
+    expect((await arrives(60_000)).kind).to.equal('underpaid')
+    expect(await transaction()).to.include({
+      status: 'pending',
+      flagged: true,
+      flag_reason: 'underpaid',
+      amount_received: 60_000,
+      provider_code: 'bank_transfer',
+    })
+    expect(await story.subscription()).to.equal(null)
+    expect((await arrives(39_000)).kind).to.equal('processed')
+    expect(await transaction()).to.include({
+      status: 'completed',
+      flagged: false,
+      flag_reason: null,
+      amount_received: 99_000,
+    })
+    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+  })
+
+  it('more than asked still completes, and what was received is told', async () => {
+    expect((await arrives(150_000)).kind).to.equal('processed')
+    expect(await transaction()).to.include({
+      status: 'completed',
+      flagged: false,
+      amount: 99_000,
+      amount_received: 150_000,
+    })
+  })
+
+  it('the same partial transfer told twice counts once', async () => {
+    await arrives(60_000, { reference: 'FT-same' })
+    expect((await arrives(60_000, { reference: 'FT-same' })).kind).to.equal('duplicate')
+    expect(await transaction()).to.include({ status: 'pending', amount_received: 60_000 })
+  })
+
+  it('other money for a completed transaction is recorded and flagged duplicate_payment; the period stays', async () => {
+    await arrives(99_000)
+    const { current_period_end } = await story.subscription()
+    expect((await arrives(99_000)).kind).to.equal('already_completed')
+    expect(await transaction()).to.include({
+      status: 'completed',
+      flag_reason: 'duplicate_payment',
+      amount_received: 198_000,
+    })
+    expect((await story.subscription()).current_period_end).to.equal(current_period_end)
+  })
+
+  it('the same payment told under another event id changes nothing', async () => {
+    const same = { provider: 'stripe', reference: 'cs_1' } as const
+    await arrives(99_000, { ...same, eventId: 'evt_1' })
+    expect((await arrives(99_000, { ...same, eventId: 'evt_2' })).kind).to.equal('already_completed')
+    expect(await transaction()).to.include({ flagged: false, amount_received: 99_000, provider_code: 'stripe' })
+    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+  })
+
+  it('another currency is refused and nothing is recorded', async () => {
+    expect((await arrives(99_000, { currency: 'USD' })).kind).to.equal('wrong_currency')
+    expect(await transaction()).to.include({ status: 'pending', amount_received: 0 })
+  })
+
+  it('money for a transaction that is not there is told to the caller', async () => {
+    expect((await arrives(99_000, { transactionId: 999_999 })).kind).to.equal('unknown_transaction')
+  })
+
+  it('a payment that was made in time counts from when it was made, never from before the checkout or from the future', async () => {
+    const early = new Date('2020-01-01T00:00:00Z')
+    story.at('2026-03-02 00:00:00')
+    await arrives(99_000, { paidAt: early })
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    const plan = await story.plan('max', MONTHLY)
+    checkout = await story.checkout({ price_id: plan.prices[0], external_ref: 'user-2' })
+    await arrives(99_000, { paidAt: new Date('2030-01-01T00:00:00Z') })
+    expect((await story.subscription('user-2')).current_period_end).to.equal('2026-04-02 00:00:00')
+  })
+
+  it('a payment of a disabled app completes', async () => {
+    await setAppDisabled(story.service.ctx, 'tester', story.app.app, true)
+    expect((await arrives(99_000)).kind).to.equal('processed')
+    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+  })
+
+  it('what needs an operator is logged as such, without the payer', async () => {
+    await arrives(60_000)
+    const lines = story.service.ctx.logged.join('\n')
+    expect(lines).to.include('needs an operator').and.not.include('user-1')
+    expect(story.service.ctx.counted.map(({ metric }) => metric)).to.include('payments_flagged_total')
+  })
+})

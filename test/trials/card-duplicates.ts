@@ -1,0 +1,184 @@
+import { Agent, request } from 'undici'
+import { enableMethod } from '#apps/methods.ts'
+import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
+import type { SignedEvent } from '../support/stripe-peer.ts'
+
+export interface DuplicatesOptions {
+  /** Paid card payments, each of an end user of its own. */
+  readonly payments: number
+  /** How often the notification of each is sent. */
+  readonly copies: number
+  readonly connections: number
+  readonly daemons: number
+  readonly seed: number
+}
+
+export interface DuplicatesFigures {
+  readonly seed: number
+  readonly sent: number
+  readonly answers: Readonly<Record<string, number>>
+  readonly seconds: number
+  readonly perSecond: number
+}
+
+const SECRET_KEY = 'sk_test_trial'
+const WEBHOOK_SECRET = 'whsec_trial'
+
+/**
+ * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws where one is not answered
+ * 200, where a payment does not have exactly one effect and one set of events, or where the ledger has a fault.
+ */
+export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
+  const stripe = await startStripePeer(systemClock, [SECRET_KEY])
+  const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_LOG_LEVEL: 'warn' }
+  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const daemons: DaemonProcess[] = []
+  const agent = new Agent({ connections: Math.ceil(options.connections / options.daemons), pipelining: 1 })
+  try {
+    // The level of the log line that tells where a daemon listens.
+    const environment = { ...settings, BILLING_LOG_LEVEL: 'info' }
+    for (let number = 0; number < options.daemons; number += 1) daemons.push(await startDaemonProcess(environment))
+    const events = await payAll(ctx, stripe, daemons[0]!, options.payments)
+    const copies = shuffled(
+      events.flatMap((event) => Array.from({ length: options.copies }, () => event)),
+      options.seed,
+    )
+    const startedMs = performance.now()
+    const answers = await sendAll(agent, daemons, copies, options.connections)
+    const seconds = (performance.now() - startedMs) / 1000
+    await check(ctx, options, answers)
+    return {
+      seed: options.seed,
+      sent: copies.length,
+      answers,
+      seconds: Math.round(seconds * 10) / 10,
+      perSecond: Math.round(copies.length / seconds),
+    }
+  } finally {
+    await agent.close()
+    for (const daemon of daemons) await daemon.stop()
+    await stripe.stop()
+  }
+}
+
+/** Opens that many card payments for subscriptions and has them paid; returns the notification of each. */
+async function payAll(
+  ctx: TestContext,
+  stripe: Awaited<ReturnType<typeof startStripePeer>>,
+  daemon: DaemonProcess,
+  payments: number,
+): Promise<SignedEvent[]> {
+  const app = await anApp(ctx, { sandbox: false })
+  await enableMethod(ctx, 'trial', app.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
+  const plan = await aPlan(ctx, app)
+  const events: SignedEvent[] = []
+  for (let number = 0; number < payments; number += 1) {
+    const checkout = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: `user-${number}` })
+    await chooseCard(daemon, tokenOf(checkout))
+    const session = stripe.sessions.at(-1)!
+    stripe.pay(session)
+    const at = unixSeconds(systemClock.now())
+    events.push(signedEvent(WEBHOOK_SECRET, at, 'checkout.session.completed', sessionFacts(session)))
+  }
+  return events
+}
+
+async function chooseCard({ url }: DaemonProcess, token: string): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const body = JSON.stringify({ payment_method: 'card' })
+  const answer = await request(`${url}/checkout/${token}/resolve`, { method: 'POST', headers, body })
+  if (answer.statusCode !== 200) throw new Error(`the card was refused: ${await answer.body.text()}`)
+  await answer.body.dump()
+}
+
+/** How often each answer was given: `200 processed`, `200 duplicate`, … */
+async function sendAll(
+  agent: Agent,
+  daemons: readonly DaemonProcess[],
+  events: readonly SignedEvent[],
+  connections: number,
+): Promise<Record<string, number>> {
+  const answers: Record<string, number> = {}
+  let next = 0
+  const send = async (): Promise<void> => {
+    while (next < events.length) {
+      const number = next++
+      const { body, headers } = events[number]!
+      const { url } = daemons[number % daemons.length]!
+      const path = `${url}/api/v1/webhooks/card-provider`
+      const answer = await request(path, { dispatcher: agent, method: 'POST', headers, body })
+      const told = (await answer.body.json()) as { data?: { status: string } }
+      const name = `${answer.statusCode} ${told.data?.status ?? ''}`
+      answers[name] = (answers[name] ?? 0) + 1
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, send))
+  return answers
+}
+
+async function check(
+  ctx: TestContext,
+  { payments, copies }: DuplicatesOptions,
+  answers: Readonly<Record<string, number>>,
+): Promise<void> {
+  const expected = { '200 processed': payments, '200 duplicate': payments * (copies - 1) }
+  if (JSON.stringify(Object.entries(answers).sort()) !== JSON.stringify(Object.entries(expected).sort())) {
+    throw new Error(`the answers are ${JSON.stringify(answers)}, not ${JSON.stringify(expected)}`)
+  }
+  const count = async (sql: string): Promise<number> => {
+    const [row]: { count: string }[] = await ctx.db.query(sql)
+    return Number(row!.count)
+  }
+  for (const [what, sql] of [
+    ['completed transactions', `SELECT COUNT(*) AS count FROM transactions WHERE status = 'completed'`],
+    ['transactions without a flag', 'SELECT COUNT(*) AS count FROM transactions WHERE flag_reason IS NULL'],
+    ['payments', 'SELECT COUNT(*) AS count FROM payments'],
+    ['effects', 'SELECT COUNT(*) AS count FROM payment_applications'],
+    ['events', `SELECT COUNT(*) AS count FROM events WHERE event_type = 'subscription.updated'`],
+    ['provider events', 'SELECT COUNT(*) AS count FROM provider_events'],
+  ] as const) {
+    const found = await count(sql)
+    if (found !== payments) throw new Error(`${found} ${what} of ${payments} payments`)
+  }
+  const { faults } = await verifyLedger(ctx, null)
+  if (faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(faults)}`)
+}
+
+/** Fisher and Yates, from the seed. */
+function shuffled<T>(items: readonly T[], seed: number): T[] {
+  const order = [...items]
+  let state = seed
+  for (let last = order.length - 1; last > 0; last -= 1) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    const other = state % (last + 1)
+    ;[order[last], order[other]] = [order[other]!, order[last]!]
+  }
+  return order
+}
+
+async function main(): Promise<void> {
+  const { emptyTestDatabase, startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
+  const seed = Number(process.argv[2] ?? Math.floor(performance.timeOrigin % 1e9))
+  const forms = {
+    'T01 one event': { payments: 1, copies: 10_000, connections: 50, daemons: 3, seed },
+    'T02 many events': { payments: 500, copies: 20, connections: 50, daemons: 3, seed },
+  }
+  await startTestDatabase()
+  try {
+    for (const [name, options] of Object.entries(forms)) {
+      process.stdout.write(`${name}: ${JSON.stringify(await cardDuplicates(options))}\n`)
+      await emptyTestDatabase()
+    }
+  } finally {
+    await stopTestDatabase()
+  }
+}
+
+if (import.meta.main) await main()

@@ -1,0 +1,104 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Context } from '#context.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { DAY_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
+import { runSender } from '#webhooks/sender.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { aCustomer, anApp, aPlan, paid, priceId } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { inTurns } from '../support/in-turns.ts'
+import { Receiver } from '../support/receiver.ts'
+
+export interface SkewOptions {
+  /** How far the clock of the second sender is ahead. */
+  readonly skewMs: number
+  readonly events: number
+}
+
+export interface SkewFigures {
+  readonly skewMs: number
+  readonly events: number
+  /** Webhooks that came again, under the same event id. */
+  readonly repeated: number
+  readonly mails: number
+}
+
+const TIMEOUT_MS = 1000
+/** An attempt begins while its lease has two timeouts left and takes one: clocks may differ by the other. */
+export const TOLERATED_SKEW_MS = TIMEOUT_MS
+const ANSWER_MS = 700
+const POLL_MS = 20
+const BEGAN_DAYS_AGO = 28
+const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.02,0.02' }
+
+/**
+ * Lets two senders work on one database whose clocks differ, while receivers take most of the time that they have. Throws where a
+ * lease is taken early though the clocks differ by no more than is tolerated, where an event never arrives, where a mail goes out
+ * twice however much they differ, or where the ledger has a fault.
+ */
+export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFigures> {
+  const home = mkdtempSync(join(tmpdir(), 'paygate-skew-'))
+  const receiver = await Receiver.start()
+  receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), ANSWER_MS)
+  const clock = new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS)))
+  const ctx = testContext({ ...SETTINGS, BILLING_HOME: home }, {}, clock)
+  try {
+    const app = await anApp(ctx, { webhookUrl: receiver.url })
+    receiver.secret = app.webhookSecret
+    await begin(ctx, app, events)
+    const exact: Context = { ...ctx, clock: systemClock }
+    const fast: Context = { ...ctx, clock: { now: () => addMs(systemClock.now(), skewMs) } }
+    await Promise.all([exact, fast].map((each) => sendDueReminders(each)))
+    await deliver([exact, fast])
+    const repeated = await checkWebhooks(ctx, receiver)
+    if (skewMs <= TOLERATED_SKEW_MS && repeated > 0) throw new Error(`${repeated} leases were taken early`)
+    const mails = readdirSync(join(home, 'mail')).length
+    if (mails !== events) throw new Error(`${mails} mails to ${events} customers`)
+    await requireCleanLedger(ctx, `with clocks ${skewMs} ms apart`)
+    return { skewMs, events, repeated, mails }
+  } finally {
+    await receiver.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Subscriptions whose first reminder is due, and whose event waits. */
+async function begin(ctx: TestContext, app: TestApp, count: number): Promise<void> {
+  const price = priceId(await aPlan(ctx, app))
+  const numbers = Array.from({ length: count }, (_, number) => number)
+  await inTurns(numbers, async (number) => {
+    const customer = await aCustomer(ctx, app, { email: `due-${number}@example.com` })
+    await paid(ctx, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
+  })
+}
+
+async function deliver(contexts: readonly Context[]): Promise<void> {
+  const stop = new AbortController()
+  const senders = Promise.all(contexts.map((ctx) => runSender(ctx, { signal: stop.signal })))
+  senders.catch(() => undefined)
+  const isOpen = async (): Promise<boolean> => {
+    const rows: object[] = await contexts[0]!.db.query(
+      `SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`,
+    )
+    return rows.length > 0
+  }
+  while (await isOpen()) await delay(POLL_MS)
+  stop.abort()
+  await senders
+}
+
+/** Every event arrived and was delivered; how many came again. */
+async function checkWebhooks(ctx: TestContext, receiver: Receiver): Promise<number> {
+  const rows: { status: string }[] = await ctx.db.query('SELECT delivery_status AS status FROM events')
+  const undelivered = rows.filter(({ status }) => status !== 'delivered').length
+  const distinct = new Set(receiver.received.map(({ eventId }) => eventId)).size
+  if (undelivered > 0 || distinct !== rows.length) {
+    throw new Error(`of ${rows.length} events ${distinct} arrived, and ${undelivered} are not delivered`)
+  }
+  return receiver.received.length - distinct
+}

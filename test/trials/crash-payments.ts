@@ -1,0 +1,133 @@
+import { request } from 'undici'
+import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { testContext } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+import { TestClock } from '../support/context.ts'
+
+export interface CrashOptions {
+  /** Test payments, made at once, each of an end user of its own. */
+  readonly payments: number
+  /** How often the daemon is killed with -9 and started again meanwhile. */
+  readonly kills: number
+}
+
+export interface CrashFigures {
+  readonly payments: number
+  readonly kills: number
+  /** Payments whose first try answered, and the tries that a kill cut off. */
+  readonly answered: number
+  readonly cutOff: number
+  readonly webhooks: number
+  /** Webhooks that arrived more than once. */
+  readonly repeated: number
+  readonly seconds: number
+}
+
+const DEADLINE_MS = 60_000
+/** Between the tries of a payer whom the service does not answer. */
+const RETRY_MS = 200
+
+/**
+ * Pays many checkouts over HTTP while the daemon is killed and restarted. Throws where a payment that answered is not complete, where
+ * one that was cut off cannot be completed by trying again, where an event never arrives, or where the ledger has a fault.
+ */
+export async function crashPayments({ payments, kills }: CrashOptions): Promise<CrashFigures> {
+  const startedMs = performance.now()
+  const receiver = await Receiver.start()
+  const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const app = await anApp(ctx, { webhookUrl: receiver.url })
+  receiver.secret = app.webhookSecret
+  const plan = await aPlan(ctx, app)
+  const tokens = await Promise.all(
+    Array.from({ length: payments }, async (_, n) =>
+      tokenOf(await aCheckout(ctx, app, { external_ref: `user-${n}`, price_id: priceId(plan) })),
+    ),
+  )
+  const running = { daemon: await start() }
+  const tally = { answered: 0, cutOff: 0 }
+  try {
+    const paying = Promise.all(tokens.map((token) => payUntilAnswered(running, token, tally)))
+    for (let kill = 1; kill <= kills; kill += 1) {
+      await untilAnswered(tally, Math.floor((payments * kill) / (kills + 2)))
+      await running.daemon.kill()
+      running.daemon = await start()
+    }
+    await paying
+    await allTold(receiver, payments)
+  } finally {
+    await running.daemon.stop()
+    await receiver.stop()
+  }
+  await checkBooks(ctx, payments)
+  const distinct = new Set(receiver.received.map(({ eventId }) => eventId))
+  return {
+    payments,
+    kills,
+    ...tally,
+    webhooks: distinct.size,
+    repeated: receiver.received.length - distinct.size,
+    seconds: Math.round((performance.now() - startedMs) / 100) / 10,
+  }
+}
+
+// A lease that a killed sender left must end soon for the trial to be short: it follows the timeout.
+const start = () =>
+  startDaemonProcess({ BILLING_WEBHOOK_TIMEOUT_MS: '500', BILLING_WEBHOOK_RETRY_MINUTES: '0.01,0.02,0.05,0.1,0.2' })
+
+async function payUntilAnswered(
+  running: { daemon: DaemonProcess },
+  token: string,
+  tally: { answered: number; cutOff: number },
+): Promise<void> {
+  const deadlineMs = performance.now() + DEADLINE_MS
+  for (;;) {
+    try {
+      const answer = await request(`${running.daemon.url}/checkout/${token}/resolve`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ payment_method: 'test' }),
+      })
+      const text = await answer.body.text()
+      if (answer.statusCode === 200) {
+        tally.answered += 1
+        return
+      }
+      // While it starts, a daemon answers 503.
+      if (answer.statusCode !== 503) throw new Error(`a payment answered ${answer.statusCode}: ${text}`)
+    } catch (error) {
+      if (performance.now() > deadlineMs || (error instanceof Error && error.message.startsWith('a payment answered')))
+        throw error
+      tally.cutOff += 1
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+  }
+}
+
+async function untilAnswered(tally: { readonly answered: number }, count: number): Promise<void> {
+  while (tally.answered < count) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+async function allTold(receiver: Receiver, payments: number): Promise<void> {
+  const told = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const deadlineMs = performance.now() + DEADLINE_MS
+  while (told() < payments) {
+    if (performance.now() > deadlineMs) throw new Error(`${payments - told()} of ${payments} events never arrived`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  if (receiver.received.some(({ verified }) => verified !== true))
+    throw new Error('a webhook came with a wrong signature')
+}
+
+async function checkBooks(ctx: ReturnType<typeof testContext>, payments: number): Promise<void> {
+  const report = await verifyLedger(ctx, null)
+  if (report.faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(report.faults)}`)
+  if (report.checked !== payments) throw new Error(`${report.checked} subscriptions for ${payments} payments`)
+  const rows: { n: string | number }[] = await ctx.db.query(
+    "SELECT COUNT(*) AS n FROM transactions WHERE status <> 'completed'",
+  )
+  if (Number(rows[0]?.n) > 0) throw new Error(`${rows[0]?.n} payments answered and are not complete`)
+}

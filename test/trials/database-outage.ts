@@ -1,0 +1,261 @@
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { request } from 'undici'
+import { loadConfig } from '#config.ts'
+import type { Context } from '#context.ts'
+import { embeddedOrder } from '#db/embedded-order.ts'
+import { openContext } from '#open-context.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { testEnvironment } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { inTurns } from '../support/in-turns.ts'
+import { Receiver } from '../support/receiver.ts'
+
+/** What happens to the server: stopped in order, killed with -9, or frozen for a while. Its keeper starts it again. */
+export type DatabaseOutage = 'restart' | 'kill' | 'freeze'
+export const DATABASE_OUTAGES: readonly DatabaseOutage[] = ['restart', 'kill', 'freeze']
+
+export interface OutageOptions {
+  /** One after the other, of one daemon's server. */
+  readonly outages: readonly DatabaseOutage[]
+  /** Test payments during each outage, half of them before it; each of an end user of its own. */
+  readonly payments: number
+  readonly payers: number
+  /** How long it is frozen. */
+  readonly frozenMs: number
+}
+
+export interface DatabaseOutageFigures {
+  readonly outage: DatabaseOutage
+  readonly payments: number
+  /** Answers 500 in the error envelope. */
+  readonly refused: number
+  readonly slowestMs: number
+  /** From the moment at which the server was ended, or let go on, until a payment was answered. */
+  readonly recoveryMs: number
+  readonly unreadyPolls: number
+}
+
+interface Tally {
+  paid: number
+  refused: number
+  slowestMs: number
+  /** When the server was ended, or let go on, and when the first payment that began after that was answered. */
+  awayMs: number
+  recoveredMs: number
+}
+
+const RECOVERY_MS = 10_000
+/** No request takes longer, whatever the database does. */
+const LONGEST_REQUEST_MS = 30_000
+const RETRY_MS = 100
+const POLL_MS = 50
+
+/**
+ * Pays over HTTP while the daemon's own database server is taken from it. Throws where a request is cut off, is answered by anything
+ * but success or the error envelope of a fault, or takes too long; where payments do not go on soon after; where the daemon says that it
+ * is ready while it is not, or not alive while it is; where a payment that answered is not complete; where the ledger has a fault.
+ */
+export async function databaseOutage(options: OutageOptions): Promise<DatabaseOutageFigures[]> {
+  const home = mkdtempSync(join(tmpdir(), 'paygate-outage-'))
+  const receiver = await Receiver.start()
+  const environment = {
+    BILLING_DATABASE_URL: '',
+    // A lease that was taken in a commit without an answer must end soon for the trial to be short: it follows the timeout.
+    BILLING_WEBHOOK_TIMEOUT_MS: '500',
+    BILLING_HOME: home,
+    BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.05,0.1,0.2',
+  }
+  const daemon = await startDaemonProcess(environment)
+  const { ctx, close } = await openContext({ config: loadConfig(testEnvironment(environment)), thread: 'trial' })
+  try {
+    const shop = await openShop(ctx, receiver)
+    const figures: DatabaseOutageFigures[] = []
+    for (const outage of options.outages) {
+      const tokens = await openCheckouts(ctx, shop, `${outage}-${figures.length}`, options.payments)
+      figures.push(await payThrough(daemon, home, tokens, outage, options))
+      await checkBooks(ctx, receiver, figures.length * options.payments, outage)
+    }
+    checkLog(daemon)
+    const code = await daemon.stop()
+    if (code !== 0) throw new Error(`the daemon ended with ${code ?? 'a signal'}`)
+    return figures
+  } finally {
+    await daemon.stop()
+    await close()
+    await receiver.stop()
+    await untilGone(home)
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+interface Shop {
+  readonly app: TestApp
+  readonly price: string
+}
+
+async function openShop(ctx: Context, receiver: Receiver): Promise<Shop> {
+  const app = await anApp(ctx, { webhookUrl: receiver.url })
+  receiver.secret = app.webhookSecret
+  return { app, price: priceId(await aPlan(ctx, app)) }
+}
+
+async function openCheckouts(ctx: Context, { app, price }: Shop, name: string, payments: number): Promise<string[]> {
+  const refs = Array.from({ length: payments }, (_, number) => `${name}-${number}`)
+  return inTurns(refs, async (ref) => tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })))
+}
+
+async function payThrough(
+  daemon: DaemonProcess,
+  home: string,
+  tokens: readonly string[],
+  outage: DatabaseOutage,
+  { payments, payers, frozenMs }: OutageOptions,
+): Promise<DatabaseOutageFigures> {
+  const tally: Tally = { paid: 0, refused: 0, slowestMs: 0, awayMs: Infinity, recoveredMs: 0 }
+  const waiting = [...tokens]
+  const payer = async (): Promise<void> => {
+    for (let token = waiting.shift(); token; token = waiting.shift()) await payUntilAnswered(daemon, token, tally)
+  }
+  const paying = Promise.all(Array.from({ length: payers }, payer))
+  // Awaited below; a failure before that must not count as unhandled.
+  paying.catch(() => undefined)
+  const health = watchHealth(daemon)
+  try {
+    while (tally.paid < payments / 2 && waiting.length > 0) await delay(5)
+    await takeAway(home, outage, frozenMs)
+    tally.awayMs = performance.now()
+    await paying
+    await untilReady(daemon)
+  } finally {
+    await health.end()
+  }
+  const recoveryMs = Math.round(tally.recoveredMs - tally.awayMs)
+  if (!(recoveryMs >= 0 && recoveryMs <= RECOVERY_MS)) throw new Error(`payments went on after ${recoveryMs} ms`)
+  if (tally.slowestMs > LONGEST_REQUEST_MS) throw new Error(`a payment took ${Math.round(tally.slowestMs)} ms`)
+  if (outage !== 'freeze' && health.unready() === 0) throw new Error('the daemon was ready all the time')
+  const { refused, slowestMs } = tally
+  return { outage, payments, refused, slowestMs: Math.round(slowestMs), recoveryMs, unreadyPolls: health.unready() }
+}
+
+async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Tally): Promise<void> {
+  for (;;) {
+    const startedMs = performance.now()
+    const answer = await request(`${url}/checkout/${token}/resolve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ payment_method: 'test' }),
+    })
+    const { error } = (await answer.body.json()) as { error?: { code: string } }
+    tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedMs)
+    if (answer.statusCode === 200) {
+      tally.paid += 1
+      if (startedMs > tally.awayMs) tally.recoveredMs ||= performance.now()
+      return
+    }
+    if (answer.statusCode !== 500 || error?.code !== 'internal_error') {
+      throw new Error(`a payment answered ${answer.statusCode} ${error?.code ?? ''}`)
+    }
+    tally.refused += 1
+    await delay(RETRY_MS)
+  }
+}
+
+/** Ends or freezes the server; returns when it is ended, or goes on. */
+async function takeAway(home: string, outage: DatabaseOutage, frozenMs: number): Promise<void> {
+  const [server, ...others] = serversOf(home)
+  if (server === undefined || others.length > 0) throw new Error('there is not one server')
+  if (outage === 'freeze') {
+    process.kill(server, 'SIGSTOP')
+    try {
+      await delay(frozenMs)
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
+    return
+  }
+  process.kill(server, outage === 'kill' ? 'SIGKILL' : 'SIGTERM')
+  while (serversOf(home).includes(server)) await delay(5)
+}
+
+/** Our own server's process: known by its data directory, which is this trial's alone. */
+function serversOf(home: string): number[] {
+  const { dataDirectory } = embeddedOrder(home)
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(`--datadir=${dataDirectory}`))
+    .map(Number)
+}
+
+function argumentsOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    // It ended in between.
+    return []
+  }
+}
+
+async function untilGone(home: string): Promise<void> {
+  while (serversOf(home).length > 0) await delay(POLL_MS)
+}
+
+/** Polls `/healthz`, which must always say up, and `/readyz`, which may say that it is not. */
+function watchHealth({ url }: DaemonProcess): { unready: () => number; end: () => Promise<void> } {
+  let isOver = false
+  let unready = 0
+  const watching = (async () => {
+    while (!isOver) {
+      const [alive, ready] = await Promise.all([request(`${url}/healthz`), request(`${url}/readyz`)])
+      await Promise.all([alive.body.dump(), ready.body.dump()])
+      if (alive.statusCode !== 200) throw new Error(`/healthz said ${alive.statusCode}`)
+      if (ready.statusCode !== 200 && ready.statusCode !== 503) throw new Error(`/readyz said ${ready.statusCode}`)
+      if (ready.statusCode === 503) unready += 1
+      await delay(POLL_MS)
+    }
+  })()
+  watching.catch(() => undefined)
+  return {
+    unready: () => unready,
+    end: () => {
+      isOver = true
+      return watching
+    },
+  }
+}
+
+async function untilReady({ url }: DaemonProcess): Promise<void> {
+  const deadlineMs = performance.now() + RECOVERY_MS
+  while (performance.now() < deadlineMs) {
+    const answer = await request(`${url}/readyz`)
+    await answer.body.dump()
+    if (answer.statusCode === 200) return
+    await delay(POLL_MS)
+  }
+  throw new Error('the daemon does not become ready again')
+}
+
+async function checkBooks(ctx: Context, receiver: Receiver, payments: number, outage: DatabaseOutage): Promise<void> {
+  const told = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const deadlineMs = performance.now() + 60_000
+  while (told() < payments) {
+    if (performance.now() > deadlineMs) throw new Error(`${payments - told()} of ${payments} events never arrived`)
+    await delay(POLL_MS)
+  }
+  const checked = await requireCleanLedger(ctx, `after ${outage}`)
+  if (checked !== payments) throw new Error(`${checked} subscriptions for ${payments} payments`)
+  const [row]: { open: string }[] = await ctx.db.query(
+    `SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`,
+  )
+  if (Number(row!.open) > 0) throw new Error(`${row!.open} payments answered and are not complete`)
+}
+
+/** Jobs may fail with their database; none may be taken for hung because it waits for it. */
+function checkLog({ logged }: DaemonProcess): void {
+  const hung = logged.find((line) => /"reason":"(hung|overdue)"/.test(line))
+  if (hung) throw new Error(`a job was taken for hung: ${hung}`)
+}

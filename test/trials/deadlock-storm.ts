@@ -1,0 +1,197 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { createConnection } from 'mysql2/promise'
+import type { Connection } from 'mysql2/promise'
+import type { DataSource } from 'typeorm'
+import type { Context } from '#context.ts'
+import { openDatabase } from '#db/connect.ts'
+import { isRetryable } from '#db/transaction.ts'
+import { ENTITIES } from '#open-context.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
+import { inTurns } from '../support/in-turns.ts'
+import { seededRandom } from '../support/seeded-random.ts'
+
+export interface StormOptions {
+  /** Each is told twice at once; five belong to one end user. */
+  readonly payments: number
+  /** Connections that take the same rows in the opposite order. */
+  readonly rivals: number
+  readonly seed: number
+}
+
+export interface StormFigures {
+  readonly seed: number
+  readonly payments: number
+  /** Transactions that were run again by themselves. */
+  readonly retries: number
+  /** Calls that gave up, and were made again as a provider does. */
+  readonly givenUp: number
+  readonly deadlocksOfRivals: number
+  readonly timeoutsOfRivals: number
+}
+
+interface Storm {
+  isOver: boolean
+  /** Transactions that are being confirmed. */
+  readonly inFlight: number[]
+  deadlocks: number
+  timeouts: number
+  givenUp: number
+}
+
+const PER_END_USER = 5
+const POOL_SIZE = 8
+const CALLS_AT_ONCE = 60
+const LOCK_WAIT_SECONDS = 1
+/** Longer than a statement waits for a lock, now and then. */
+const LONG_HOLD_MS = 1300
+const SHORT_HOLD_MS = 5
+
+/**
+ * Confirms payments while rivals lock the same rows in the opposite order, on a server that waits one second for a lock. Throws where a
+ * call fails with anything but a conflict that may be tried again, where a part of a payment is in the books and the rest is not, or
+ * where the ledger has a fault.
+ */
+export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
+  const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: quiet.config.home }, ENTITIES, {
+    poolSize: POOL_SIZE,
+  })
+  const ctx = { ...quiet, db }
+  const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
+  try {
+    await shortenLockWaits(db)
+    const transactionIds = await openPayments(quiet, payments)
+    const rivalry = Promise.all(
+      Array.from({ length: rivals }, (_, number) => rival(storm, seededRandom(seed + number + 1))),
+    )
+    rivalry.catch(() => undefined)
+    const calls = transactionIds.flatMap((id) => [id, id])
+    await inTurns(calls, (id) => confirmUntilTaken(ctx, id, storm), CALLS_AT_ONCE)
+    storm.isOver = true
+    await rivalry
+    await checkWhole(quiet, payments)
+    const retries = quiet.counted.filter(({ metric }) => metric === 'transaction_retries_total').length
+    const { givenUp, deadlocks, timeouts } = storm
+    return { seed, payments, retries, givenUp, deadlocksOfRivals: deadlocks, timeoutsOfRivals: timeouts }
+  } finally {
+    storm.isOver = true
+    await close()
+  }
+}
+
+async function shortenLockWaits(db: DataSource): Promise<void> {
+  const runners = Array.from({ length: POOL_SIZE }, () => db.createQueryRunner())
+  await Promise.all(runners.map((runner) => runner.connect()))
+  for (const runner of runners) await runner.query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
+  for (const runner of runners) await runner.release()
+}
+
+async function openPayments(ctx: Context, payments: number): Promise<number[]> {
+  const app = await anApp(ctx)
+  const price = priceId(await aPlan(ctx, app))
+  const ids: number[] = []
+  for (let number = 0; number < payments; number += 1) {
+    const ref = `user-${Math.floor(number / PER_END_USER)}`
+    ids.push((await aCheckout(ctx, app, { external_ref: ref, price_id: price })).transaction_id!)
+  }
+  return ids
+}
+
+async function confirmUntilTaken(ctx: Context, transactionId: number, storm: Storm): Promise<void> {
+  storm.inFlight.push(transactionId)
+  while (!(await confirm(ctx, transactionId))) storm.givenUp += 1
+  storm.inFlight.splice(storm.inFlight.indexOf(transactionId), 1)
+}
+
+/** False where it gave up on a conflict: a provider tells it again. */
+async function confirm(ctx: Context, transactionId: number): Promise<boolean> {
+  try {
+    const { kind } = await confirmPayment(ctx, {
+      provider: 'payos',
+      eventId: `event-${transactionId}`,
+      reference: `money-${transactionId}`,
+      transactionId,
+      amount: 99_000,
+      currency: 'VND',
+      paidAt: ctx.clock.now(),
+    })
+    if (kind !== 'processed' && kind !== 'duplicate') throw new Error(`the payment was ${kind}`)
+    return true
+  } catch (error) {
+    if (isRetryable(error)) return false
+    throw error
+  }
+}
+
+/** Takes the transaction first and its end user after, the opposite of what the service does; now and then holds them long. */
+async function rival(storm: Storm, random: () => number): Promise<void> {
+  const { socketPath, name } = testDatabase()
+  const connection = await createConnection({ socketPath, user: 'root', database: name })
+  try {
+    await connection.query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
+    while (!storm.isOver) {
+      await delay(random() * SHORT_HOLD_MS)
+      // Those that the service is about: the pool's first ones.
+      const id = storm.inFlight[Math.floor(random() * Math.min(POOL_SIZE, storm.inFlight.length))]
+      if (id === undefined) continue
+      try {
+        await lockBackwards(connection, id, random() < 0.02 ? LONG_HOLD_MS : SHORT_HOLD_MS, random() < 0.5)
+      } catch (error) {
+        const { errno } = error as { errno?: number }
+        if (errno === 1213) storm.deadlocks += 1
+        else if (errno === 1205) storm.timeouts += 1
+        else throw error
+      }
+      await connection.query('ROLLBACK')
+    }
+  } finally {
+    await connection.end()
+  }
+}
+
+async function lockBackwards(
+  connection: Connection,
+  transactionId: number,
+  holdMs: number,
+  isHeavy: boolean,
+): Promise<void> {
+  await connection.query('START TRANSACTION')
+  // The server gives up the transaction that wrote less: so that it is the service's, half of the time.
+  if (isHeavy)
+    await connection.query(
+      'INSERT INTO provider_events (provider, event_id, event_type, outcome, received_at) VALUES ?',
+      [heavyRows()],
+    )
+  await connection.query('SELECT id FROM transactions WHERE id = ? FOR UPDATE', [transactionId])
+  await delay(holdMs)
+  await connection.query(
+    'UPDATE end_users u JOIN transactions t ON t.end_user_id = u.id SET u.version = u.version + 1 WHERE t.id = ?',
+    [transactionId],
+  )
+  await delay(holdMs)
+}
+
+function heavyRows(): unknown[][] {
+  return Array.from({ length: 60 }, () => ['rival', randomHex(16), 'weight', 'noted', systemClock.now()])
+}
+
+/** Each payment has all its rows, once. */
+async function checkWhole(ctx: Context, payments: number): Promise<void> {
+  const [row]: Record<string, string>[] = await ctx.db.query(
+    `SELECT (SELECT COUNT(*) FROM transactions WHERE status = 'completed' AND flag_reason IS NULL) AS completed,
+       (SELECT COUNT(*) FROM provider_events) AS events_heard,
+       (SELECT COUNT(*) FROM payments) AS payments,
+       (SELECT COUNT(*) FROM payment_applications) AS effects,
+       (SELECT COUNT(*) FROM events WHERE event_type = 'subscription.updated') AS updates,
+       (SELECT SUM(revision) FROM subscriptions) AS revisions`,
+  )
+  const wrong = Object.entries(row!).filter(([, count]) => Number(count) !== payments)
+  if (wrong.length > 0) throw new Error(`of ${payments} payments there are ${JSON.stringify(row)}`)
+  await requireCleanLedger(ctx, 'after the storm')
+}

@@ -1,0 +1,12 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { killedHandlers } from './killed-handlers.ts'
+
+describe('trial: a notification is taken by a process that is killed', () => {
+  it('killed with -9 between statements, then told again: nothing half done, everything once', async () => {
+    const { statements, kills } = await killedHandlers({ every: 9 })
+    expect(statements.card).to.be.greaterThan(9)
+    expect(statements.payos).to.be.greaterThan(9)
+    expect(kills).to.be.at.least(4)
+  }).timeout(120_000)
+})

@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { enableMethod } from '#apps/methods.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { receiveCardEvent } from '#providers/card/receive-event.ts'
+import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
+import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { listPayments } from '#transactions/store.ts'
+import { TestClock, testContext, testEnvironment } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
+import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
+import type { DyingOrder } from './dying-receiver.ts'
+
+export interface KilledOptions {
+  /** 1 kills before every statement, 4 before every fourth. */
+  readonly every: number
+}
+
+export interface KilledFigures {
+  /** Statements of an undisturbed run. */
+  readonly statements: Readonly<Record<DyingOrder['kind'], number>>
+  readonly kills: number
+}
+
+const RECEIVER = join(import.meta.dirname, 'dying-receiver.ts')
+const KEYS = { clientId: 'client', apiKey: 'api', checksumKey: 'checksum' }
+const CARD = { secretKey: 'sk_test_trial', webhookSecret: 'whsec_trial' }
+
+/**
+ * Kills the process that takes a card or PayOS notification with -9 before one statement after the other, then has the provider tell
+ * it again. Throws where something is half done after the kill, or not done exactly once after the repetition.
+ */
+export async function killedHandlers({ every }: KilledOptions): Promise<KilledFigures> {
+  const stripe = await startStripePeer(systemClock, [CARD.secretKey])
+  const payos = await startPayosPeer(systemClock, KEYS)
+  const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }
+  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  try {
+    const app = await anApp(ctx, { sandbox: false })
+    await enableMethod(ctx, 'trial', app.app, 'card', CARD)
+    await enableMethod(ctx, 'trial', app.app, 'payos', KEYS)
+    const price = priceId(await aPlan(ctx, app))
+    const statements = { card: 0, payos: 0 }
+    let kills = 0
+    for (const kind of ['card', 'payos'] as const) {
+      for (let diesBefore = 1; ; diesBefore += every) {
+        const { transactionId, order } = await paid(ctx, app, price, kind, diesBefore)
+        const ended = await receiveAndDie(settings, order)
+        await checkWhole(ctx, `${kind}, killed before statement ${diesBefore}`)
+        await tellAgain(ctx, order)
+        await checkOnce(ctx, transactionId, `${kind}, told again after a kill before statement ${diesBefore}`)
+        if (ended !== 'killed') {
+          statements[kind] = ended.statements
+          break
+        }
+        kills += 1
+      }
+    }
+    return { statements, kills }
+  } finally {
+    await stripe.stop()
+    await payos.stop()
+  }
+
+  async function paid(context: TestContext, app: TestApp, price: string, kind: DyingOrder['kind'], diesBefore: number) {
+    const externalRef = `${kind}-${diesBefore}`
+    const checkout = await aCheckout(context, app, { price_id: price, external_ref: externalRef })
+    await chooseMethod(context, tokenOf(checkout), kind)
+    const told = kind === 'card' ? tellOfCard() : tellOfTransfer()
+    const order: DyingOrder = { kind, diesBefore, signature: told.signature, body: told.body.toString('base64') }
+    return { transactionId: checkout.transaction_id!, order }
+  }
+
+  function tellOfCard(): { signature: string; body: Buffer } {
+    const session = stripe.sessions.at(-1)!
+    stripe.pay(session)
+    const at = unixSeconds(systemClock.now())
+    const event = signedEvent(CARD.webhookSecret, at, 'checkout.session.completed', sessionFacts(session))
+    return { signature: event.headers['Stripe-Signature']!, body: event.body }
+  }
+
+  function tellOfTransfer(): { signature: string; body: Buffer } {
+    const link = payos.links.at(-1)!
+    const told = payosNotification(KEYS.checksumKey, link, payos.transfer(link, link.amount))
+    return { signature: '', body: Buffer.from(JSON.stringify(told)) }
+  }
+}
+
+/** Runs the receiver in a process; what it printed, or that it was killed. */
+async function receiveAndDie(
+  settings: Readonly<Record<string, string>>,
+  order: DyingOrder,
+): Promise<'killed' | { decision: string; statements: number }> {
+  const environment = { PATH: process.env['PATH'] ?? '', ...testEnvironment(settings) }
+  const child = spawn(process.execPath, [RECEIVER], { env: environment, stdio: ['pipe', 'pipe', 'pipe'] })
+  let printed = ''
+  let complained = ''
+  child.stdout.on('data', (data: Buffer) => (printed += data.toString()))
+  child.stderr.on('data', (data: Buffer) => (complained += data.toString()))
+  child.stdin.end(JSON.stringify(order))
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+  if (signal === 'SIGKILL') return 'killed'
+  if (code !== 0) throw new Error(`the receiver ended with ${code ?? signal ?? ''}: ${printed}${complained}`)
+  return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: string; statements: number }
+}
+
+async function tellAgain(ctx: TestContext, order: DyingOrder): Promise<void> {
+  const body = Buffer.from(order.body, 'base64')
+  ctx.clock.set(formatTimestamp(systemClock.now()))
+  const decision =
+    order.kind === 'card'
+      ? await receiveCardEvent(ctx, { signature: order.signature, body })
+      : await receivePayosNotification(ctx, body)
+  if (!['processed', 'duplicate', 'already_completed'].includes(decision)) {
+    throw new Error(`the repetition was ${decision}`)
+  }
+}
+
+async function checkWhole(ctx: TestContext, when: string): Promise<void> {
+  const { faults } = await verifyLedger(ctx, null)
+  if (faults.length > 0) throw new Error(`${when}: ${JSON.stringify(faults)}`)
+}
+
+async function checkOnce(ctx: TestContext, transactionId: number, when: string): Promise<void> {
+  await checkWhole(ctx, when)
+  const payments = await listPayments(ctx.db, transactionId)
+  const [row]: { status: string; flag: string | null; effects: string; told: string }[] = await ctx.db.query(
+    `SELECT status, flag_reason AS flag,
+       (SELECT COUNT(*) FROM payment_applications WHERE transaction_id = ?) AS effects,
+       (SELECT COUNT(*) FROM events WHERE event_type = 'subscription.updated' AND app_id = t.app_id
+         AND external_ref = t.external_ref) AS told
+     FROM transactions t WHERE id = ?`,
+    [transactionId, transactionId],
+  )
+  const found = `${row!.status}, ${row!.flag ?? 'no flag'}, ${payments.length} payments, ${row!.effects} effects, ${row!.told} events`
+  if (found !== 'completed, no flag, 1 payments, 1 effects, 1 events') throw new Error(`${when}: ${found}`)
+}
+
+async function main(): Promise<void> {
+  const { startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
+  await startTestDatabase()
+  try {
+    process.stdout.write(`T05: ${JSON.stringify(await killedHandlers({ every: 1 }))}\n`)
+  } finally {
+    await stopTestDatabase()
+  }
+}
+
+if (import.meta.main) await main()

@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { childEnvironment } from '#config.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
+import { formatTimestamp } from '#shared/time.ts'
+import { partsOf, aScene } from '../renewals/scene.ts'
+import type { Scene } from '../renewals/scene.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { testEnvironment } from '../support/context.ts'
+import { seededRandom } from '../support/seeded-random.ts'
+
+export interface KilledMailersOptions {
+  /** Subscriptions whose mail is due. */
+  readonly mails: number
+  /** Sweeps that are killed with -9. */
+  readonly kills: number
+  readonly seed: number
+}
+
+export interface KilledMailersFigures {
+  readonly mails: number
+  readonly kills: number
+  readonly recorded: number
+  /** Handed over and never recorded: shown to operators. */
+  readonly unconfirmed: number
+}
+
+const SWEEP_ONCE = join(import.meta.dirname, '../renewals/sweep-once.ts')
+
+/**
+ * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws where a
+ * mail came twice, where one never came that nobody killed in its answer, or where one is neither recorded nor shown to operators.
+ */
+export async function killedMailers({ mails, kills, seed }: KilledMailersOptions): Promise<KilledMailersFigures> {
+  const random = seededRandom(seed)
+  const scene = await aScene()
+  try {
+    for (let n = 1; n <= mails; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    for (let kill = 1; kill <= kills; kill += 1) {
+      await killedSweep(scene, 1 + Math.floor(random() * Math.max(1, mails / kills)), random() < 0.5)
+      // What the dead had claimed and not handed over is free by then.
+      scene.ctx.clock.advance('2m')
+    }
+    await sendDueReminders(scene.ctx)
+    scene.ctx.clock.advance('5m')
+    await sendDueReminders(scene.ctx)
+    await requireCleanLedger(scene.ctx, 'after the kills')
+    return await judge(scene, mails, kills)
+  } finally {
+    await scene.stop()
+  }
+}
+
+/** A sweep in a process of its own, killed at its n-th mail: before the server's go-ahead, or with the whole mail in its hands. */
+async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolean): Promise<void> {
+  const { smtpUrl, mailFrom } = scene.ctx.config
+  const settings = { BILLING_SMTP_URL: smtpUrl ?? '', BILLING_MAIL_FROM: mailFrom ?? '', BILLING_LOG_LEVEL: 'silent' }
+  const child = spawn(process.execPath, [SWEEP_ONCE, formatTimestamp(scene.ctx.clock.now())], {
+    env: childEnvironment(testEnvironment(settings)),
+    stdio: 'ignore',
+  })
+  const ended = once(child, 'exit')
+  let seen = 0
+  const killAtTurn = async (): Promise<void> => {
+    seen += 1
+    if (seen < atMail) return
+    child.kill('SIGKILL')
+    await ended
+  }
+  scene.inbox.beforeGoAhead = isBeforeGoAhead ? killAtTurn : null
+  scene.inbox.beforeAnswer = isBeforeGoAhead ? null : killAtTurn
+  await ended
+  scene.inbox.beforeGoAhead = null
+  scene.inbox.beforeAnswer = null
+}
+
+async function judge(scene: Scene, mails: number, kills: number): Promise<KilledMailersFigures> {
+  const arrivals = new Map<string, number>()
+  for (const mail of scene.inbox.mails) {
+    const key = partsOf(mail).join('.')
+    arrivals.set(key, (arrivals.get(key) ?? 0) + 1)
+  }
+  const twice = [...arrivals].filter(([, times]) => times > 1)
+  if (twice.length > 0) throw new Error(`came twice: ${twice.map(([key]) => key).join(', ')}`)
+  const rows: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
+  const unconfirmed = (await listUnconfirmedReminders(scene.ctx)).length
+  if (rows.length + unconfirmed !== mails) {
+    throw new Error(`${mails} mails, ${rows.length} recorded and ${unconfirmed} shown to operators`)
+  }
+  if (arrivals.size < rows.length) throw new Error(`${rows.length} are recorded as sent, ${arrivals.size} came`)
+  return { mails, kills, recorded: rows.length, unconfirmed }
+}

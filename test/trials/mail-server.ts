@@ -1,0 +1,180 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
+import { bankMails } from '#providers/bank-mail/store.ts'
+import type { BankMail } from '#providers/bank-mail/store.ts'
+import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { findTransaction } from '#transactions/store.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { FORGED_FINDINGS } from '../providers/bank-mail/attacks.ts'
+import { aPayment, aTransferApp, RELAY_SETTINGS } from '../providers/bank-mail/bank-shop.ts'
+import { bankMail, signed, TRANSFER } from '../support/bank-mails.ts'
+import type { Transfer } from '../support/bank-mails.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import { freePorts, mailServerLacks, startMailServer } from './mail-server-rig.ts'
+import type { MailServer } from './mail-server-rig.ts'
+
+export interface MailServerFigures {
+  /** Mails that went through Postfix and OpenDKIM, by what the service decided. */
+  readonly decisions: Readonly<Record<string, number>>
+  readonly seconds: number
+}
+
+const SETTINGS = { ...RELAY_SETTINGS, BILLING_ENV: 'production', BILLING_LOG_LEVEL: 'info' }
+const DECIDED_MS = 30_000
+
+/**
+ * The whole way of a bank's mail with real programs: swaks, Postfix, OpenDKIM with keys in a real name server, the pipe, the relay, a
+ * daemon in production. The genuine mails are taken once each, also those that came while the daemon was away; no forgery is, on a
+ * mail server that always writes down what it found, and on one that is silent about unsigned mails.
+ */
+export async function mailServer(): Promise<MailServerFigures> {
+  const lack = mailServerLacks()
+  if (lack) throw new Error(`the trial needs ${lack}`)
+  const startedMs = performance.now()
+  const ctx = testContext(SETTINGS, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const [port = 0] = await freePorts(1)
+  const daemonSettings = { ...SETTINGS, BILLING_PORT: String(port) }
+  const server = await startMailServer({ baseUrl: `http://127.0.0.1:${port}`, secret: SETTINGS.BILLING_RELAY_SECRET })
+  let daemon = await startDaemonProcess(daemonSettings)
+  try {
+    const story = await openStory(ctx, server)
+    await story.genuine()
+    await story.forged()
+    await daemon.stop()
+    const waiting = await story.whileAway()
+    daemon = await startDaemonProcess(daemonSettings)
+    await waiting()
+    await check(ctx, story)
+    return { decisions: await decisions(ctx), seconds: Math.round((performance.now() - startedMs) / 1000) }
+  } finally {
+    await server.stop()
+    await daemon.stop()
+  }
+}
+
+interface Story {
+  readonly victim: Transaction
+  readonly paid: Transaction[]
+  genuine(): Promise<void>
+  forged(): Promise<void>
+  /** Delivers a mail while nobody takes it; resolves once it waits, to what waits for its decision. */
+  whileAway(): Promise<() => Promise<void>>
+}
+
+async function openStory(ctx: TestContext, server: MailServer): Promise<Story> {
+  const app = await aTransferApp(ctx)
+  const account = await addBankAccount(ctx, 'trial', { bank: 'TIMO', number: TRANSFER.account, holder: 'NGUYEN VAN A' })
+  await assignBankAccount(ctx, 'trial', app.app, account.id)
+  const address = `bank+${account.forwardCode}@pay.example`
+  const victim = await aPayment(ctx, app)
+  const paid: Transaction[] = []
+  const pay = async (): Promise<Transaction> => {
+    const payment = await aPayment(ctx, app)
+    paid.push(payment)
+    return payment
+  }
+  const expectDecision = async (mail: string, to: string, port: 'outspoken' | 'silent', expected: string) => {
+    const before = await newestMail(ctx)
+    server.deliver(mail, to, port)
+    const decided = describeDecision(await untilDecided(ctx, server, before?.id ?? 0))
+    if (decided !== expected)
+      throw new Error(`${expected} was expected, and it was ${decided}:\n${mail.slice(0, 1500)}`)
+  }
+  return {
+    victim,
+    paid,
+    async genuine() {
+      for (const port of ['outspoken', 'silent'] as const) {
+        const mail = await genuineTimo(await pay())
+        await expectDecision(mail, 'bank+0000000000@pay.example', port, 'rejected invalid_recipient')
+        await expectDecision(mail, address, port, 'processed')
+        await expectDecision(mail, address, port, 'duplicate')
+      }
+    },
+    async forged() {
+      const unsigned = bankMail('TIMO', transferFor(victim))
+      const forgeries = [
+        unsigned,
+        await signed(unsigned, 'evil.example'),
+        (await genuineTimo(victim)).replace('Subject: ', 'Subject: x '),
+        ...Object.values(FORGED_FINDINGS).map((findings) => findings + unsigned),
+        ...(await Promise.all(
+          Object.values(FORGED_FINDINGS).map(async (findings) => findings + (await signed(unsigned, 'evil.example'))),
+        )),
+      ]
+      for (const mail of forgeries) {
+        for (const port of ['outspoken', 'silent'] as const)
+          await expectDecision(mail, address, port, 'rejected untrusted_sender')
+      }
+    },
+    async whileAway() {
+      const before = await newestMail(ctx)
+      server.deliver(await genuineTimo(await pay()), address, 'outspoken')
+      await until(server, () => server.log().includes('status=deferred'))
+      return async () => {
+        server.flush()
+        const decided = describeDecision(await untilDecided(ctx, server, before?.id ?? 0))
+        if (decided !== 'processed') throw new Error(`a mail that waited was ${decided}`)
+      }
+    },
+  }
+}
+
+let movements = 900_000_000
+
+function transferFor(payment: Transaction): Transfer {
+  movements += 1
+  return { ...TRANSFER, amount: payment.amount, content: payment.transferCode!, movement: movements }
+}
+
+async function genuineTimo(payment: Transaction): Promise<string> {
+  return signed(bankMail('TIMO', transferFor(payment)), 'timo.vn')
+}
+
+async function newestMail(ctx: TestContext): Promise<BankMail | null> {
+  const [newest] = await ctx.db.manager.find(bankMails, { order: { id: 'DESC' }, take: 1 })
+  return newest ?? null
+}
+
+async function untilDecided(ctx: TestContext, server: MailServer, afterId: number): Promise<BankMail> {
+  let newest: BankMail | null = null
+  await until(server, async () => {
+    newest = await newestMail(ctx)
+    return (newest?.id ?? 0) > afterId
+  })
+  return newest as unknown as BankMail
+}
+
+async function until(server: MailServer, holds: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DECIDED_MS
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`nothing came of a mail:\n${server.log().slice(-3000)}`)
+    await delay(50)
+  }
+}
+
+function describeDecision({ status, reason }: BankMail): string {
+  return reason === null ? status : `${status} ${reason}`
+}
+
+async function check(ctx: TestContext, { victim, paid }: Story): Promise<void> {
+  const states = await Promise.all(paid.map(async ({ id }) => (await findTransaction(ctx.db, id))?.status))
+  if (states.some((status) => status !== 'completed')) throw new Error(`payments are ${states.join(', ')}`)
+  const untouched = await findTransaction(ctx.db, victim.id)
+  if (untouched?.status !== 'pending' || untouched.amountReceived !== 0)
+    throw new Error('a forgery was taken for money')
+  await requireCleanLedger(ctx, 'after all mails')
+}
+
+async function decisions(ctx: TestContext): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const mail of await ctx.db.manager.find(bankMails)) {
+    const decision = describeDecision(mail)
+    counts[decision] = (counts[decision] ?? 0) + 1
+  }
+  return counts
+}

@@ -1,0 +1,154 @@
+import { getApp } from '#apps/store.ts'
+import { countRealtimeWrites } from '#realtime/store.ts'
+import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { startClientStory } from '../support/client-story.ts'
+import type { ClientStory } from '../support/client-story.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
+import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import type { RealtimePeer } from '../support/realtime-peer.ts'
+
+/** What the database does while payments are made. */
+export type Outage = 'unreachable' | 'hanging' | 'refusing' | 'unauthorized' | 'dying'
+export const OUTAGES: readonly Outage[] = ['unreachable', 'hanging', 'refusing', 'unauthorized', 'dying']
+
+export interface OutageFigures {
+  readonly seed: number
+  readonly payments: number
+  readonly slowestMs: number
+  readonly failedWrites: number
+  readonly resynced: number
+}
+
+const CALL_MS = 6000
+const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+
+/**
+ * End users start trials and pay over real HTTP while the realtime database fails in one way or another. Throws where a payment does
+ * not complete, a call takes 6 s or more, or `resync --failed` leaves anything but what should be there; then the ledger must be clean.
+ */
+export async function realtimeOutage(outage: Outage, endUsers: number, seed: number): Promise<OutageFigures> {
+  const issuer = await startOidcIssuer()
+  const peer = await startRealtimePeer()
+  const story = await startClientStory(peer, issuer)
+  try {
+    const random = mulberry32(seed)
+    const prices = await story.plan(
+      'pro',
+      MONTHLY,
+      YEARLY,
+      LIFETIME,
+      { ...MONTHLY, trial: FREE_TRIAL },
+      { ...MONTHLY, trial: PAID_TRIAL },
+    )
+    const refs = Array.from({ length: endUsers }, (_, index) => `user-${index}`)
+    // Some have a node from before.
+    for (const ref of refs.filter(() => random() < 0.5)) await buy(story, ref, prices[0]!)
+    await begin(peer, outage, random)
+    const paying = refs.map((ref) => buy(story, ref, prices[Math.floor(random() * prices.length)]!))
+    const durations = (await Promise.all(paying)).flat()
+    const slowestMs = Math.max(...durations)
+    if (slowestMs >= CALL_MS) throw new Error(`a call took ${Math.round(slowestMs)} ms`)
+    await end(peer)
+    // By now the trials are over, and the months are not.
+    story.clock.set('2026-03-20 00:00:00')
+    const counts = await countRealtimeWrites(story.service.ctx.db, story.app.app.id)
+    const app = await getApp(story.service.ctx.db, story.app.app.id)
+    const { written, failed } = await resyncNodes(story.service.ctx, { app, failed: true })
+    if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
+    if (written < counts.failed) throw new Error(`${counts.failed} writes had failed, ${written} were made up for`)
+    for (const ref of refs) await compare(story, peer, ref)
+    const { faults } = await verifyLedger(story.service.ctx, null)
+    if (faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(faults)}`)
+    return { seed, payments: durations.length, slowestMs, failedWrites: counts.failed, resynced: written }
+  } finally {
+    await story.stop()
+    await peer.stop()
+    await issuer.stop()
+  }
+}
+
+async function begin(peer: RealtimePeer, outage: Outage, random: () => number): Promise<void> {
+  if (outage === 'unreachable') await peer.shut()
+  if (outage === 'hanging') peer.behaviour = 'hang'
+  if (outage === 'refusing') peer.behaviour = 503
+  if (outage === 'unauthorized') peer.behaviour = 401
+  if (outage === 'dying') {
+    peer.beforeCall = () => {
+      peer.behaviour = random() < 0.3 ? 'ok' : random() < 0.1 ? 'hang' : 500
+    }
+  }
+}
+
+async function end(peer: RealtimePeer): Promise<void> {
+  peer.beforeCall = () => undefined
+  peer.behaviour = 'ok'
+  await peer.shut()
+  await peer.reopen()
+}
+
+/** One purchase over HTTP; how long each call of it took, in milliseconds. */
+async function buy(story: ClientStory, ref: string, priceId: string): Promise<number[]> {
+  const { service } = story
+  const input = { external_ref: ref, mode: 'subscription', price_id: priceId, ...URLS }
+  const durations: number[] = []
+  const timed = async <T>(call: Promise<T>): Promise<T> => {
+    const startedMs = performance.now()
+    const answer = await call
+    durations.push(performance.now() - startedMs)
+    return answer
+  }
+  const opened = await timed(story.as(ref).post('/api/v1/checkout-sessions', input))
+  if (opened.status !== 201) throw new Error(`a checkout was refused: ${opened.text}`)
+  const { activated, checkout_url, transaction_id } = opened.body.data
+  if (activated) return durations
+  const paid = await timed(
+    service.call('POST', `${checkout_url as string}/resolve`, {
+      headers: { 'Content-Type': 'application/json' },
+      raw: JSON.stringify({ payment_method: 'test' }),
+    }),
+  )
+  if (paid.status !== 200) throw new Error(`a payment was refused: ${paid.text}`)
+  const { body } = await story.as(ref).get(`/api/v1/transactions/${transaction_id as number}`)
+  if (body.data.status !== 'completed') throw new Error(`a payment did not complete: ${JSON.stringify(body.data)}`)
+  return durations
+}
+
+/** The node must say what the subscription says; what expired since was not failed, or is free now. */
+async function compare(story: ClientStory, peer: RealtimePeer, ref: string): Promise<void> {
+  const { body } = await story.as(ref).get(`/api/v1/subscriptions/${ref}`)
+  const end = body.data.current_period_end as string | null
+  const endMs = end === null ? null : Date.parse(`${end.replace(' ', 'T')}Z`)
+  const node = (await peer.read(`users/${ref}/subscription`)) as { plan: string; expiresAt?: number } | null
+  const isFree = body.data.status === 'expired' && node?.plan === 'free' && node.expiresAt === undefined
+  const isSame = node?.plan === 'premium' && (node.expiresAt ?? null) === endMs
+  if (!isFree && !isSame) throw new Error(`${ref} ends ${end}, and its node says ${JSON.stringify(node)}`)
+}
+
+function mulberry32(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let value = Math.imul(state ^ (state >>> 15), 1 | state)
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
+    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+async function main(): Promise<void> {
+  const { emptyTestDatabase, startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
+  const first = Number(process.argv[2] ?? Math.floor(performance.timeOrigin % 1e9))
+  await startTestDatabase()
+  try {
+    for (const [index, outage] of OUTAGES.entries()) {
+      const figures = await realtimeOutage(outage, 60, first + index)
+      process.stdout.write(`${outage}: ${JSON.stringify(figures)}\n`)
+      await emptyTestDatabase()
+    }
+  } finally {
+    await stopTestDatabase()
+  }
+}
+
+if (import.meta.main) await main()

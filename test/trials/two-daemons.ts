@@ -1,0 +1,130 @@
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { request } from 'undici'
+import { DAY_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { TestClock, testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { inTurns } from '../support/in-turns.ts'
+import { Receiver } from '../support/receiver.ts'
+
+export interface TwoDaemonsOptions {
+  /** Paid over HTTP, each at one daemon or the other. */
+  readonly payments: number
+  /** Subscriptions whose first reminder is due. */
+  readonly reminders: number
+  readonly daemons: number
+}
+
+export interface TwoDaemonsFigures {
+  readonly payments: number
+  readonly webhooks: number
+  readonly mails: number
+  readonly seconds: number
+}
+
+const DEADLINE_MS = 120_000
+const POLL_MS = 50
+/** A month's end is near enough then that the reminder of three days before is due. */
+const BEGAN_DAYS_AGO = 28
+
+/**
+ * Lets several daemons work on one database while payments come and reminders are due. Throws where a webhook or a mail goes out
+ * twice or never, or where the ledger has a fault.
+ */
+export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions): Promise<TwoDaemonsFigures> {
+  const startedMs = performance.now()
+  const home = mkdtempSync(join(tmpdir(), 'paygate-two-daemons-'))
+  const receiver = await Receiver.start()
+  const clock = new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS)))
+  const ctx = testContext({}, {}, clock)
+  const running: DaemonProcess[] = []
+  try {
+    const app = await anApp(ctx, { webhookUrl: receiver.url })
+    receiver.secret = app.webhookSecret
+    const price = priceId(await aPlan(ctx, app))
+    await begin(ctx, app, price, reminders)
+    clock.set(formatTimestamp(systemClock.now()))
+    const refs = Array.from({ length: payments }, (_, number) => `user-${number}`)
+    const tokens = await inTurns(refs, async (ref) =>
+      tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
+    )
+    const settings = { BILLING_HOME: home, BILLING_SWEEP_SECONDS: '0.2' }
+    running.push(...(await Promise.all(Array.from({ length: daemons }, () => startDaemonProcess(settings)))))
+    await inTurns([...tokens.entries()], ([number, token]) => pay(running[number % daemons]!, token))
+    await untilQuiet(ctx, reminders)
+    const codes = await Promise.all(running.map((daemon) => daemon.stop()))
+    if (codes.some((code) => code !== 0)) throw new Error(`the daemons ended with ${codes.join()}`)
+    const webhooks = await checkWebhooks(ctx, receiver)
+    const mails = checkMails(home, reminders)
+    await requireCleanLedger(ctx, `after the work of ${daemons} daemons`)
+    return { payments, webhooks, mails, seconds: Math.round((performance.now() - startedMs) / 100) / 10 }
+  } finally {
+    for (const daemon of running) await daemon.stop()
+    await receiver.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Subscriptions with customers, begun almost a month ago. */
+async function begin(ctx: TestContext, app: TestApp, price: string, count: number): Promise<void> {
+  const numbers = Array.from({ length: count }, (_, number) => number)
+  await inTurns(numbers, async (number) => {
+    const customer = await aCustomer(ctx, app, { email: `due-${number}@example.com` })
+    await paid(ctx, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
+  })
+}
+
+async function pay({ url }: DaemonProcess, token: string): Promise<void> {
+  const answer = await request(`${url}/checkout/${token}/resolve`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ payment_method: 'test' }),
+  })
+  const text = await answer.body.text()
+  if (answer.statusCode !== 200) throw new Error(`a payment was answered ${answer.statusCode}: ${text}`)
+}
+
+async function untilQuiet(ctx: TestContext, reminders: number): Promise<void> {
+  const deadlineMs = performance.now() + DEADLINE_MS
+  for (;;) {
+    const [row]: { open: string; sent: string }[] = await ctx.db.query(
+      `SELECT (SELECT COUNT(*) FROM events WHERE delivery_status <> 'delivered') AS open,
+         (SELECT COUNT(*) FROM reminders WHERE status = 'sent') AS sent`,
+    )
+    if (Number(row!.open) === 0 && Number(row!.sent) === reminders) return
+    if (performance.now() > deadlineMs) throw new Error(`still ${row!.open} events, and ${row!.sent} mails sent`)
+    await delay(POLL_MS)
+  }
+}
+
+async function checkWebhooks(ctx: TestContext, receiver: Receiver): Promise<number> {
+  const [row]: { events: string; attempts: string }[] = await ctx.db.query(
+    'SELECT COUNT(*) AS events, SUM(attempts) AS attempts FROM events',
+  )
+  const distinct = new Set(receiver.received.map(({ eventId }) => eventId)).size
+  const { length: arrived } = receiver.received
+  if (arrived !== distinct || distinct !== Number(row!.events) || Number(row!.attempts) !== distinct) {
+    throw new Error(`${row!.events} events, ${row!.attempts} attempts, ${arrived} webhooks of ${distinct} events`)
+  }
+  if (receiver.received.some(({ verified }) => verified !== true))
+    throw new Error('a webhook came with a wrong signature')
+  return arrived
+}
+
+/** One mail for each customer. */
+function checkMails(home: string, reminders: number): number {
+  const folder = join(home, 'mail')
+  const mails = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'))
+  const receivers = mails.map((mail) => /^To: .*?(due-\d+@example\.com)/m.exec(mail)?.[1])
+  if (mails.length !== reminders || new Set(receivers).size !== reminders) {
+    throw new Error(`${mails.length} mails to ${new Set(receivers).size} customers of ${reminders}`)
+  }
+  return mails.length
+}

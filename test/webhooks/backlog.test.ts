@@ -1,0 +1,90 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { ReadOnly } from '#db/transaction.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { listAppsWithPending, listDue } from '#webhooks/store.ts'
+import { testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+interface Plan {
+  readonly key: string | null
+  readonly Extra: string
+}
+
+describe('a backlog of webhooks', () => {
+  let ctx: TestContext
+  let receiver: Receiver
+
+  beforeEach(async () => {
+    ctx = testContext()
+    receiver = await Receiver.start()
+  })
+  afterEach(() => receiver.stop())
+
+  const anotherApp = (): Promise<TestApp> => anApp(ctx, { webhookUrl: receiver.url })
+
+  /** Writes events of an app that have been due for a day. */
+  async function insertDue(appId: number, count: number, status = 'pending'): Promise<void> {
+    const since = new Date(ctx.clock.now().getTime() - 86_400_000)
+    const row = [appId, 'transaction.completed', '{"data":{}}', status, 0, 5, since, since, since]
+    for (let left = count; left > 0; left -= 1000) {
+      await ctx.db.query(
+        `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, next_attempt_at,
+           created_at, written_at) VALUES ?`,
+        [Array(Math.min(left, 1000)).fill(row)],
+      )
+    }
+  }
+
+  /** Answers every query with its plan. */
+  const explaining = (): ReadOnly => ({
+    manager: Object.assign(Object.create(ctx.db.manager), {
+      query: (sql: string, parameters: unknown[]) => ctx.db.query(`EXPLAIN ${sql}`, parameters),
+    }),
+  })
+
+  it('is found by the index, however many events were delivered before', async () => {
+    const apps = [await anotherApp(), await anotherApp(), await anotherApp()]
+    for (const { app } of apps) {
+      await insertDue(app.id, 3000, 'delivered')
+      await insertDue(app.id, 1000)
+    }
+    await ctx.db.query('ANALYZE TABLE events')
+    const [look] = (await listAppsWithPending(explaining())) as unknown as Plan[]
+    expect(look).to.include({ key: 'events_app_due' })
+    expect(look!.Extra).to.include('Using index for group-by')
+    const ids = apps.map(({ app }) => app.id)
+    const parts = (await listDue(explaining(), ids, 64, ctx.clock.now())) as unknown as Plan[]
+    const keys = parts.flatMap(({ key }) => key ?? [])
+    expect(keys).to.deep.equal(['events_app_due', 'events_app_due', 'events_app_due'])
+    expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')
+  })
+
+  it('of one app does not hold back the others', async () => {
+    const [busy, quiet] = [await anotherApp(), await anotherApp()]
+    await insertDue(busy.app.id, 2000)
+    await insertDue(quiet.app.id, 5)
+    const rows: { id: number }[] = await ctx.db.query('SELECT id FROM events WHERE app_id = ?', [quiet.app.id])
+    const quietIds = new Set(rows.map(({ id }) => `evt_${id}`))
+    await deliverDue(ctx)
+    expect(receiver.received).to.have.length(2005)
+    const position = receiver.received.findLastIndex(({ eventId }) => quietIds.has(eventId))
+    expect(position).to.be.lessThan(200)
+  })
+
+  it('leaves the oldest first: of one app, what became due early is long gone when the last leaves', async () => {
+    const { app } = await anotherApp()
+    await insertDue(app.id, 300)
+    await deliverDue(ctx)
+    // Many are under way at once, and single ones may be slow: the order is that of the crowd.
+    const positions = new Map(receiver.received.map(({ eventId }, position) => [Number(eventId.slice(4)), position]))
+    const ids = [...positions.keys()].sort((a, b) => a - b)
+    const meanPosition = (part: readonly number[]) =>
+      part.reduce((sum, id) => sum + (positions.get(id) ?? 0), 0) / part.length
+    expect(ids).to.have.length(300)
+    expect(meanPosition(ids.slice(0, 100))).to.be.lessThan(meanPosition(ids.slice(-100)) - 100)
+  })
+})

@@ -1,0 +1,229 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId, parseId } from '#shared/ids.ts'
+import { claimDueEvents } from '#webhooks/claim-due-events.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { listDeliveries, listDeliveryAttempts } from '#webhooks/list-deliveries.ts'
+import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
+import { sendTestEvent } from '#webhooks/send-test-event.ts'
+import { findEvent, listDue } from '#webhooks/store.ts'
+import type { ClaimedEvent } from '#webhooks/store.ts'
+import { testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+describe('deliveries in the hands of an operator', () => {
+  let ctx: TestContext
+  let receiver: Receiver
+  let app: TestApp
+
+  beforeEach(async () => {
+    ctx = testContext({ BILLING_WEBHOOK_TIMEOUT_MS: '1000' })
+    receiver = await Receiver.start()
+    app = await anApp(ctx, { webhookUrl: receiver.url })
+    receiver.secret = app.webhookSecret
+  })
+  afterEach(() => receiver.stop())
+
+  async function emit(of: TestApp = app): Promise<number> {
+    const data = { external_ref: 'user-1', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+    await inTransaction(ctx, (tx) =>
+      emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: 'user-1', transactionId: 7 }),
+    )
+    return parseId('evt', (await listDeliveries(ctx, of.app))[0]!.id)!
+  }
+
+  /** Claims what is due, as a sender does that crashes right after. */
+  async function claimAll(): Promise<ClaimedEvent[]> {
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, ctx.clock.now()))
+  }
+
+  /** Lets an event use up its whole schedule. */
+  async function emitFailed(): Promise<number> {
+    receiver.answer = 500
+    const id = await emit()
+    for (const gap of ['0s', '1m', '5m', '15m', '60m', '240m']) {
+      ctx.clock.advance(gap)
+      await deliverDue(ctx)
+    }
+    receiver.answer = 200
+    receiver.received.length = 0
+    return id
+  }
+
+  async function refusal(work: Promise<unknown>): Promise<AppError> {
+    const error: unknown = await work.then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
+    expect(error).to.be.instanceOf(AppError)
+    return error as AppError
+  }
+
+  it('are listed newest first, with what became of them', async () => {
+    const failed = await emitFailed()
+    const waiting = await emit()
+    expect(await listDeliveries(ctx, app.app)).to.deep.equal([
+      {
+        id: formatId('evt', waiting),
+        event_type: 'transaction.completed',
+        external_ref: 'user-1',
+        created_at: '2026-03-01 15:21:00',
+        delivery_status: 'pending',
+        attempts: 0,
+        next_attempt_at: '2026-03-01 15:21:00',
+        delivered_at: null,
+        last_error: null,
+      },
+      {
+        id: formatId('evt', failed),
+        event_type: 'transaction.completed',
+        external_ref: 'user-1',
+        created_at: '2026-03-01 10:00:00',
+        delivery_status: 'failed',
+        attempts: 6,
+        next_attempt_at: null,
+        delivered_at: null,
+        last_error: 'http_500',
+      },
+    ])
+    const byStatus = await listDeliveries(ctx, app.app, { status: 'failed' })
+    expect(byStatus.map(({ id }) => id)).to.deep.equal([formatId('evt', failed)])
+    expect(await listDeliveryAttempts(ctx, failed)).to.have.length(6)
+  })
+
+  it('a failed event is replayed with its id and bytes, and attempts count on', async () => {
+    const id = await emitFailed()
+    expect(await retryEvent(ctx, 'ann', id)).to.include({ deliveryStatus: 'pending', attempts: 6 })
+    await deliverDue(ctx)
+    expect(receiver.received.map(({ eventId, attempt, verified }) => ({ eventId, attempt, verified }))).to.deep.equal([
+      { eventId: formatId('evt', id), attempt: 7, verified: true },
+    ])
+    expect(receiver.received[0]!.raw.equals((await findEvent(ctx.db, id))!.body)).to.equal(true)
+    expect((await findEvent(ctx.db, id))!.deliveryStatus).to.equal('delivered')
+  })
+
+  it('a replay that fails again has the whole schedule before it', async () => {
+    const id = await emitFailed()
+    receiver.answer = 500
+    await retryEvent(ctx, 'ann', id)
+    await deliverDue(ctx)
+    const event = (await findEvent(ctx.db, id))!
+    expect(event).to.include({ deliveryStatus: 'pending', attempts: 7, retriesLeft: 4 })
+    expect(event.nextAttemptAt!.getTime() - ctx.clock.now().getTime()).to.equal(60_000)
+  })
+
+  it('an event that waits for its retry is sent now', async () => {
+    receiver.nextAnswers.push(500)
+    const id = await emit()
+    await deliverDue(ctx)
+    await retryEvent(ctx, 'ann', id)
+    expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+  })
+
+  it('a delivered event can be sent again', async () => {
+    const id = await emit()
+    await deliverDue(ctx)
+    await retryEvent(ctx, 'ann', id)
+    await deliverDue(ctx)
+    expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
+  })
+
+  it('an event from before the webhook was set up can be sent', async () => {
+    const silent = await anApp(ctx)
+    const id = await emit(silent)
+    expect((await refusal(retryEvent(ctx, 'ann', id))).message).to.include('has no webhook address')
+    await inTransaction(ctx, (tx) =>
+      updateAppRow(tx, silent.app.id, {
+        webhookUrl: receiver.url,
+        webhookSecret: ctx.keyring.seal(app.webhookSecret!, `apps.webhook_secret:${silent.apiKey}`),
+      }),
+    )
+    await retryEvent(ctx, 'ann', id)
+    await deliverDue(ctx)
+    expect(receiver.received.map(({ verified }) => verified)).to.deep.equal([true])
+  })
+
+  it('an event under way is left alone', async () => {
+    const id = await emit()
+    await claimAll()
+    expect((await refusal(retryEvent(ctx, 'ann', id))).message).to.include('at this moment')
+    ctx.clock.advance('5s')
+    expect((await retryEvent(ctx, 'ann', id)).leaseToken).to.equal(null)
+  })
+
+  it('an event that does not exist is not_found', async () => {
+    expect(await refusal(retryEvent(ctx, 'ann', 999_999))).to.include({ code: 'not_found' })
+  })
+
+  it('all failed events of an app are replayed together', async () => {
+    const now = ctx.clock.now()
+    await ctx.db.query(
+      `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, created_at, written_at)
+       VALUES ?`,
+      [Array(120).fill([app.app.id, 'transaction.completed', '{"data":{}}', 'failed', 6, 0, now, now])],
+    )
+    await emit()
+    expect(await retryFailed(ctx, 'ann', app.app)).to.deep.equal({ retried: 120 })
+    expect(await deliverDue(ctx)).to.include({ delivered: 121 })
+    expect(receiver.received.filter(({ attempt }) => attempt === 7)).to.have.length(120)
+  })
+
+  it('every replay is in the audit log', async () => {
+    const id = await emitFailed()
+    await retryEvent(ctx, 'ann', id)
+    await retryFailed(ctx, 'ann', app.app)
+    const rows: { actor: string; action: string }[] = await ctx.db.query(
+      `SELECT actor, action FROM audit_log WHERE action LIKE 'webhook.%' ORDER BY id`,
+    )
+    expect(rows.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+      'ann webhook.retry',
+      'ann webhook.retry-failed',
+    ])
+  })
+
+  describe('a test delivery', () => {
+    it('is sent at once, signed, and tells how the receiver answered', async () => {
+      const result = await sendTestEvent(ctx, 'ann', app.app)
+      expect(result).to.include({ delivered: true, http_status: 200, error: null })
+      expect(result.duration_ms).to.be.within(0, 1000)
+      expect(receiver.received).to.have.length(1)
+      const [webhook] = receiver.received
+      expect(webhook).to.include({ eventType: 'webhook.test', attempt: 1, verified: true, eventId: result.event_id })
+      expect(webhook!.body).to.deep.equal({
+        event_type: 'webhook.test',
+        app_id: app.app.id,
+        data: {},
+        created_at: '2026-03-01T10:00:00+00:00',
+      })
+      await deliverDue(ctx)
+      expect(receiver.received).to.have.length(1)
+    })
+
+    it('that fails is told and not tried again', async () => {
+      receiver.answer = (response) => response.writeHead(503).end('down for repairs')
+      const result = await sendTestEvent(ctx, 'ann', app.app)
+      expect(result).to.include({
+        delivered: false,
+        http_status: 503,
+        error: 'http_503',
+        response_head: 'down for repairs',
+      })
+      ctx.clock.advance('30d')
+      await deliverDue(ctx)
+      expect(receiver.received).to.have.length(1)
+      expect((await listDeliveries(ctx, app.app))[0]).to.include({ delivery_status: 'failed', attempts: 1 })
+    })
+
+    it('needs an address and a secret', async () => {
+      const silent = await anApp(ctx)
+      expect(await refusal(sendTestEvent(ctx, 'ann', silent.app))).to.include({ code: 'invalid_request' })
+    })
+  })
+})

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { inTransaction } from '#db/transaction.ts'
+import { systemClock } from '#shared/time.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { listEventRows } from '#webhooks/store.ts'
+import type { Event } from '#webhooks/store.ts'
+import { testContext, testEnvironment } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+// Leases of senders with this limit last 1.8 s.
+const HASTY = { BILLING_WEBHOOK_TIMEOUT_MS: '200', BILLING_WEBHOOK_RETRY_MINUTES: '0,0,0,0,0' }
+const ONE_RETRY = { ...HASTY, BILLING_WEBHOOK_RETRY_MINUTES: '0' }
+const PATIENT = { ...HASTY, BILLING_WEBHOOK_TIMEOUT_MS: '10000' }
+
+describe('senders that are killed', () => {
+  let settings: Record<string, string>
+  let ctx: TestContext
+  let receiver: Receiver
+  let app: TestApp
+  const children: ChildProcess[] = []
+
+  beforeEach(async () => {
+    receiver = await Receiver.start()
+  })
+  afterEach(async () => {
+    for (const child of children.splice(0)) if (child.exitCode === null) child.kill('SIGKILL')
+    await receiver.stop()
+  })
+
+  async function use(chosen: Record<string, string>): Promise<void> {
+    settings = chosen
+    ctx = Object.assign(testContext(settings), { clock: systemClock })
+    app = await anApp(ctx, { webhookUrl: receiver.url })
+    receiver.secret = app.webhookSecret
+  }
+
+  function startSender(): ChildProcess {
+    const env = { ...process.env, ...testEnvironment({ ...settings, BILLING_LOG_LEVEL: 'silent' }) }
+    const child = spawn(process.execPath, [join(import.meta.dirname, 'sender-process.ts')], { env, stdio: 'inherit' })
+    children.push(child)
+    return child
+  }
+
+  async function emit(count: number): Promise<void> {
+    await inTransaction(ctx, async (tx) => {
+      for (let i = 0; i < count; i += 1) {
+        const data = {
+          external_ref: `u${i}`,
+          plan_ref: 'pro',
+          amount: 1,
+          currency: 'VND',
+          status: 'completed',
+        } as const
+        await emitEvent(tx, app.app, 'transaction.completed', data, { externalRef: null, transactionId: null })
+      }
+    })
+  }
+
+  const rows = (): Promise<Event[]> =>
+    listEventRows(ctx.db, { appId: app.app.id, status: null, below: null, limit: 1000 })
+
+  async function deliverAll(): Promise<void> {
+    while ((await rows()).some(({ deliveryStatus }) => deliveryStatus === 'pending')) {
+      await deliverDue(ctx)
+      await delay(20)
+    }
+  }
+
+  it('in the middle of an attempt lose nothing: another takes over, with the same event ids', async () => {
+    await use(HASTY)
+    await emit(10)
+    const child = startSender()
+    // The first answers come only after the sender is dead.
+    receiver.answer = () => child.kill('SIGKILL')
+    await once(child, 'exit')
+    receiver.answer = 200
+    await deliverAll()
+    const delivered = await rows()
+    expect(delivered.map(({ deliveryStatus }) => deliveryStatus)).to.deep.equal(Array(10).fill('delivered'))
+    expect(delivered.every(({ leaseToken, attempts }) => leaseToken === null && attempts <= 6)).to.equal(true)
+    const ids = receiver.received.map(({ eventId }) => eventId)
+    expect(new Set(ids).size).to.equal(10)
+    expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
+  })
+
+  it('on every attempt of an event use up its retries', async () => {
+    await use(ONE_RETRY)
+    await emit(1)
+    for (let crash = 1; crash <= 2; crash += 1) {
+      const child = startSender()
+      receiver.answer = () => child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    receiver.answer = 200
+    await deliverAll()
+    const [event] = await rows()
+    expect(event).to.include({ deliveryStatus: 'failed', attempts: 2, lastError: 'interrupted' })
+    expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
+  })
+
+  it('told to end, finish what is under way and leave no lease', async () => {
+    await use(PATIENT)
+    await emit(50)
+    const child = startSender()
+    receiver.answer = (response) => {
+      child.kill('SIGTERM')
+      response.writeHead(200).end()
+    }
+    const [code] = (await once(child, 'exit')) as [number]
+    expect(code).to.equal(0)
+    const left = await rows()
+    expect(left.every(({ leaseToken }) => leaseToken === null)).to.equal(true)
+    const delivered = left.filter(({ deliveryStatus }) => deliveryStatus === 'delivered').length
+    expect(delivered).to.equal(receiver.received.length)
+    await deliverAll()
+    expect(receiver.received).to.have.length(50)
+  })
+})

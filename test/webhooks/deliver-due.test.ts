@@ -1,0 +1,396 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
+import { updateAppRow } from '#apps/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { parseId } from '#shared/ids.ts'
+import { MINUTE_MS } from '#shared/time.ts'
+import { claimDueEvents } from '#webhooks/claim-due-events.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { finishAttempts } from '#webhooks/finish-attempts.ts'
+import { findEvent, listAttempts, listDue } from '#webhooks/store.ts'
+import type { ClaimedEvent, DeliveryAttempt, Event } from '#webhooks/store.ts'
+import { testContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+describe('webhook delivery', () => {
+  let ctx: TestContext
+  let receiver: Receiver
+  let app: TestApp
+  const receivers: Receiver[] = []
+
+  async function aReceiver(): Promise<Receiver> {
+    const started = await Receiver.start()
+    receivers.push(started)
+    return started
+  }
+
+  beforeEach(async () => {
+    ctx = testContext({ BILLING_WEBHOOK_TIMEOUT_MS: '1000' })
+    receiver = await aReceiver()
+    app = await anApp(ctx, { webhookUrl: receiver.url })
+    receiver.secret = app.webhookSecret
+  })
+  afterEach(async () => {
+    for (const started of receivers.splice(0)) await started.stop()
+  })
+
+  /** Writes events of the app; returns their ids. */
+  async function emit(count = 1, of: TestApp = app): Promise<number[]> {
+    const before = await lastEventId()
+    await inTransaction(ctx, async (tx) => {
+      for (let i = 0; i < count; i += 1) {
+        const data = {
+          external_ref: `user-${i}`,
+          plan_ref: 'pro',
+          amount: 99_000,
+          currency: 'VND',
+          status: 'completed',
+        } as const
+        await emitEvent(tx, of.app, 'transaction.completed', data, {
+          externalRef: data.external_ref,
+          transactionId: null,
+        })
+      }
+    })
+    const rows: { id: number }[] = await ctx.db.query('SELECT id FROM events WHERE id > ? ORDER BY id', [before])
+    return rows.map(({ id }) => id)
+  }
+
+  async function lastEventId(): Promise<number> {
+    const [row]: { id: number | null }[] = await ctx.db.query('SELECT MAX(id) AS id FROM events')
+    return row?.id ?? 0
+  }
+
+  async function event(id: number): Promise<Event> {
+    return (await findEvent(ctx.db, id))!
+  }
+
+  function attempts(id: number): Promise<DeliveryAttempt[]> {
+    return listAttempts(ctx.db, id)
+  }
+
+  /** Claims what is due, as a sender does that crashes right after. */
+  async function claimAll(): Promise<ClaimedEvent[]> {
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, ctx.clock.now()))
+  }
+
+  it('sends the frozen bytes with both signatures and acknowledges on 2xx', async () => {
+    const [id] = await emit()
+    expect(await deliverDue(ctx)).to.include({ delivered: 1, retried: 0, failed: 0 })
+    expect(receiver.received).to.have.length(1)
+    const webhook = receiver.received[0]!
+    expect(webhook).to.include({
+      eventId: `evt_${id!}`,
+      eventType: 'transaction.completed',
+      attempt: 1,
+      verified: true,
+    })
+    expect(webhook.timestamp * 1000).to.equal(ctx.clock.now().getTime())
+    expect(webhook.raw.equals((await event(id!)).body)).to.equal(true)
+    expect(webhook.body).to.deep.equal({
+      event_type: 'transaction.completed',
+      app_id: app.app.id,
+      data: { external_ref: 'user-0', plan_ref: 'pro', amount: 99_000, currency: 'VND', status: 'completed' },
+      created_at: '2026-03-01T10:00:00+00:00',
+    })
+    expect(await event(id!)).to.deep.include({
+      deliveryStatus: 'delivered',
+      attempts: 1,
+      nextAttemptAt: null,
+      leaseToken: null,
+      leaseUntil: null,
+      lastError: null,
+      deliveredAt: ctx.clock.now(),
+    })
+    expect(
+      (await attempts(id!)).map(({ attempt, httpStatus, error }) => ({ attempt, httpStatus, error })),
+    ).to.deep.equal([{ attempt: 1, httpStatus: 200, error: null }])
+    expect(ctx.counted).to.deep.include({ metric: 'webhook_deliveries_total', labels: { outcome: 'delivered' } })
+  })
+
+  it('sends nothing twice', async () => {
+    await emit(3)
+    await deliverDue(ctx)
+    expect(await deliverDue(ctx)).to.include({ delivered: 0 })
+    expect(receiver.received).to.have.length(3)
+  })
+
+  for (const status of [201, 202, 204, 299]) {
+    it(`takes ${status} for an acknowledgement`, async () => {
+      receiver.answer = status
+      const [id] = await emit()
+      await deliverDue(ctx)
+      expect((await event(id!)).deliveryStatus).to.equal('delivered')
+    })
+  }
+
+  for (const status of [301, 304, 400, 404, 410, 429, 500, 503]) {
+    it(`takes ${status} for a failure`, async () => {
+      receiver.answer = status
+      const [id] = await emit()
+      expect(await deliverDue(ctx)).to.include({ delivered: 0, retried: 1 })
+      expect(await event(id!)).to.include({ deliveryStatus: 'pending', lastError: `http_${status}`, attempts: 1 })
+    })
+  }
+
+  it('tries at once and then 1, 5, 15, 60 and 240 minutes after each failure, with the same bytes and id, then fails', async () => {
+    receiver.answer = 500
+    const [id] = await emit()
+    expect(await deliverDue(ctx)).to.include({ retried: 1 })
+    for (const minutes of [1, 5, 15, 60, 240]) {
+      const due = await event(id!)
+      expect(due.nextAttemptAt!.getTime() - ctx.clock.now().getTime()).to.equal(minutes * MINUTE_MS)
+      ctx.clock.advance(`${minutes * 60 - 1}s`)
+      expect(await deliverDue(ctx)).to.include({ retried: 0, failed: 0 })
+      ctx.clock.advance('1s')
+      await deliverDue(ctx)
+    }
+    expect(await event(id!)).to.include({
+      deliveryStatus: 'failed',
+      attempts: 6,
+      retriesLeft: 0,
+      lastError: 'http_500',
+    })
+    expect((await event(id!)).nextAttemptAt).to.equal(null)
+    ctx.clock.advance('30d')
+    await deliverDue(ctx)
+    expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2, 3, 4, 5, 6])
+    expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
+    expect(new Set(receiver.received.map(({ eventId }) => eventId)).size).to.equal(1)
+    expect(new Set(receiver.received.map(({ raw }) => raw.toString())).size).to.equal(1)
+    expect(new Set(receiver.received.map(({ timestamp }) => timestamp)).size).to.equal(6)
+    expect((await attempts(id!)).map(({ attempt, error }) => `${attempt} ${error!}`)).to.deep.equal(
+      [1, 2, 3, 4, 5, 6].map((n) => `${n} http_500`),
+    )
+  })
+
+  it('stops trying at the first acknowledgement', async () => {
+    receiver.nextAnswers.push(500, 503)
+    const [id] = await emit()
+    await deliverDue(ctx)
+    ctx.clock.advance('1m')
+    await deliverDue(ctx)
+    ctx.clock.advance('5m')
+    await deliverDue(ctx)
+    expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 3, lastError: null })
+    ctx.clock.advance('10d')
+    await deliverDue(ctx)
+    expect(receiver.received).to.have.length(3)
+  })
+
+  it('counts the gap from the end of the attempt, not from its beginning', async () => {
+    receiver.answer = (response) => {
+      ctx.clock.advance('4s')
+      response.writeHead(500).end()
+    }
+    const [id] = await emit()
+    const startedAt = ctx.clock.now()
+    await deliverDue(ctx)
+    const { nextAttemptAt } = await event(id!)
+    expect(nextAttemptAt!.getTime() - startedAt.getTime()).to.equal(4000 + MINUTE_MS)
+  })
+
+  it('goes by real time, whatever the test clock of the app says', async () => {
+    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { clockOffsetMs: 86_400_000 * 400 }))
+    receiver.answer = 500
+    const [id] = await emit()
+    await deliverDue(ctx)
+    expect((await event(id!)).nextAttemptAt!.getTime() - ctx.clock.now().getTime()).to.equal(MINUTE_MS)
+    expect(receiver.received[0]!.timestamp * 1000).to.equal(ctx.clock.now().getTime())
+  })
+
+  it('signs every waiting retry with the present secret once it was rotated', async () => {
+    receiver.answer = 500
+    await emit(60)
+    await deliverDue(ctx)
+    expect(receiver.received).to.have.length(60)
+    receiver.received.length = 0
+    receiver.secret = (await rotateWebhookSecret(ctx, 'tester', app.app)).webhook_secret
+    receiver.answer = 200
+    ctx.clock.advance('1m')
+    expect(await deliverDue(ctx)).to.include({ delivered: 60 })
+    expect(receiver.received.filter(({ verified }) => verified)).to.have.length(60)
+  })
+
+  it('keeps an event without sending it where the app has no webhook', async () => {
+    const silent = await anApp(ctx)
+    const [id] = await emit(1, silent)
+    await deliverDue(ctx)
+    expect(await event(id!)).to.include({ deliveryStatus: 'not_configured', attempts: 0 })
+  })
+
+  it('keeps a waiting event, unsent and not configured, once the address is gone', async () => {
+    receiver.answer = 500
+    const [id] = await emit()
+    await deliverDue(ctx)
+    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookUrl: null }))
+    ctx.clock.advance('1m')
+    expect(await deliverDue(ctx)).to.include({ notConfigured: 1 })
+    expect(await event(id!)).to.include({ deliveryStatus: 'not_configured', attempts: 1, leaseToken: null })
+    expect(receiver.received).to.have.length(1)
+  })
+
+  it('goes on for an app that was disabled meanwhile', async () => {
+    const [id] = await emit()
+    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { disabledAt: tx.now }))
+    await deliverDue(ctx)
+    expect((await event(id!)).deliveryStatus).to.equal('delivered')
+  })
+
+  it('sends waiting retries to the address of now', async () => {
+    receiver.answer = 500
+    await emit()
+    await deliverDue(ctx)
+    const other = await aReceiver()
+    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookUrl: other.url }))
+    ctx.clock.advance('1m')
+    await deliverDue(ctx)
+    expect(receiver.received).to.have.length(1)
+    expect(other.received).to.have.length(1)
+  })
+
+  it('records a private receiver as blocked_address and never connects, where insecure receivers are not allowed', async () => {
+    const strict = { ...ctx, config: { ...ctx.config, webhook: { ...ctx.config.webhook, allowInsecure: false } } }
+    await inTransaction(ctx, (tx) =>
+      updateAppRow(tx, app.app.id, { webhookUrl: receiver.url.replace('http:', 'https:') }),
+    )
+    const [id] = await emit()
+    await deliverDue(strict)
+    expect((await event(id!)).lastError).to.equal('blocked_address')
+    expect((await attempts(id!))[0]).to.include({ httpStatus: null, error: 'blocked_address' })
+    expect(receiver.received).to.have.length(0)
+  })
+
+  it('fails the attempt where the secret cannot be opened', async () => {
+    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookSecret: 'v1.lost.AA.AA.AA' }))
+    const [id] = await emit()
+    await deliverDue(ctx)
+    expect(await event(id!)).to.include({ deliveryStatus: 'pending', lastError: 'secret_unreadable' })
+    expect(receiver.received).to.have.length(0)
+  })
+
+  it('never writes a secret or a body to the log', async () => {
+    receiver.answer = (response) => response.writeHead(500).end('a secret answer')
+    await emit(2)
+    await deliverDue(ctx)
+    const log = ctx.logged.join('')
+    expect(log).to.not.include(app.webhookSecret!)
+    expect(log).to.not.include('external_ref')
+    expect(log).to.not.include('a secret answer')
+  })
+
+  describe('after a crash', () => {
+    it('an event that was claimed and not finished is taken over when its lease ends, as the next attempt', async () => {
+      const [id] = await emit()
+      const claimed = await claimAll()
+      expect(claimed.map((event) => event.id)).to.deep.equal([id])
+      await deliverDue(ctx)
+      expect(receiver.received).to.have.length(0)
+      ctx.clock.advance('5s')
+      expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+      expect(receiver.received.map(({ attempt, eventId }) => [attempt, eventId])).to.deep.equal([[2, `evt_${id!}`]])
+      expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 2, retriesLeft: 4 })
+    })
+
+    it('senders that crash again and again make six automatic attempts, then the event has failed', async () => {
+      const [id] = await emit()
+      for (let crash = 1; crash <= 6; crash += 1) {
+        expect(await claimAll()).to.have.length(1)
+        ctx.clock.advance('5s')
+      }
+      expect(await claimAll()).to.have.length(0)
+      expect(await event(id!)).to.include({
+        deliveryStatus: 'failed',
+        attempts: 6,
+        lastError: 'interrupted',
+        leaseToken: null,
+      })
+    })
+
+    it('a sender that lost its lease ends nothing', async () => {
+      const [id] = await emit()
+      const [stale] = await claimAll()
+      ctx.clock.advance('5s')
+      await claimAll()
+      const now = ctx.clock.now()
+      const answer = { startedAt: now, endedAt: now, durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
+      expect(await finishAttempts(ctx, [{ event: stale!, ...answer }])).to.include({ delivered: 0, lost: 1 })
+      expect((await event(id!)).deliveryStatus).to.equal('pending')
+      expect(await attempts(id!)).to.have.length(1)
+    })
+  })
+
+  describe('among several daemons', () => {
+    it('each due event is sent once, whoever claims it', async () => {
+      const ids = await emit(300)
+      const tallies = await Promise.all([deliverDue(ctx), deliverDue(ctx), deliverDue(ctx)])
+      expect(tallies.reduce((sum, { delivered }) => sum + delivered, 0)).to.equal(300)
+      const sent = receiver.received.map(({ eventId }) => parseId('evt', eventId))
+      expect(sent).to.have.length(300)
+      expect(new Set(sent)).to.deep.equal(new Set(ids))
+    })
+  })
+
+  describe('a receiver that hangs', () => {
+    it('does not hold back the others', async () => {
+      const hanging = await aReceiver()
+      hanging.answer = () => undefined
+      const slowApps: TestApp[] = []
+      for (let i = 0; i < 10; i += 1) slowApps.push(await anApp(ctx, { webhookUrl: hanging.url }))
+      for (const slow of slowApps) await emit(20, slow)
+      await emit(100)
+      const controller = new AbortController()
+      const startedMs = performance.now()
+      const delivering = deliverDue(ctx, { signal: controller.signal })
+      await receiver.waitFor(100)
+      const tookMs = performance.now() - startedMs
+      controller.abort()
+      await delivering
+      expect(tookMs).to.be.lessThan(900)
+    })
+
+    it('takes one attempt at a time once it has not answered', async () => {
+      ctx = testContext({ BILLING_WEBHOOK_TIMEOUT_MS: '150' })
+      const hanging = await aReceiver()
+      let open = 0
+      const openAtOnce: number[] = []
+      hanging.answer = (response) => {
+        open += 1
+        openAtOnce.push(open)
+        response.on('close', () => (open -= 1))
+      }
+      await emit(12, await anApp(ctx, { webhookUrl: hanging.url }))
+      expect(await deliverDue(ctx)).to.include({ retried: 12 })
+      expect(openAtOnce).to.have.length(12)
+      expect(Math.max(...openAtOnce)).to.be.at.most(4)
+      expect(Math.max(...openAtOnce.slice(6))).to.equal(1)
+    })
+  })
+
+  describe('a sender that is told to stop', () => {
+    it('lets what is under way end and gives back what it has not sent', async () => {
+      const answers: (() => void)[] = []
+      receiver.answer = (response) => void answers.push(() => response.writeHead(200).end())
+      const ids = await emit(30)
+      const controller = new AbortController()
+      const delivering = deliverDue(ctx, { signal: controller.signal })
+      await receiver.waitFor(4)
+      controller.abort()
+      for (const answer of answers) answer()
+      const { delivered } = await delivering
+      expect(delivered).to.equal(receiver.received.length)
+      const rows = await Promise.all(ids.map(event))
+      expect(rows.every(({ leaseToken }) => leaseToken === null)).to.equal(true)
+      const unsent = rows.filter(({ deliveryStatus }) => deliveryStatus === 'pending')
+      expect(unsent).to.have.length(30 - delivered)
+      expect(
+        unsent.every(({ attempts: made, nextAttemptAt }) => made === 0 && nextAttemptAt! <= ctx.clock.now()),
+      ).to.equal(true)
+    })
+  })
+})

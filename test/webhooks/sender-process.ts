@@ -1,0 +1,11 @@
+import { loadConfig } from '#config.ts'
+import { openContext } from '#open-context.ts'
+import { runSender } from '#webhooks/sender.ts'
+
+/** A sender in a process of its own, for tests that kill it. Ends in good order on SIGTERM. */
+const { ctx, close } = await openContext({ config: loadConfig(), thread: 'sender' })
+const stop = new AbortController()
+process.on('SIGTERM', () => stop.abort())
+await runSender(ctx, { signal: stop.signal })
+await close()
+process.exit(0)
