@@ -3,7 +3,7 @@ import { bigint, exact, id, instant, int, nullable } from '#db/columns.ts'
 import { insertedId } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
-import { providerEvents } from '#transactions/store.ts'
+import { providerEvents, transactions } from '#transactions/store.ts'
 
 export type SessionStatus = 'opening' | 'open' | 'paid' | 'closed'
 
@@ -114,28 +114,25 @@ export interface DueFilter {
   readonly limit: number
 }
 
-/** Sessions to look up, by id. A session is due at its time, and once its transaction was completed in another way. */
+/**
+ * Sessions to look up, by id. A session is due at its time, and once its transaction was completed in another way. One statement: a
+ * row read after it was found due may have been claimed in between, and would be claimed again.
+ */
 export async function listDueSessions(db: ReadOnly, filter: DueFilter): Promise<ProviderSession[]> {
-  const conditions = [`s.status IN ('opening', 'open')`, 's.id > ?']
-  const values: unknown[] = [filter.afterId]
-  if (filter.appId !== null) {
-    conditions.push('s.app_id = ?')
-    values.push(filter.appId)
-  }
+  const query = db.manager
+    .createQueryBuilder(providerSessions, 's')
+    .innerJoin(transactions, 't', 't.id = s.transaction_id')
+    .where('s.status IN (:...payable) AND s.id > :afterId', { payable: PAYABLE, afterId: filter.afterId })
+    .orderBy('s.id')
+    .limit(filter.limit)
+  if (filter.appId !== null) query.andWhere('s.app_id = :appId', { appId: filter.appId })
   if (filter.dueAt !== null) {
-    conditions.push(`(s.next_lookup_at <= ? OR (t.status <> 'pending' AND (s.lookups = 0 OR s.updated_at <= ?)))`)
-    values.push(filter.dueAt, addMs(filter.dueAt, -CLOSE_RETRY_MS))
+    query.andWhere(
+      `(s.next_lookup_at <= :dueAt OR (t.status <> 'pending' AND (s.lookups = 0 OR s.updated_at <= :retriedAt)))`,
+      { dueAt: filter.dueAt, retriedAt: addMs(filter.dueAt, -CLOSE_RETRY_MS) },
+    )
   }
-  const rows: { id: unknown }[] = await db.manager.query(
-    `SELECT s.id FROM provider_sessions s JOIN transactions t ON t.id = s.transaction_id
-     WHERE ${conditions.join(' AND ')} ORDER BY s.id LIMIT ?`,
-    [...values, filter.limit],
-  )
-  if (rows.length === 0) return []
-  return db.manager.find(providerSessions, {
-    where: { id: In(rows.map((row) => Number(row.id))) },
-    order: { id: 'ASC' },
-  })
+  return query.getMany()
 }
 
 /** Takes the session's next look-up and says when the one after it is due; false where another worker took it. */
