@@ -16,12 +16,13 @@ import {
   setPageHeaders,
 } from '#http/html.ts'
 import type { PageHttp, PageLocale } from '#http/html.ts'
-import { dayWords, intervalWords } from '#renewals/words.ts'
+import { intervalWords } from '#renewals/words.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
 import { intervalOf } from '#subscriptions/apply-payment.ts'
 import { cancelLink, checkoutPath, openView, progressTag, tokenOf, whileOpen } from './checkout-frame.ts'
 import type { TokenHttp } from './checkout-frame.ts'
+import { effectOf } from './effect.ts'
 import { friendlyErrors } from './message.ts'
 import { pageTexts } from './texts.ts'
 
@@ -87,7 +88,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       amount: formatMoney(transaction.amount, transaction.currency, locale),
       terms: termsOf(view, locale),
       after_trial: afterTrial(view, locale),
-      effect: effectOf(view, locale),
+      effect: effectOf(view.preview, locale),
       refusal: refusalOf(view, locale),
       received: receivedOf(view, locale),
       methods: view.methods.map((method) => ({ method, ...texts.methods[method] })),
@@ -126,29 +127,6 @@ function afterTrial({ price, transaction }: CheckoutView, locale: PageLocale): s
   if (!price || !transaction.isTrial) return null
   const regular = formatMoney(price.amount, price.currency, locale)
   return pageTexts(locale).checkout.afterTrial(regular, intervalWords(intervalOf(price, false), locale))
-}
-
-interface PageDay {
-  readonly iso: string
-  readonly text: string
-}
-
-function dayOf(instant: Date, locale: PageLocale): PageDay {
-  return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
-}
-
-/** What the payment will do, told before it is made. */
-function effectOf(
-  { preview }: CheckoutView,
-  locale: PageLocale,
-): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
-  if (!preview || preview.kind === 'refused') return null
-  const { start, end } = preview.period
-  return {
-    until: end && dayOf(end, locale),
-    from: preview.kind === 'extended' ? dayOf(start, locale) : null,
-    starts_today: preview.kind === 'restarted',
-  }
 }
 
 function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string | null {

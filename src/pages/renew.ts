@@ -16,13 +16,14 @@ import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
 import { viewRenewal } from '#renewals/view-renewal.ts'
 import type { RenewalView } from '#renewals/view-renewal.ts'
-import { dayWords, intervalWords } from '#renewals/words.ts'
+import { intervalWords } from '#renewals/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { tokenOf } from './checkout-frame.ts'
 import type { TokenHttp } from './checkout-frame.ts'
+import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage } from './message.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
@@ -125,7 +126,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
           ? words.forLife
           : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
-      effect: effectOf(view, locale),
+      effect: effectOf(view.effect, locale),
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       refusal: refusalOf(view, locale),
@@ -145,29 +146,6 @@ function formSources(ctx: Context, { methods }: RenewalView): string[] {
   if (!methods.includes('card') && !methods.includes('payos')) return []
   const stands = env === 'development' ? [stripeApiBase, payosApiBase] : []
   return ['https:', ...stands.filter((base) => base !== null).map(formSource)]
-}
-
-interface PageDay {
-  readonly iso: string
-  readonly text: string
-}
-
-function dayOf(instant: Date, locale: PageLocale): PageDay {
-  return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
-}
-
-/** What the payment will do, told before it is made: the exact new end, and where it extends from. */
-function effectOf(
-  { effect }: RenewalView,
-  locale: PageLocale,
-): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
-  if (effect.kind === 'refused') return null
-  const { start, end } = effect.period
-  return {
-    until: end && dayOf(end, locale),
-    from: effect.kind === 'extended' ? dayOf(start, locale) : null,
-    starts_today: effect.kind === 'restarted',
-  }
 }
 
 function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
