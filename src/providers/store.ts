@@ -3,7 +3,7 @@ import { bigint, exact, id, instant, int, nullable } from '#db/columns.ts'
 import { insertedId } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
-import { providerEvents, transactions } from '#transactions/store.ts'
+import { providerEvents } from '#transactions/store.ts'
 
 export type SessionStatus = 'opening' | 'open' | 'paid' | 'closed'
 
@@ -121,7 +121,7 @@ export interface DueFilter {
 export async function listDueSessions(db: ReadOnly, filter: DueFilter): Promise<ProviderSession[]> {
   const query = db.manager
     .createQueryBuilder(providerSessions, 's')
-    .innerJoin(transactions, 't', 't.id = s.transaction_id')
+    .innerJoin('transactions', 't', 't.id = s.transaction_id')
     .where('s.status IN (:...payable) AND s.id > :afterId', { payable: PAYABLE, afterId: filter.afterId })
     .orderBy('s.id')
     .limit(filter.limit)
