@@ -6,11 +6,10 @@ import { watchFigures } from '#daemon/watch-figures.ts'
 import { openDatabase } from '#db/connect.ts'
 import { ENTITIES } from '#open-context.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
-import { aCheckout, aCustomer, anApp, aPlan, aSubscription, priceId } from '../support/factories.ts'
+import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 
 async function scrape(ctx: TestContext, heartbeats: ReadonlyMap<string, Date> = new Map()): Promise<string> {
   const metrics = openMetrics()
@@ -28,16 +27,7 @@ describe('metrics (contract 1)', () => {
   it('tell the money that was received and not applied, live apart from test', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)
-    const session = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    await confirmPayment(ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'FT1',
-      transactionId: session.transaction_id!,
-      amount: 90_000,
-      currency: 'VND',
-      paidAt: ctx.clock.now(),
-    })
+    await partlyPaid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_money_unapplied{currency="VND",mode="test"}')).to.equal(90_000)
     expect(sample(text, 'paygate_transactions_flagged{reason="underpaid",mode="test"}')).to.equal(1)

@@ -13,11 +13,10 @@ import { wantWrite } from '#realtime/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, MINUTE_MS, systemClock } from '#shared/time.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { TEST_KEYS, TestClock, testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, aSubscription, priceId } from '../support/factories.ts'
+import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
 
@@ -184,16 +183,7 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     const plan = await aPlan(ctx, app)
-    const session = await aCheckout(ctx, app, { price_id: priceId(plan) })
-    await confirmPayment(ctx, {
-      provider: 'bank_transfer',
-      eventId: null,
-      reference: 'FT1',
-      transactionId: session.transaction_id!,
-      amount: 90_000,
-      currency: 'VND',
-      paidAt: ctx.clock.now(),
-    })
+    await partlyPaid(ctx, app, { price_id: priceId(plan) })
     const words = '1 underpaid with 90000 VND received and not applied'
     expect(await finding(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
     await ctx.db.query('UPDATE apps SET is_sandbox = 0')

@@ -11,6 +11,7 @@ import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import type { CreatedSession } from '#checkout/create-session.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 
 /** An app with what its seller knows. */
@@ -91,6 +92,20 @@ export async function paid(ctx: Context, app: TestApp, body: object): Promise<Cr
   const session = await aCheckout(ctx, app, body)
   if (!session.activated) await chooseMethod(ctx, tokenOf(session), 'test')
   return session
+}
+
+/** Opens a checkout; 90 000 VND of it come by bank transfer. */
+export async function partlyPaid(ctx: Context, app: TestApp, body: object): Promise<void> {
+  const session = await aCheckout(ctx, app, body)
+  await confirmPayment(ctx, {
+    provider: 'bank_transfer',
+    eventId: null,
+    reference: 'FT1',
+    transactionId: session.transaction_id!,
+    amount: 90_000,
+    currency: 'VND',
+    paidAt: ctx.clock.now(),
+  })
 }
 
 /** A subscription of `user-1` on the plan's first price, paid now. */
