@@ -171,17 +171,20 @@ describe('the scheduler', () => {
       await emit()
       const scheduler = startJobs(['deliver-webhooks'])
       await receiver.waitFor(1)
-      await emit()
-      const emittedMs = performance.now()
-      scheduler.wakeSender()
-      await receiver.waitFor(2)
-      expect(performance.now() - emittedMs).to.be.lessThan(900)
+      const waitsMs: number[] = []
+      for (let count = 2; count <= 6; count += 1) {
+        await emit()
+        const emittedMs = performance.now()
+        scheduler.wakeSender()
+        await receiver.waitFor(count)
+        waitsMs.push(performance.now() - emittedMs)
+      }
+      // Left to itself it looks a second after the last time.
+      expect(Math.min(...waitsMs)).to.be.lessThan(500)
       expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
       await scheduler.stop(10_000)
-      expect((await listDeliveries(ctx, app.app)).map((event) => event.delivery_status)).to.deep.equal([
-        'delivered',
-        'delivered',
-      ])
+      const statuses = (await listDeliveries(ctx, app.app)).map((event) => event.delivery_status)
+      expect(statuses).to.deep.equal(Array(6).fill('delivered'))
       expect(failures('deliver-webhooks')).to.deep.equal([])
       expect(ctx.counted.some(({ metric }) => metric === 'webhook_deliveries_total')).to.equal(true)
     })

@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
+import mjml2html from 'mjml'
 import { describe, it } from 'mocha'
 import { renderMail } from '#mail/render.ts'
 import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
@@ -87,10 +90,20 @@ describe('mail templates', () => {
     expect(message).to.contain('amount')
   })
 
-  it('a thousand mails are filled in less than a second, because MJML runs once', async () => {
-    await renderMail('renewal-reminder', 'vi', VALUES)
-    const started = performance.now()
-    for (let n = 0; n < 1000; n += 1) await renderMail('renewal-reminder', 'vi', VALUES)
-    expect(performance.now() - started).to.be.below(1000)
+  it('MJML runs once: a thousand mails are filled in less time than their layout is compiled a hundred times', async () => {
+    const source = readFileSync(join(import.meta.dirname, '../../templates/emails/layout.mjml'), 'utf8')
+    const compiling = await timed(() => mjml2html(source))
+    const filling = await timed(async () => {
+      for (let n = 0; n < 1000; n += 1) await renderMail('renewal-reminder', 'vi', VALUES)
+    })
+    expect(filling).to.be.below(100 * compiling)
   })
 })
+
+/** Milliseconds of the second run: the first loads what it needs. */
+async function timed(work: () => unknown): Promise<number> {
+  await work()
+  const startedMs = performance.now()
+  await work()
+  return performance.now() - startedMs
+}

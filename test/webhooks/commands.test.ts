@@ -192,7 +192,7 @@ describe('deliveries in the hands of an operator', () => {
     it('is sent at once, signed, and tells how the receiver answered', async () => {
       const result = await sendTestEvent(ctx, 'ann', app.app)
       expect(result).to.include({ delivered: true, http_status: 200, error: null })
-      expect(result.duration_ms).to.be.within(0, 1000)
+      expect(result.duration_ms).to.be.within(0, 10_000)
       expect(receiver.received).to.have.length(1)
       const [webhook] = receiver.received
       expect(webhook).to.include({ eventType: 'webhook.test', attempt: 1, verified: true, eventId: result.event_id })

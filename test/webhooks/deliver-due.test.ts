@@ -345,13 +345,13 @@ describe('webhook delivery', () => {
       for (const slow of slowApps) await emit(20, slow)
       await emit(100)
       const controller = new AbortController()
-      const startedMs = performance.now()
       const delivering = deliverDue(ctx, { signal: controller.signal })
       await receiver.waitFor(100)
-      const tookMs = performance.now() - startedMs
+      // None of those that hang has come to its time limit.
+      const failed = await ctx.db.query('SELECT id FROM delivery_attempts WHERE http_status IS NULL')
+      expect(failed).to.deep.equal([])
       controller.abort()
       await delivering
-      expect(tookMs).to.be.lessThan(900)
     })
 
     it('takes one attempt at a time once it has not answered', async () => {
