@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import { poolUse } from '#db/session.ts'
 import { readFigures } from '#operations/figures.ts'
 import type { Figures } from '#operations/figures.ts'
 import { messageOf } from '#shared/errors.ts'
@@ -49,7 +50,7 @@ export function watchFigures(ctx: Context, metrics: Metrics, heartbeats: Readonl
   metrics.gauge(
     'database_connections',
     { help: 'Connections of the main thread, by state; waiting: callers without one', labelNames: ['state'] },
-    () => poolUse(ctx),
+    () => Object.entries(poolUse(ctx.db)).map(([state, value]) => ({ value, labels: { state } })),
   )
 }
 
@@ -100,21 +101,4 @@ function sumBy(parts: readonly (readonly [Readonly<Record<string, string>>, numb
 
 function ageOf(ctx: Context, at: Date): number {
   return Math.max(0, (ctx.clock.now().getTime() - at.getTime()) / SECOND_MS)
-}
-
-/** The lists that mysql2's pool keeps; it counts them for nobody. */
-interface Pool {
-  readonly _allConnections: { readonly length: number }
-  readonly _freeConnections: { readonly length: number }
-  readonly _connectionQueue: { readonly length: number }
-}
-
-function poolUse({ db }: Context): Sample[] {
-  const { pool } = db.driver as unknown as { readonly pool: Pool }
-  const free = pool._freeConnections.length
-  return [
-    { value: pool._allConnections.length - free, labels: { state: 'used' } },
-    { value: free, labels: { state: 'free' } },
-    { value: pool._connectionQueue.length, labels: { state: 'waiting' } },
-  ]
 }

@@ -34,7 +34,8 @@ interface Target {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 const CONNECT_TIMEOUT_MS = 5000
-const MAX_WAITING = 200
+/** Far beyond where `http/admission.ts` turns callers away: only provider notifications come near it. */
+const MAX_WAITING = 1000
 const DEFAULT_PORT = 3306
 
 /**

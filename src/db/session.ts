@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import type { Pool, PoolConnection, PoolOptions } from 'mysql2'
-import type { QueryRunner } from 'typeorm'
+import type { DataSource, QueryRunner } from 'typeorm'
 
 export interface SessionOptions {
   readonly isMariaDb: boolean
@@ -40,6 +40,22 @@ export function openPool(options: PoolOptions, session: SessionOptions): Pool {
   pool.on('acquire', (connection: PoolConnection) => socketOf(connection).setTimeout(silenceMs))
   pool.on('release', (connection: PoolConnection) => socketOf(connection).setTimeout(0))
   return pool
+}
+
+/** How many connections a pool has, in use and free, and how many callers wait for one. */
+export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
+
+/** The lists that mysql2's pool keeps; it counts them for nobody. */
+interface CountedPool {
+  readonly _allConnections: { readonly length: number }
+  readonly _freeConnections: { readonly length: number }
+  readonly _connectionQueue: { readonly length: number }
+}
+
+export function poolUse(db: DataSource): PoolUse {
+  const { pool } = db.driver as unknown as { readonly pool: CountedPool }
+  const free = pool._freeConnections.length
+  return { used: pool._allConnections.length - free, free, waiting: pool._connectionQueue.length }
 }
 
 /** Whoever has waited too long is told so; the connection that comes after all goes to the next one. */

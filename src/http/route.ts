@@ -3,6 +3,7 @@ import type { RouterContext } from '@koa/router'
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
+import { admit } from './admission.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { answerOnce } from './idempotency.ts'
@@ -59,7 +60,7 @@ export interface SignedCall {
 
 type Http = RouterContext<RequestState>
 
-/** A router for API routes: body, authentication, admission, rate limit, idempotency, route, envelope, in this order. */
+/** A router for API routes: body, room for it, authentication, access, rate limit, idempotency, route, envelope, in this order. */
 export function apiRouter<Caller extends { readonly appId: number }>(
   ctx: Context,
   routes: readonly ApiRoute<Caller>[],
@@ -81,6 +82,7 @@ async function serve<Caller extends { readonly appId: number }>(
   http: Http,
 ): Promise<void> {
   const body = await readBody(http.req, API_BODY_BYTES)
+  admit(ctx, http.method)
   const target = http.req.url ?? ''
   const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   gate.admit(caller, route.access)

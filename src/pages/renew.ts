@@ -1,5 +1,6 @@
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
+import { admission } from '#http/admission.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   formSource,
@@ -31,7 +32,7 @@ import { pageTexts } from './texts.ts'
 /** The renewal page, what it posts, and the way out of reminders (contract 3, Hosted pages; contract 4, Renewal page). */
 export function renewPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  router.use(friendlyErrors(ctx))
+  router.use(friendlyErrors(ctx), admission(ctx))
   router.get('/renew/:token', (http) => whileRenewable(ctx, http, (view) => sendRenewal(ctx, http, view)))
   router.post('/renew/:token', pageBody, (http) => whileRenewable(ctx, http, () => renew(ctx, http)))
   router.get('/renew/:token/opt-out', (http) => whileRenewable(ctx, http, (view) => askOptOut(ctx, http, view)))

@@ -1,0 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+const DEADLINE_MS = 20_000
+const POLL_MS = 5
+
+/** Waits until the condition holds; throws where it does not in a time that a slow, busy machine has plenty of. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + DEADLINE_MS
+  while (!(await condition())) {
+    if (performance.now() > deadlineMs) throw new Error(`this did not come true: ${condition.toString()}`)
+    await delay(POLL_MS)
+  }
+}
