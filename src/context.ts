@@ -1,4 +1,4 @@
-import type { DataSource } from 'typeorm'
+import type { DataSource, EntityManager } from 'typeorm'
 import type { Config } from '#config.ts'
 import type { Keyring } from '#shared/crypto.ts'
 import type { Logger } from '#shared/log.ts'
@@ -15,6 +15,11 @@ export interface Context {
   readonly wakeSender: () => void
   /** Counts something for `/metrics`; in worker threads the figure travels to the daemon. */
   readonly count: (metric: MetricName, labels?: Readonly<Record<string, string>>, by?: number) => void
+  /**
+   * Writes, as the last thing in a command's transaction, what must be committed with its outcome: the kept answer of an
+   * `Idempotency-Key`. Absent for all others.
+   */
+  readonly alsoCommit?: (manager: EntityManager, outcome: unknown) => Promise<void>
 }
 
 /** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */

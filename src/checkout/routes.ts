@@ -1,16 +1,19 @@
-import type { AppRoute } from '#apps/authenticate.ts'
+import type { AppRoute, Caller } from '#apps/authenticate.ts'
 import { requireSelf } from '#apps/authenticate.ts'
+import { commandRoute } from '#http/route.ts'
+import type { ApiRequest } from '#http/route.ts'
 import { createCheckoutSession } from './create-session.ts'
 
 export const checkoutRoutes: readonly AppRoute[] = [
-  {
+  commandRoute({
     method: 'POST',
     path: '/api/v1/checkout-sessions',
     access: 'any',
-    async run(ctx, { caller, body }) {
+    async run(ctx, { caller, body }: ApiRequest<Caller>) {
       const named = (body as { external_ref?: unknown } | null)?.external_ref
       if (typeof named === 'string') requireSelf(caller, named)
-      return { status: 201, data: await createCheckoutSession(ctx, caller.app, body) }
+      return createCheckoutSession(ctx, caller.app, body)
     },
-  },
+    answer: (_ctx, _request, session) => ({ status: 201, data: session }),
+  }),
 ]

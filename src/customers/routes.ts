@@ -1,5 +1,7 @@
-import type { AppRoute } from '#apps/authenticate.ts'
+import type { AppRoute, Caller } from '#apps/authenticate.ts'
 import { formatCursor } from '#http/page-of.ts'
+import { commandRoute } from '#http/route.ts'
+import type { ApiRequest } from '#http/route.ts'
 import { requireId } from '#shared/ids.ts'
 import { createCustomer } from './create-customer.ts'
 import { listCustomers } from './list-customers.ts'
@@ -25,14 +27,13 @@ export const customerRoutes: readonly AppRoute[] = [
       return { data: presentCustomer(await getCustomer(ctx.db, caller.appId, customerId(params))) }
     },
   },
-  {
+  commandRoute({
     method: 'POST',
     path: '/api/v1/customers',
     access: 'any',
-    async run(ctx, { caller, body }) {
-      return { status: 201, data: presentCustomer(await createCustomer(ctx, caller.app, body)) }
-    },
-  },
+    run: (ctx, { caller, body }: ApiRequest<Caller>) => createCustomer(ctx, caller.app, body),
+    answer: (_ctx, _request, customer) => ({ status: 201, data: presentCustomer(customer) }),
+  }),
   {
     method: 'PATCH',
     path: '/api/v1/customers/:id',

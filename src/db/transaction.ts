@@ -65,12 +65,16 @@ export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T
 }
 
 async function runOnce<T>(ctx: Context, effects: Effect[], work: (tx: Tx) => Promise<T>): Promise<T> {
+  // What follows the commit has transactions of its own, whose outcome is nobody's answer.
+  const { alsoCommit, ...inner } = ctx
   const now = ctx.clock.now()
   const runner = ctx.db.createQueryRunner()
   const gate = gateTo(ctx.db, runner)
   try {
     await runner.startTransaction()
-    const result = await work({ ctx, manager: gate.manager, now, afterCommit: (effect) => void effects.push(effect) })
+    const { manager } = gate
+    const result = await work({ ctx: inner, manager, now, afterCommit: (effect) => void effects.push(effect) })
+    await alsoCommit?.(manager, result)
     await gate.close()
     await runner.commitTransaction()
     await runner.release()

@@ -1,13 +1,15 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
+import { within } from '#shared/budget.ts'
 import { randomHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { addMs, DAY_MS, MINUTE_MS } from '#shared/time.ts'
+import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { errorBody } from './errors.ts'
 import {
   deleteIdempotencyKey,
   findIdempotencyKey,
   insertIdempotencyKey,
+  prolongIdempotencyKey,
   storeAnswer,
   takeOverIdempotencyKey,
 } from './store.ts'
@@ -15,8 +17,11 @@ import type { IdempotencyKey } from './store.ts'
 
 /** How long the first answer is given again (contract 2). */
 export const ANSWER_KEPT_MS = DAY_MS
-/** A request that takes longer has died with its daemon: the next one with its key may run. */
-const LEASE_MS = 2 * MINUTE_MS
+/** A request that has not prolonged it has died with its daemon or lost the database: the next one with its key may run. */
+const LEASE_MS = 20 * SECOND_MS
+const PROLONG_MS = 5 * SECOND_MS
+/** The caller of a request that failed waits no longer for its key to be given back. */
+const GIVE_BACK_MS = SECOND_MS
 
 export interface Answer {
   readonly status: number
@@ -33,38 +38,107 @@ export interface KeyedRequest {
   readonly requestId: string
 }
 
+/** What a request does, and how its answer is made of the outcome of its one transaction, where it has one. */
+export interface KeyedWork {
+  readonly run: (ctx: Context) => Promise<Answer>
+  readonly answerIn: ((outcome: unknown) => Answer) | undefined
+}
+
+/** Ends a transaction whose request does not hold its key any more, or was committed before, by a commit whose answer was lost. */
+class KeyNotHeld extends Error {
+  override readonly name = 'KeyNotHeld'
+}
+
 /**
- * Runs the request once for its `Idempotency-Key`: the first answer is kept and given again. Answers that a retry may better (5xx)
- * are not kept. Throws `idempotency_conflict` for another body under the same key, and while the first request still runs.
+ * Runs the request once for its `Idempotency-Key`: the first answer is kept and given again. Where the command is one transaction,
+ * the answer is committed with its work. Answers that a retry may better (5xx) are not kept. Throws `idempotency_conflict` for
+ * another body under the same key, and while the first request still runs.
  */
-export async function answerOnce(ctx: Context, request: KeyedRequest, run: () => Promise<Answer>): Promise<Answer> {
+export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   if (!/^[\x20-\x7e]{1,255}$/.test(request.key))
     throw invalidField('Idempotency-Key', 'must be 1 to 255 printable ASCII characters')
   const scope = { appId: request.appId, pathHash: sha256Hex(request.path), idempotencyKey: request.key }
+  const requestHash = sha256Hex(Buffer.concat([Buffer.from(`${request.subject}\n`), request.body]))
   const leaseToken = randomHex(16)
-  const kept = await claimKey(
-    ctx,
-    scope,
-    sha256Hex(Buffer.concat([Buffer.from(`${request.subject}\n`), request.body])),
-    leaseToken,
-  )
+  const kept = await claimKey(ctx, scope, requestHash, leaseToken)
   if (kept) return kept
-  const release = () => inTransaction(ctx, (tx) => deleteIdempotencyKey(tx, leaseToken, scope))
-  let answer: Answer
+  const hold: Hold = { ctx, scope, leaseToken }
+  const timer = setInterval(() => void prolong(hold), PROLONG_MS)
   try {
-    answer = await run()
+    return await runHolding(hold, request, work)
   } catch (thrown) {
-    if (!(thrown instanceof AppError) || thrown.status >= 500) {
-      await release()
-      throw thrown
-    }
-    answer = { status: thrown.status, body: Buffer.from(JSON.stringify(errorBody(thrown, request.requestId))) }
+    if (thrown instanceof KeyNotHeld) return await keptAnswer(ctx, scope, requestHash)
+    await giveBack(hold)
+    throw thrown
+  } finally {
+    clearInterval(timer)
   }
-  await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer.status, answer.body))
+}
+
+interface Hold {
+  readonly ctx: Context
+  readonly scope: Scope
+  readonly leaseToken: string
+}
+
+async function runHolding({ ctx, scope, leaseToken }: Hold, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
+  const { answerIn } = work
+  const committed: Answer[] = []
+  const alsoCommit: Context['alsoCommit'] =
+    answerIn &&
+    (async (manager, outcome) => {
+      const answer = answerIn(outcome)
+      if (!(await storeAnswer({ manager }, leaseToken, scope, answer))) throw new KeyNotHeld()
+      committed.push(answer)
+    })
+  const answer = await answerOrRefusal(request, () => work.run(alsoCommit ? { ...ctx, alsoCommit } : ctx))
+  const last = committed.at(-1)
+  if (last) return last
+  await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
   return answer
 }
 
+async function answerOrRefusal({ requestId }: KeyedRequest, run: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await run()
+  } catch (thrown) {
+    if (!(thrown instanceof AppError) || thrown.status >= 500) throw thrown
+    return { status: thrown.status, body: Buffer.from(JSON.stringify(errorBody(thrown, requestId))) }
+  }
+}
+
+async function prolong({ ctx, scope, leaseToken }: Hold): Promise<void> {
+  try {
+    await inTransaction(ctx, (tx) => prolongIdempotencyKey(tx, leaseToken, scope, addMs(tx.now, LEASE_MS)))
+  } catch (error) {
+    ctx.log.warn({ error }, 'the lease of an Idempotency-Key was not prolonged')
+  }
+}
+
+/** Lets a retry run at once. Without the database the key is free when its lease is over. */
+async function giveBack({ ctx, scope, leaseToken }: Hold): Promise<void> {
+  const deletion = inTransaction(ctx, (tx) => deleteIdempotencyKey(tx, leaseToken, scope))
+  try {
+    await within(deletion, GIVE_BACK_MS, new Error(`not given back in ${GIVE_BACK_MS} ms`))
+  } catch (error) {
+    ctx.log.warn({ error }, 'an Idempotency-Key was not given back: it is free when its lease is over')
+  }
+}
+
 type Scope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
+
+/** The answer that was committed for the same request. */
+async function keptAnswer(ctx: Context, scope: Scope, requestHash: string): Promise<Answer> {
+  const first = await findIdempotencyKey(ctx.db, scope)
+  if (first?.requestHash !== requestHash) throw stillRunning()
+  return answerOf(first)
+}
+
+/** Throws where there is none yet. */
+function answerOf({ answerStatus, answerBody }: IdempotencyKey): Answer {
+  if (answerStatus === null || !answerBody) throw stillRunning()
+  return { status: answerStatus, body: answerBody }
+}
 
 /** The kept answer; null where this request holds the key now and must run. */
 async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseToken: string): Promise<Answer | null> {
@@ -75,6 +149,8 @@ async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseTo
     if (await insertIdempotencyKey(tx, row)) return null
     const first = await findIdempotencyKey(tx, scope)
     if (!first) throw stillRunning()
+    // Taken by this very request, in a commit whose answer was lost.
+    if (first.leaseToken === leaseToken) return null
     const isOld = first.createdAt < addMs(tx.now, -ANSWER_KEPT_MS)
     const isDead = first.answerStatus === null && first.leaseUntil < tx.now
     if (isOld || (isDead && first.requestHash === requestHash)) {
@@ -84,8 +160,7 @@ async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseTo
     if (first.requestHash !== requestHash) {
       throw new AppError('idempotency_conflict', 'this Idempotency-Key was used with another body')
     }
-    if (first.answerStatus === null || !first.answerBody) throw stillRunning()
-    return { status: first.answerStatus, body: first.answerBody }
+    return answerOf(first)
   })
 }
 

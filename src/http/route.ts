@@ -37,6 +37,26 @@ export interface ApiRoute<Caller> {
   readonly path: string
   readonly access: Access
   run(ctx: Context, request: ApiRequest<Caller>): Promise<ApiAnswer>
+  /** Makes the answer of the outcome of the one transaction of `run`, so that it can be kept with it; see `commandRoute`. */
+  readonly answerOf?: (ctx: Context, request: ApiRequest<Caller>, outcome: unknown) => ApiAnswer
+}
+
+interface CommandRoute<Caller, Outcome> extends Pick<ApiRoute<Caller>, 'method' | 'path' | 'access'> {
+  /** Runs one transaction, and returns what that returned. */
+  run(ctx: Context, request: ApiRequest<Caller>): Promise<Outcome>
+  answer(ctx: Context, request: ApiRequest<Caller>, outcome: Outcome): ApiAnswer
+}
+
+/** A route whose command is one transaction: under an `Idempotency-Key` its answer is committed with its work, or neither is. */
+export function commandRoute<Caller, Outcome>(route: CommandRoute<Caller, Outcome>): ApiRoute<Caller> {
+  const { method, path, access } = route
+  return {
+    method,
+    path,
+    access,
+    run: async (ctx, request) => route.answer(ctx, request, await route.run(ctx, request)),
+    answerOf: (ctx, request, outcome) => route.answer(ctx, request, outcome as Outcome),
+  }
 }
 
 /** What the kit must be told of the domain, which lies to its right. */
@@ -87,15 +107,15 @@ async function serve<Caller extends { readonly appId: number }>(
   const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   gate.admit(caller, route.access)
   await rateLimit.take(caller.appId)
-  const run = async (): Promise<Answer> => {
-    const request = {
-      caller,
-      params: http.params,
-      query: http.query,
-      body: bodyOf(route.method, http, body),
-    }
-    return envelope(await route.run(ctx, request))
-  }
+  const request = (): ApiRequest<Caller> => ({
+    caller,
+    params: http.params,
+    query: http.query,
+    body: bodyOf(route.method, http, body),
+  })
+  const run = async (inner: Context): Promise<Answer> => envelope(await route.run(inner, request()))
+  const { answerOf } = route
+  const answerIn = answerOf && ((outcome: unknown): Answer => envelope(answerOf(ctx, request(), outcome)))
   const key = http.get('Idempotency-Key')
   const repeatable =
     http.request.headers['idempotency-key'] !== undefined && (route.method === 'POST' || route.method === 'PUT')
@@ -110,9 +130,9 @@ async function serve<Caller extends { readonly appId: number }>(
           body,
           requestId: http.state.requestId,
         },
-        run,
+        { run, answerIn },
       )
-    : await run()
+    : await run(ctx)
   // An error that is given again names the request that it was first given to.
   if (answer.status >= 400) http.set('X-Request-Id', requestIdOf(answer))
   http.status = answer.status

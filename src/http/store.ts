@@ -1,4 +1,4 @@
-import { EntitySchema } from 'typeorm'
+import { EntitySchema, IsNull } from 'typeorm'
 import { bigint, bytes, exact, id, instant, int, nullable } from '#db/columns.ts'
 import { insertedNew } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
@@ -58,18 +58,28 @@ export async function takeOverIdempotencyKey(
   return result.affected === 1
 }
 
+/** Keeps the answer of the request that holds the key; false where it holds it no more, or has its answer already. */
 export async function storeAnswer(
-  tx: Tx,
+  { manager }: Pick<Tx, 'manager'>,
   leaseToken: string,
   scope: Scope,
-  status: number,
-  body: Buffer,
-): Promise<void> {
-  await tx.manager.update(idempotencyKeys, { ...scope, leaseToken }, { answerStatus: status, answerBody: body })
+  answer: { readonly status: number; readonly body: Buffer },
+): Promise<boolean> {
+  const result = await manager.update(
+    idempotencyKeys,
+    { ...scope, leaseToken, answerStatus: IsNull() },
+    { answerStatus: answer.status, answerBody: answer.body },
+  )
+  return result.affected === 1
 }
 
+export async function prolongIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope, leaseUntil: Date): Promise<void> {
+  await tx.manager.update(idempotencyKeys, { ...scope, leaseToken, answerStatus: IsNull() }, { leaseUntil })
+}
+
+/** Gives the key back, unless an answer was committed with the work. */
 export async function deleteIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope): Promise<void> {
-  await tx.manager.delete(idempotencyKeys, { ...scope, leaseToken })
+  await tx.manager.delete(idempotencyKeys, { ...scope, leaseToken, answerStatus: IsNull() })
 }
 
 /** Removes up to `limit` keys older than `before`; returns how many. */

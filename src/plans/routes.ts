@@ -1,4 +1,6 @@
-import type { AppRoute } from '#apps/authenticate.ts'
+import type { AppRoute, Caller } from '#apps/authenticate.ts'
+import { commandRoute } from '#http/route.ts'
+import type { ApiRequest } from '#http/route.ts'
 import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'
@@ -29,14 +31,13 @@ export const planRoutes: readonly AppRoute[] = [
       return { data: presentPlan(await getPlan(ctx.db, caller.appId, planId(params)), ON_SALE) }
     },
   },
-  {
+  commandRoute({
     method: 'POST',
     path: '/api/v1/plans',
     access: 'hmac',
-    async run(ctx, { caller, body }) {
-      return { status: 201, data: presentPlan(await createPlan(ctx, caller.app, body), ALL) }
-    },
-  },
+    run: (ctx, { caller, body }: ApiRequest<Caller>) => createPlan(ctx, caller.app, body),
+    answer: (_ctx, _request, plan) => ({ status: 201, data: presentPlan(plan, ALL) }),
+  }),
   {
     method: 'PATCH',
     path: '/api/v1/plans/:id',
@@ -45,14 +46,13 @@ export const planRoutes: readonly AppRoute[] = [
       return { data: presentPlan(await updatePlan(ctx, caller.app, planId(params), body), ALL) }
     },
   },
-  {
+  commandRoute({
     method: 'POST',
     path: '/api/v1/plans/:id/prices',
     access: 'hmac',
-    async run(ctx, { caller, params, body }) {
-      return { status: 201, data: presentPlan(await addPrice(ctx, caller.app, planId(params), body), ALL) }
-    },
-  },
+    run: async (ctx, { caller, params, body }: ApiRequest<Caller>) => addPrice(ctx, caller.app, planId(params), body),
+    answer: (_ctx, _request, plan) => ({ status: 201, data: presentPlan(plan, ALL) }),
+  }),
   {
     method: 'PATCH',
     path: '/api/v1/plans/:id/prices/:priceId',

@@ -2,6 +2,8 @@ import { appNow } from '#apps/app-time.ts'
 import type { AppRoute, Caller } from '#apps/authenticate.ts'
 import { requireSelf } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
+import { commandRoute } from '#http/route.ts'
+import type { ApiAnswer, ApiRequest } from '#http/route.ts'
 import { planCode } from '#plans/plan-code.ts'
 import { attachCustomer } from './attach-customer.ts'
 import { presentSubscription } from './present.ts'
@@ -16,25 +18,25 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     async run(ctx, { caller, params }) {
       const externalRef = ownRef(caller, params)
       const subscription = await getSubscription(ctx.db, caller.appId, externalRef)
-      return answer(ctx, caller, { subscription, plan: { code: await planCode(ctx.db, subscription.planId) } })
+      return answer(ctx, { caller }, { subscription, plan: { code: await planCode(ctx.db, subscription.planId) } })
     },
   },
-  {
+  commandRoute({
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/plan',
     access: 'hmac',
-    async run(ctx, { caller, params, body }) {
-      return answer(ctx, caller, await switchPlan(ctx, caller.app, ownRef(caller, params), body))
-    },
-  },
-  {
+    run: async (ctx, { caller, params, body }: ApiRequest<Caller>) =>
+      switchPlan(ctx, caller.app, ownRef(caller, params), body),
+    answer,
+  }),
+  commandRoute({
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/customer',
     access: 'any',
-    async run(ctx, { caller, params, body }) {
-      return answer(ctx, caller, await attachCustomer(ctx, caller.app, ownRef(caller, params), body))
-    },
-  },
+    run: async (ctx, { caller, params, body }: ApiRequest<Caller>) =>
+      attachCustomer(ctx, caller.app, ownRef(caller, params), body),
+    answer,
+  }),
 ]
 
 function ownRef(caller: Caller, params: Readonly<Record<string, string>>): string {
@@ -43,6 +45,10 @@ function ownRef(caller: Caller, params: Readonly<Record<string, string>>): strin
   return externalRef
 }
 
-function answer(ctx: Context, caller: Caller, view: Parameters<typeof presentSubscription>[0]) {
+function answer(
+  ctx: Context,
+  { caller }: Pick<ApiRequest<Caller>, 'caller'>,
+  view: Parameters<typeof presentSubscription>[0],
+): ApiAnswer {
   return { data: presentSubscription(view, appNow(caller.app, ctx.clock.now())) }
 }

@@ -1,11 +1,18 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { API_ROUTES } from '#daemon/app.ts'
+import { openDatabase } from '#db/connect.ts'
+import type { OpenDatabase } from '#db/connect.ts'
 import { inTransaction } from '#db/transaction.ts'
 import { insertIdempotencyKey } from '#http/store.ts'
+import { ENTITIES } from '#open-context.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs } from '#shared/time.ts'
+import { lossyServer } from '../db/lossy-server.ts'
+import type { Fate, LossyServer } from '../db/lossy-server.ts'
 import { startService } from '../support/api.ts'
 import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
@@ -156,6 +163,35 @@ describe('repeated requests', () => {
       expect((await post(AN, 'alive')).status).to.equal(201)
     })
 
+    it('has its answer committed with the work, on every call that takes one', async () => {
+      await aSubscription(service.ctx, app, await aPlan(service.ctx, app, { code: 'first' }))
+      const customer = await aCustomer(service.ctx, app, AN)
+      const other = await aPlan(service.ctx, app, { code: 'other' })
+      const [price] = other.prices
+      const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+      const calls: readonly (readonly ['post' | 'put', string, object])[] = [
+        ['post', '/api/v1/plans', { code: 'new', name: 'New', prices: [MONTHLY] }],
+        ['post', `/api/v1/plans/plan_${other.id}/prices`, { ...MONTHLY, amount: 5000 }],
+        ['post', CUSTOMERS, AN],
+        [
+          'post',
+          '/api/v1/checkout-sessions',
+          { external_ref: 'user-2', mode: 'subscription', price_id: `price_${price!.id}`, ...urls },
+        ],
+        ['put', '/api/v1/subscriptions/user-1/plan', { price_id: `price_${price!.id}` }],
+        ['put', '/api/v1/subscriptions/user-1/customer', { customer_id: `cus_${customer.id}` }],
+      ]
+      const keyed = API_ROUTES.filter(({ method, path }) => /POST|PUT/.test(method) && !path.endsWith('/test-clock'))
+      expect(calls).to.have.length(keyed.length)
+      for (const { path, answerOf } of keyed) expect(answerOf, path).to.be.a('function')
+      for (const [method, path, body] of calls) {
+        const send = () => seller[method](path, body, { headers: { 'Idempotency-Key': path } })
+        const first = await send()
+        expect(first.status, first.text).to.be.oneOf([200, 201])
+        expect((await send()).text, path).to.equal(first.text)
+      }
+    })
+
     it('is 1 to 255 printable ASCII characters, else 400 invalid_request', async () => {
       for (const key of ['!', 'a b', '~'.repeat(255), '{"x":"y"}', "'; DROP TABLE plans; --"]) {
         expect((await post(AN, key)).status, key).to.equal(201)
@@ -224,6 +260,63 @@ describe('repeated requests', () => {
         await clients.stop()
       }
     })
+  })
+
+  describe('Idempotency-Key over a line to the database that breaks', () => {
+    let line: LossyServer
+    let lossy: OpenDatabase
+
+    beforeEach(async () => {
+      const { socketPath, name } = testDatabase()
+      line = await lossyServer(socketPath)
+      const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
+      lossy = await openDatabase(config, ENTITIES, { poolSize: 2, statementSeconds: 0.4 })
+      // The service asks its context anew for each request.
+      Object.assign(service.ctx, { db: lossy.db })
+    })
+
+    afterEach(async () => {
+      Object.assign(service.ctx, { db: testDatabase().db })
+      await lossy.close()
+      await line.close()
+    })
+
+    for (const fate of ['lost', 'answer lost'] as const) {
+      it(`does its work once and tells of it, whichever of its statements is ${fate}`, async () => {
+        await breakAtEach(fate, { statement: /./, isGoneForGood: false })
+      })
+
+      it(`does its work once and tells of it, where a COMMIT is ${fate} and the database is gone then`, async () => {
+        await breakAtEach(fate, { statement: /^COMMIT/, isGoneForGood: true })
+      })
+    }
+
+    /** Breaks the line at the first such statement of a request, then at the second of another, and so on; and sends each again. */
+    async function breakAtEach(
+      fate: Fate,
+      { statement, isGoneForGood }: { statement: RegExp; isGoneForGood: boolean },
+    ) {
+      for (let breaksAt = 1, hasBroken = true; hasBroken; breaksAt += 1) {
+        let seen = 0
+        line.fateOf = (text) => {
+          const isMeant = statement.test(text)
+          if (isMeant) seen += 1
+          return (isMeant && seen === breaksAt) || (isGoneForGood && seen >= breaksAt) ? fate : 'pass'
+        }
+        const key = `${fate} ${breaksAt}`
+        const first = await post({ ...AN, name: key }, key)
+        hasBroken = seen >= breaksAt
+        line.fateOf = () => 'pass'
+        // Without the database the key could not be given back.
+        service.ctx.clock.advance('21s')
+        const second = await post({ ...AN, name: key }, key)
+        expect(second.status, `${key}: ${second.text}`).to.equal(201)
+        if (first.status === 201) expect(second.text, key).to.equal(first.text)
+        else expect(first.status, `${key}: ${first.text}`).to.equal(500)
+        const made: unknown[] = await lossy.db.query('SELECT id FROM customers WHERE name = ?', [key])
+        expect(made, key).to.have.length(1)
+      }
+    }
   })
 
   function post(body: object, key: string): Promise<Response> {
