@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import type { Metrics } from './metrics.ts'
 
-/** Counts and times each request by its route, never by its path: paths hold tokens. */
+/** Counts and times each request by its route, never by its path: paths hold tokens. `client` is the address that trusted proxies tell. */
 export function observeRequests(ctx: Context, metrics: Metrics): Middleware<RequestState> {
   return async (http, next) => {
     const startedMs = performance.now()
@@ -14,8 +14,9 @@ export function observeRequests(ctx: Context, metrics: Metrics): Middleware<Requ
       const name = typeof route === 'string' ? route : 'unknown'
       const ms = performance.now() - startedMs
       metrics.observeRequest(name, http.method, http.status, ms / 1000)
+      const { requestId } = http.state
       ctx.log.debug(
-        { requestId: http.state.requestId, route: name, method: http.method, status: http.status, ms: Math.round(ms) },
+        { requestId, client: http.ip, route: name, method: http.method, status: http.status, ms: Math.round(ms) },
         'request',
       )
     }

@@ -20,7 +20,7 @@ const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-
 /** When each job last ran, and how that ended. */
 export async function checkJobs(ctx: Context): Promise<Finding[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run]))
-  if (runs.size === 0) return [warning('jobs', 'no job has ever run: the daemon is not running', START)]
+  if (runs.size === 0) return [warning('jobs', 'no job has run yet: the daemon is not running, or has only just started', START)]
   const silent = JOBS.filter((job) => isSilent(ctx, runs.get(job)))
   if (silent.length === JOBS.length) {
     return [warning('jobs', `the daemon is not running: ${lastRunOf([...runs.values()])}`, START)]

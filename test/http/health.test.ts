@@ -55,4 +55,18 @@ describe('health and metrics', () => {
     expectRefusal(await from({ ...forwarded, Authorization: 'Bearer wrong' }), 403, 'forbidden')
     expect((await from({ ...forwarded, Authorization: 'Bearer token-of-at-least-16' })).status).to.equal(200)
   })
+
+  for (const [proxies, client] of [
+    ['0', '127.0.0.1'],
+    ['1', '203.0.113.9'],
+    ['2', '203.0.113.8'],
+  ] as const) {
+    it(`the log names the client as ${proxies} trusted proxies tell it`, async () => {
+      service = await startService({ BILLING_TRUST_PROXY: proxies })
+      const forwarded = { 'X-Forwarded-For': '198.51.100.1, 203.0.113.8, 203.0.113.9' }
+      await service.call('GET', '/healthz', { headers: forwarded })
+      const [request] = service.ctx.logged.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+      expect(request.client).to.equal(client)
+    })
+  }
 })

@@ -1,7 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { Certificate } from './certificates.ts'
 
 /** A webhook that arrived. `verified` is null where the receiver knows no secret. */
 export interface ReceivedWebhook {
@@ -20,7 +22,15 @@ export interface ReceivedWebhook {
 /** How a receiver answers: a status, or a function that does as it likes with the response. */
 export type ReceiverAnswer = number | ((response: ServerResponse, webhook: ReceivedWebhook) => void)
 
-/** A seller's webhook receiver on loopback, which checks both signatures by hand as the documents for sellers say. */
+export interface ReceiverOptions {
+  /** Loopback and a free port unless told otherwise. */
+  readonly host?: string
+  readonly port?: number
+  /** Takes webhooks by https, with this certificate. */
+  readonly tls?: Certificate
+}
+
+/** A seller's webhook receiver, which checks both signatures by hand as the documents for sellers say. */
 export class Receiver {
   readonly received: ReceivedWebhook[] = []
   /** What webhooks are verified with; null verifies nothing. */
@@ -28,12 +38,17 @@ export class Receiver {
   /** Answers for the next webhooks, one each; then `answer`. */
   readonly nextAnswers: ReceiverAnswer[] = []
   answer: ReceiverAnswer = 200
-  readonly #server = createServer((request, response) => void this.#receive(request, response))
+  readonly #server: Server
   readonly #waiting = new Set<() => void>()
 
-  static async start(): Promise<Receiver> {
-    const receiver = new Receiver()
-    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
+  private constructor(tls?: Certificate) {
+    const receive = (request: IncomingMessage, response: ServerResponse) => void this.#receive(request, response)
+    this.#server = tls ? createTlsServer(tls, receive) : createServer(receive)
+  }
+
+  static async start({ host = '127.0.0.1', port = 0, tls }: ReceiverOptions = {}): Promise<Receiver> {
+    const receiver = new Receiver(tls)
+    await new Promise<void>((resolve) => receiver.#server.listen(port, host, resolve))
     return receiver
   }
 
