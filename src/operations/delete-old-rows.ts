@@ -4,24 +4,43 @@ import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
+import { deleteMoneylessMails } from '#providers/bank-mail/store.ts'
 import { addMs, DAY_MS } from '#shared/time.ts'
+import { deleteOldAttempts } from '#webhooks/store.ts'
 
 const BATCH_SIZE = 50
-const JOB_RUNS_KEPT_MS = 30 * DAY_MS
 
-/** Removes kept answers of idempotency keys and records of job runs that are past their time, in small transactions. */
+interface Kept {
+  readonly name: string
+  readonly forMs: number
+  /** Removes up to `limit` rows of before; returns how many. */
+  readonly remove: (tx: Tx, before: Date, limit: number) => Promise<number>
+}
+
+/**
+ * What is kept for a time only (README, What is kept how long). Everything else stays: the ledger, the API and `transaction show` read
+ * events, payments and reminders of any age, and what keeps money from being booked twice (the references in `payments`, the ids in
+ * `provider_events`) may never go.
+ */
+const KEPT = [
+  { name: 'keysDeleted', forMs: ANSWER_KEPT_MS, remove: deleteOldIdempotencyKeys },
+  { name: 'runsDeleted', forMs: 30 * DAY_MS, remove: deleteOldJobRuns },
+  { name: 'mailsDeleted', forMs: 90 * DAY_MS, remove: deleteMoneylessMails },
+  { name: 'attemptsDeleted', forMs: 400 * DAY_MS, remove: deleteOldAttempts },
+] as const satisfies readonly Kept[]
+
+export type DeletedRows = Record<(typeof KEPT)[number]['name'], number>
+
+/** Removes rows that are past their time, in small transactions. Safe when several daemons do so at once. */
 export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},
-): Promise<{ keysDeleted: number; runsDeleted: number }> {
-  const { signal } = options
-  const keysDeleted = await inBatches(ctx, signal, (tx) =>
-    deleteOldIdempotencyKeys(tx, addMs(tx.now, -ANSWER_KEPT_MS), BATCH_SIZE),
-  )
-  const runsDeleted = await inBatches(ctx, signal, (tx) =>
-    deleteOldJobRuns(tx, addMs(tx.now, -JOB_RUNS_KEPT_MS), BATCH_SIZE),
-  )
-  return { keysDeleted, runsDeleted }
+): Promise<DeletedRows> {
+  const deleted: DeletedRows = { keysDeleted: 0, runsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
+  for (const { name, forMs, remove } of KEPT) {
+    deleted[name] = await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(tx.now, -forMs), BATCH_SIZE))
+  }
+  return deleted
 }
 
 async function inBatches(

@@ -14,6 +14,7 @@ import { presentTransaction } from '#transactions/present.ts'
 import { findTransaction, listPayments, listProviderEvents } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { listAttempts, listEventsOfTransaction } from '#webhooks/store.ts'
+import type { Event } from '#webhooks/store.ts'
 
 /** One thing that happened; `at` is real time, in UTC. */
 export interface StoryLine {
@@ -142,7 +143,7 @@ async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]>
     moments.push({
       at: event.writtenAt,
       part: 'event',
-      text: `${formatId('evt', event.id)} ${event.eventType}: ${event.deliveryStatus}`,
+      text: `${formatId('evt', event.id)} ${event.eventType}: ${standingOf(event)}`,
     })
     for (const attempt of await listAttempts(ctx.db, event.id)) {
       const result = attempt.error ?? `acknowledged with ${attempt.httpStatus ?? '-'}`
@@ -154,6 +155,12 @@ async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]>
     }
   }
   return moments
+}
+
+/** Tells the outcome by itself: the single attempts are not kept for ever. */
+function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
+  const at = deliveredAt ? ` ${formatTimestamp(deliveredAt)}` : ''
+  return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 
 async function mailMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {

@@ -1,4 +1,4 @@
-import { EntitySchema } from 'typeorm'
+import { EntitySchema, In } from 'typeorm'
 import * as column from '#db/columns.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { notFound } from '#shared/errors.ts'
@@ -366,6 +366,18 @@ export async function insertAttempts(tx: Tx, attempts: readonly Omit<DeliveryAtt
       ]),
     ],
   )
+}
+
+/** Removes those of the `limit` oldest attempts that began before `before`; returns how many. */
+export async function deleteOldAttempts(tx: Tx, before: Date, limit: number): Promise<number> {
+  const oldest = await tx.manager.find(deliveryAttempts, {
+    select: { id: true, startedAt: true },
+    order: { id: 'ASC' },
+    take: limit,
+  })
+  const ids = oldest.filter(({ startedAt }) => startedAt < before).map(({ id }) => id)
+  if (ids.length > 0) await tx.manager.delete(deliveryAttempts, { id: In(ids) })
+  return ids.length
 }
 
 /** Where an app's webhooks go, and the sealed secret that signs them. */

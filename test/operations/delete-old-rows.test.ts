@@ -1,8 +1,18 @@
 import { expect } from 'chai'
-import { describe, it } from 'mocha'
+import { afterEach, describe, it } from 'mocha'
+import type { Context } from '#context.ts'
 import { insertJobRun } from '#db/store.ts'
 import { deleteOldRows } from '#operations/delete-old-rows.ts'
+import { tellTransaction } from '#operations/tell-transaction.ts'
+import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
+import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
+import { aBankShop } from '../providers/bank-mail/bank-shop.ts'
+import type { BankShop } from '../providers/bank-mail/bank-shop.ts'
+import { bankMail, genuineMail, OUR_MX, receivedBy, TRANSFER } from '../support/bank-mails.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
+
+const NOTHING = { keysDeleted: 0, runsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
 
 describe('rows that are kept for a time', () => {
   it('are removed once it is over: answers of idempotency keys after a day, job runs after 30 days', async () => {
@@ -28,11 +38,71 @@ describe('rows that are kept for a time', () => {
     ctx.clock.advance('24h')
     await insertKey('new')
     await noteRun('newer')
-    expect(await deleteOldRows(ctx)).to.deep.equal({ keysDeleted: 0, runsDeleted: 0 })
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
     ctx.clock.advance('1s')
-    expect(await deleteOldRows(ctx)).to.deep.equal({ keysDeleted: 120, runsDeleted: 1 })
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, keysDeleted: 120, runsDeleted: 1 })
     const keys: { name: string }[] = await ctx.db.query('SELECT idempotency_key AS name FROM idempotency_keys')
     const runs: { job: string }[] = await ctx.db.query('SELECT job FROM job_runs')
     expect([...keys.map(({ name }) => name), ...runs.map(({ job }) => job)]).to.deep.equal(['new', 'newer'])
   })
+
+  it('are removed once it is over: single delivery attempts after 400 days; the event tells the outcome for ever', async () => {
+    const ctx = testContext()
+    await noteAttempts(ctx, 120)
+    ctx.clock.advance('400d')
+    await noteAttempts(ctx, 1)
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
+    ctx.clock.advance('1s')
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, attemptsDeleted: 120 })
+    expect(await ctx.db.query('SELECT id FROM delivery_attempts')).to.have.length(1)
+  })
+
+  it('end no work that was told to stop', async () => {
+    const ctx = testContext()
+    await noteAttempts(ctx, 1)
+    ctx.clock.advance('401d')
+    expect(await deleteOldRows(ctx, { signal: AbortSignal.abort() })).to.deep.equal(NOTHING)
+  })
 })
+
+describe('what is kept for good', () => {
+  let shop: BankShop
+
+  afterEach(() => shop.service.stop())
+
+  it('is money: a bank reference is never payable again, unmatched money is never lost; mails without money go after 90 days', async () => {
+    shop = await aBankShop()
+    const { ctx } = shop.service
+    const [booked, later] = [await shop.pay(), await shop.pay({ amount: 70_000, externalRef: 'user-2' })]
+    const money = { ...TRANSFER, movement: 900_000_001, content: booked.transferCode! }
+    expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'processed' })
+    const stray = { ...TRANSFER, movement: 900_000_002, amount: 70_000 }
+    await shop.relay(await genuineMail('ACB', stray))
+    await shop.relay('Subject: x\r\n\r\nx')
+    await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', TRANSFER)))
+    const story = await tellTransaction(ctx, booked.id)
+
+    ctx.clock.advance('90d')
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
+    ctx.clock.advance('1s')
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, mailsDeleted: 2 })
+    ctx.clock.advance('3650d')
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
+
+    expect(await tellTransaction(ctx, booked.id)).to.deep.equal(story)
+    expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'duplicate' })
+    expect((await shop.transaction(booked.id)).amountReceived).to.equal(TRANSFER.amount)
+    const [unmatched] = await listBankMails(ctx, { unmatched: true })
+    const match = { id: unmatched!.id, transactionId: later.id, note: 'ten years later' }
+    expect(await matchBankMail(ctx, 'linh', match)).to.deep.include({ status: 'processed' })
+    await requireCleanLedger(ctx, 'ten years later')
+  })
+})
+
+async function noteAttempts({ db, clock }: Context, count: number): Promise<void> {
+  const rows = Array.from({ length: count }, (_, index) => [1, index + 1, clock.now(), 12, 200, 'ok'])
+  await db.query(
+    'INSERT INTO delivery_attempts (event_id, attempt, started_at, duration_ms, http_status, response_head) VALUES ?',
+    [rows],
+  )
+}

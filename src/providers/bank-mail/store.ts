@@ -98,3 +98,24 @@ export async function listAwaitingTransfers(db: ReadOnly, limit: number): Promis
     take: limit,
   })
 }
+
+/** Decisions on mails that brought no money. Others are kept: of those that did, an operator may want to know in years. */
+const MONEYLESS = [
+  { status: 'ignored', reason: 'not_bank_email' },
+  { status: 'rejected', reason: 'untrusted_sender' },
+  { status: 'ignored', reason: 'no_transfer_code' },
+] as const
+
+/** Removes up to `limit` summaries of mails of before `before` that tell of no money; returns how many. */
+export async function deleteMoneylessMails(tx: Tx, before: Date, limit: number): Promise<number> {
+  let removed = 0
+  for (const { status, reason } of MONEYLESS) {
+    const result = await tx.manager.query<{ affectedRows: number }>(
+      `DELETE FROM bank_mails WHERE status = ? AND reason = ? AND received_at < ?
+         AND amount IS NULL AND transaction_id IS NULL ORDER BY received_at LIMIT ?`,
+      [status, reason, before, limit - removed],
+    )
+    removed += result.affectedRows
+  }
+  return removed
+}
