@@ -7,6 +7,8 @@ import type { Metrics } from './metrics.ts'
 export function observeRequests(ctx: Context, metrics: Metrics): Middleware<RequestState> {
   return async (http, next) => {
     const startedMs = performance.now()
+    // Taken now: a request that is broken off has no socket any more.
+    const client = http.ip
     try {
       await next()
     } finally {
@@ -16,7 +18,7 @@ export function observeRequests(ctx: Context, metrics: Metrics): Middleware<Requ
       metrics.observeRequest(name, http.method, http.status, ms / 1000)
       const { requestId } = http.state
       ctx.log.debug(
-        { requestId, client: http.ip, route: name, method: http.method, status: http.status, ms: Math.round(ms) },
+        { requestId, client, route: name, method: http.method, status: http.status, ms: Math.round(ms) },
         'request',
       )
     }
