@@ -4,12 +4,13 @@ import { withExamples } from './examples.ts'
 import { inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `reminders unconfirmed` and `reminders settle`: mails of which nobody knows whether they left. */
+/** `reminders unconfirmed` and `settle`: mails of which nobody knows whether they left; `refused`: mails to addresses that are not there. */
 export function registerUnconfirmedCommands(program: Command): void {
   const reminders = program.commands.find((command) => command.name() === 'reminders')
   if (!reminders) throw new Error('the reminders group is declared first')
   registerList(reminders)
   registerSettle(reminders)
+  registerRefused(reminders)
 }
 
 function registerList(reminders: Command): void {
@@ -71,4 +72,27 @@ function registerSettle(reminders: Command): void {
       })
     })
   withExamples(settle, 'reminders settle 12 --sent', 'reminders settle 12 --not-sent')
+}
+
+function registerRefused(reminders: Command): void {
+  const refused = reminders
+    .command('refused')
+    .description('mails whose address the mail server refused for good; sent once the customer has another one')
+    .option('--retry', 'let the next sweep try them again, after the mail server was mended')
+    .action(async (options: { retry?: boolean }, command: Command) => {
+      await inSession(command, async ({ ctx, out, actor }) => {
+        const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
+        if (options.retry) {
+          const retried = await retryRefusedReminders(ctx, actor)
+          out.result({ retried }, () => out.line(`${retried} mail(s) are tried again by the next sweep`))
+          return
+        }
+        const found = await listRefusedReminders(ctx)
+        out.result(found, () => {
+          const rows = found.map((row) => [row.reminder_id, row.external_ref, row.reminder_day, row.to, row.last_error])
+          out.table({ head: ['id', 'external_ref', 'stage', 'to', 'error'], rows, none: 'none is refused' })
+        })
+      })
+    })
+  withExamples(refused, 'reminders refused', 'reminders refused --retry')
 }

@@ -7,6 +7,7 @@ import { Payments1795200000004 } from '#migrations/1795200000004-payments.ts'
 import { EventsAndOperations1795200000005 } from '#migrations/1795200000005-events-and-operations.ts'
 import { Resolutions1795200000006 } from '#migrations/1795200000006-resolutions.ts'
 import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subscriptions-by-ref.ts'
+import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -22,6 +23,7 @@ export const MIGRATIONS: Migrations = [
   EventsAndOperations1795200000005,
   Resolutions1795200000006,
   SubscriptionsByRef1795200000007,
+  RefusedAddresses1795200000008,
 ]
 
 const LEASE_SECONDS = 15

@@ -31,9 +31,10 @@ export interface Mail {
  * Why a mail did not go out.
  * `away`: the server cannot be reached or does not let us in; nothing was handed over, and the next mail would fare no better.
  * `refused`: the server (or the caller's `beforeHandOver`) refused this mail; nothing was handed over.
+ * `no_such_address`: the server said for good of every recipient that there is no such mailbox; nothing was handed over.
  * `unknown`: all of it was sent and no answer came; it may or may not be on its way.
  */
-export type MailFault = 'away' | 'refused' | 'unknown'
+export type MailFault = 'away' | 'refused' | 'no_such_address' | 'unknown'
 
 export class MailError extends Error {
   override readonly name = 'MailError'
@@ -159,15 +160,33 @@ class HandOver {
 interface SmtpError {
   readonly code?: string
   readonly responseCode?: number
+  readonly response?: string
+  /** Where every recipient was refused: the error of each. */
+  readonly rejectedErrors?: readonly SmtpError[]
 }
 
 function faultOf(error: unknown, handOver: HandOver): MailFault {
   const { code, responseCode } = error as SmtpError
   if (handOver.refusal) return 'refused'
   const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined
-  if (wasAnswered) return responseCode === 421 ? 'away' : 'refused'
+  if (wasAnswered && responseCode === 421) return 'away'
+  if (wasAnswered) return isOfAddress(error as SmtpError) ? 'no_such_address' : 'refused'
   if (handOver.isComplete) return 'unknown'
   return code === 'EENVELOPE' || code === 'EMESSAGE' ? 'refused' : 'away'
+}
+
+/**
+ * Whether it is the fault of every recipient's address. A server that refuses us (5.7.x, relaying denied) or whose mailbox is full
+ * (5.2.2) may take the mail later, also where its code is of the permanent kind.
+ */
+function isOfAddress({ rejectedErrors = [] }: SmtpError): boolean {
+  return rejectedErrors.length > 0 && rejectedErrors.every(({ response = '' }) => isNoSuchAddress(response))
+}
+
+function isNoSuchAddress(response: string): boolean {
+  const [, code = '', enhanced] = /^(\d{3})[ -](?:(\d\.\d{1,3}\.\d{1,3})\b)?/.exec(response) ?? []
+  // RFC 3463: 5.1.x is about an address, 5.1.7 and 5.1.8 about the sender's; 5.2.1 is a mailbox that is closed.
+  return enhanced === undefined ? /^55[013]$/.test(code) : /^5\.(1\.(?!7$|8$)|2\.1$)/.test(enhanced)
 }
 
 /** Development without an SMTP server: each mail is a file that any mail program opens. */

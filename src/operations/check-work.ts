@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import type { JobRun } from '#db/store.ts'
 import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
+import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { fault, sound, warning } from './finding.ts'
@@ -20,7 +21,8 @@ const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-
 /** When each job last ran, and how that ended. */
 export async function checkJobs(ctx: Context): Promise<Finding[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run]))
-  if (runs.size === 0) return [warning('jobs', 'no job has run yet: the daemon is not running, or has only just started', START)]
+  if (runs.size === 0)
+    return [warning('jobs', 'no job has run yet: the daemon is not running, or has only just started', START)]
   const silent = JOBS.filter((job) => isSilent(ctx, runs.get(job)))
   if (silent.length === JOBS.length) {
     return [warning('jobs', `the daemon is not running: ${lastRunOf([...runs.values()])}`, START)]
@@ -79,11 +81,26 @@ export async function checkOutbox(ctx: Context): Promise<Finding[]> {
   return [sound('outbox', `${depth} events wait, none is overdue`)]
 }
 
-/** Mails of which nobody knows whether they left. */
+/** Mails of which nobody knows whether they left, and mails to addresses that are not there. */
 export async function checkReminders(ctx: Context): Promise<Finding[]> {
+  const findings = [...(await unconfirmedFindings(ctx)), ...(await refusedFindings(ctx))]
+  return findings.length === 0 ? [sound('reminders', 'none is unconfirmed or refused')] : findings
+}
+
+async function refusedFindings(ctx: Context): Promise<Finding[]> {
+  const refused = await listRefusedReminders(ctx)
+  const [newest] = refused
+  if (!newest) return []
+  const detail = `${refused.length} mail(s) go to addresses that the mail server refuses for good, the newest to ${newest.external_ref}`
+  const mend =
+    'run billing-cli reminders refused; tell the app the right address, or mend the mail server and add --retry'
+  return [warning('reminders', detail, mend)]
+}
+
+async function unconfirmedFindings(ctx: Context): Promise<Finding[]> {
   const unconfirmed = await listUnconfirmedReminders(ctx)
   const [newest] = unconfirmed
-  if (!newest) return [sound('reminders', 'none is unconfirmed')]
+  if (!newest) return []
   const detail = `${unconfirmed.length} mail(s) may or may not have left, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
   const mend = 'look into the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
   return [warning('reminders', detail, mend)]

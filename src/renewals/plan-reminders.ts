@@ -13,7 +13,7 @@ import type { Keyset, Reminder } from './store.ts'
 
 /** Why a mail will not go out. */
 export type NoMailReason =
-  'already_sent' | 'unconfirmed' | 'opted_out' | 'no_customer' | 'app_disabled' | 'period_too_short'
+  'already_sent' | 'unconfirmed' | 'address_refused' | 'opted_out' | 'no_customer' | 'app_disabled' | 'period_too_short'
 
 /** One mail that is due between now and the horizon, were nobody to pay before. Times are the app's own. */
 export interface PlannedReminder {
@@ -137,5 +137,6 @@ function reasonAgainst(
   if (!hasStage(stage, subscription.periodStart, periodEnd)) return 'period_too_short'
   if (app.disabledAt) return 'app_disabled'
   if (subscription.remindersStoppedAt) return 'opted_out'
-  return customer ? null : 'no_customer'
+  if (!customer) return 'no_customer'
+  return known?.status === 'refused' && known.refusedTo === customer.email ? 'address_refused' : null
 }

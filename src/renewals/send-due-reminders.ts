@@ -11,7 +11,7 @@ import { recordSent } from './record-sent.ts'
 import { CLAIM_LEASE_MS, findDue, listSweeps } from './find-due.ts'
 import type { Sweep } from './find-due.ts'
 import { stageAt } from './stages.ts'
-import { claimReminder, dropClaim, freeClaim, markHandedOver, noteUnconfirmed } from './store.ts'
+import { claimReminder, dropClaim, freeClaim, markHandedOver, noteUnconfirmed, refuseClaim } from './store.ts'
 import type { Claim } from './store.ts'
 
 /** What became of the mails that a sweep took up. */
@@ -19,6 +19,8 @@ export interface SweepSummary {
   sent: number
   /** Surely not handed over; the next sweep tries again. */
   failed: number
+  /** There is no such address: not tried again until the customer has another one. */
+  refused: number
   /** Perhaps handed over: nobody sends them again, operators see them. */
   unconfirmed: number
   /** Claimed, and not due any more when they were about to leave. */
@@ -47,7 +49,7 @@ class NoLongerDue extends Error {
  * A daemon that dies before the mark loses nothing; one that dies after it leaves the mail unconfirmed, and nobody sends it twice.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
-  const summary: SweepSummary = { sent: 0, failed: 0, unconfirmed: 0, dropped: 0 }
+  const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) {
     ctx.log.warn('no reminder is sent: BILLING_SMTP_URL is not set')
@@ -112,9 +114,10 @@ async function sendOne(
   return { outcome: 'sent', isMailServerAway: false }
 }
 
-async function claimMail(ctx: Context, { app, subscription, periodEnd, stage }: DueReminder): Promise<Claim | null> {
+async function claimMail(ctx: Context, due: DueReminder): Promise<Claim | null> {
+  const { app, subscription, periodEnd, stage, customer } = due
   const key = { appId: app.id, subscriptionId: subscription.id, periodEnd, stage }
-  return inTransaction(ctx, (tx) => claimReminder(tx, key, addMs(tx.now, -CLAIM_LEASE_MS)))
+  return inTransaction(ctx, (tx) => claimReminder(tx, key, customer.email, addMs(tx.now, -CLAIM_LEASE_MS)))
 }
 
 /** The last look: a customer who has just paid or opted out gets no mail. */
@@ -134,11 +137,22 @@ async function settleFailure(ctx: Context, due: DueReminder, claim: Claim, error
     return 'dropped'
   }
   const reason = messageOf(error).slice(0, 500)
-  const mayHaveLeft = error instanceof MailError && error.fault === 'unknown'
+  const fault = error instanceof MailError ? error.fault : 'refused'
+  const mayHaveLeft = fault === 'unknown'
   ctx.log.warn(
     { reminderId: claim.reminderId, appId: due.app.id, stage: due.stage, reason },
     mayHaveLeft ? 'a reminder may or may not have been sent: reminders plan shows it' : 'a reminder was not sent',
   )
-  await inTransaction(ctx, (tx) => (mayHaveLeft ? noteUnconfirmed(tx, claim, reason) : freeClaim(tx, claim, reason)))
-  return mayHaveLeft ? 'unconfirmed' : 'failed'
+  return inTransaction(ctx, async (tx): Promise<Outcome> => {
+    if (mayHaveLeft) {
+      await noteUnconfirmed(tx, claim, reason)
+      return 'unconfirmed'
+    }
+    if (fault === 'no_such_address') {
+      await refuseClaim(tx, claim, due.customer.email, reason)
+      return 'refused'
+    }
+    await freeClaim(tx, claim, reason)
+    return 'failed'
+  })
 }

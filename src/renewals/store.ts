@@ -11,9 +11,10 @@ import type { Stage } from './stages.ts'
 
 /**
  * `claimed`: somebody sends it now, or died at it; with `handedOverAt` set the mail server may have it, and nobody sends it again.
- * `failed`: it was surely not handed over, the next sweep may claim it. `sent`: the mail server took it.
+ * `failed`: it was surely not handed over, the next sweep may claim it. `refused`: as `failed`, and there is no such address: it may be
+ * claimed when the customer has another one. `sent`: the mail server took it.
  */
-export type ReminderStatus = 'claimed' | 'failed' | 'sent'
+export type ReminderStatus = 'claimed' | 'failed' | 'refused' | 'sent'
 
 /** One mail of one stage of one period: its unique key is what keeps it from being sent twice. */
 export interface Reminder {
@@ -29,6 +30,8 @@ export interface Reminder {
   handedOverAt: Date | null
   sentAt: Date | null
   lastError: string | null
+  /** The address that was refused for good. */
+  refusedTo: string | null
 }
 
 export const reminders = new EntitySchema<Reminder>({
@@ -44,6 +47,7 @@ export const reminders = new EntitySchema<Reminder>({
     handedOverAt: nullable(instant('handed_over_at')),
     sentAt: nullable(instant('sent_at')),
     lastError: nullable(words('last_error', 500)),
+    refusedTo: nullable(exact('refused_to', 254)),
   },
 })
 
@@ -68,8 +72,8 @@ export async function listMovedApps(db: ReadOnly): Promise<{ id: number; clockOf
 }
 
 /**
- * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, in the
- * order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
+ * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, nor was
+ * refused for the address that the customer still has, in the order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
  * in the window, not what exists. `staleBefore`: claims of before, not handed over, belong to a sweep that died.
  */
 export async function listDueSubscriptions(
@@ -92,13 +96,14 @@ export async function listDueSubscriptions(
     `SELECT STRAIGHT_JOIN s.id
      FROM subscriptions s FORCE INDEX (${inScope.index})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
+     JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND r.status <> 'failed' AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
+         AND r.status <> 'failed' AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
      WHERE s.status = ? AND ${inScope.sql}
        AND s.current_period_end >= ? AND s.current_period_end <= ?
        AND (s.current_period_end > ? OR s.id > ?)
-       AND s.customer_id IS NOT NULL AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
+       AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
        AND s.period_start <= DATE_SUB(s.current_period_end, INTERVAL ? DAY)
        AND r.id IS NULL
      ORDER BY s.current_period_end, s.id LIMIT ?`,
@@ -152,8 +157,13 @@ export interface Claim {
   readonly claimedAt: Date
 }
 
-/** Claims the mail for the caller; null where it was sent, is being sent, or is unconfirmed. */
-export async function claimReminder(tx: Tx, key: ReminderKey, staleBefore: Date): Promise<Claim | null> {
+/** Claims the mail to `address` for the caller; null where it was sent, is being sent, is unconfirmed, or was refused for good. */
+export async function claimReminder(
+  tx: Tx,
+  key: ReminderKey,
+  address: string,
+  staleBefore: Date,
+): Promise<Claim | null> {
   const row = {
     ...key,
     status: 'claimed',
@@ -161,20 +171,21 @@ export async function claimReminder(tx: Tx, key: ReminderKey, staleBefore: Date)
     handedOverAt: null,
     sentAt: null,
     lastError: null,
+    refusedTo: null,
   } as const
   const isNew = await insertedNew('reminders_subscription_end_stage', tx.manager.insert(reminders, row))
-  if (!isNew && !(await takeOver(tx, key, staleBefore))) return null
+  if (!isNew && !(await takeOver(tx, key, address, staleBefore))) return null
   const { subscriptionId, periodEnd, stage } = key
   const claimed = await tx.manager.findOneByOrFail(reminders, { subscriptionId, periodEnd, stage })
   return { reminderId: claimed.id, claimedAt: claimed.claimedAt }
 }
 
-async function takeOver(tx: Tx, key: ReminderKey, staleBefore: Date): Promise<boolean> {
+async function takeOver(tx: Tx, key: ReminderKey, address: string, staleBefore: Date): Promise<boolean> {
   const result: Affected = await tx.manager.query(
-    `UPDATE reminders SET status = 'claimed', claimed_at = ?
+    `UPDATE reminders SET status = 'claimed', claimed_at = ?, refused_to = NULL
      WHERE subscription_id = ? AND period_end = ? AND stage = ? AND handed_over_at IS NULL
-       AND (status = 'failed' OR (status = 'claimed' AND claimed_at < ?))`,
-    [tx.now, key.subscriptionId, key.periodEnd, key.stage, staleBefore],
+       AND (status = 'failed' OR (status = 'refused' AND refused_to <> ?) OR (status = 'claimed' AND claimed_at < ?))`,
+    [tx.now, key.subscriptionId, key.periodEnd, key.stage, address, staleBefore],
   )
   return result.affectedRows === 1
 }
@@ -219,6 +230,56 @@ export async function freeClaim(tx: Tx, claim: Claim, lastError: string): Promis
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
     [lastError, claim.reminderId, claim.claimedAt],
   )
+}
+
+/** Frees a claim whose mail the server refused for good: no sweep tries again while the customer has this address. */
+export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
+  await tx.manager.query(
+    `UPDATE reminders SET status = 'refused', handed_over_at = NULL, refused_to = ?, last_error = ?
+     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
+    [address, lastError, claim.reminderId, claim.claimedAt],
+  )
+}
+
+/** A mail that waits for another address. */
+export interface RefusedReminder {
+  readonly id: number
+  readonly appId: number
+  readonly externalRef: string
+  readonly stage: Stage
+  readonly periodEnd: Date
+  readonly refusedTo: string
+  readonly lastError: string | null
+  readonly refusedAt: Date
+}
+
+/**
+ * Mails of present periods that were refused after `since` for the address that the customer still has; newest first. Those of which
+ * nobody wants to know any more are left out: renewed, opted out, of a disabled app.
+ */
+export async function listRefused(db: ReadOnly, since: Date, limit: number): Promise<RefusedReminder[]> {
+  const rows: (RefusedReminder & { id: string; appId: string })[] = await db.manager.query(
+    `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
+       r.refused_to AS refusedTo, r.last_error AS lastError, r.claimed_at AS refusedAt
+     FROM reminders r
+     JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
+     JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
+     JOIN apps a ON a.id = s.app_id
+     WHERE r.status = 'refused' AND r.claimed_at >= ? AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
+     ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
+    [since, limit],
+  )
+  return rows.map((row) => ({ ...row, id: Number(row.id), appId: Number(row.appId) }))
+}
+
+/** Lets the next sweep try refused mails again; returns how many were still refused. */
+export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promise<number> {
+  if (reminderIds.length === 0) return 0
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders SET status = 'failed', refused_to = NULL WHERE id IN (?) AND status = 'refused'`,
+    [reminderIds],
+  )
+  return result.affectedRows
 }
 
 /** Takes back a claim whose mail was not due any more. */

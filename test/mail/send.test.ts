@@ -76,7 +76,7 @@ describe('sending mail by SMTP', () => {
   })
 
   const faults: [Mood, string, boolean][] = [
-    ['refuse-recipient', 'refused', false],
+    ['refuse-recipient', 'no_such_address', false],
     ['refuse-data', 'refused', true],
     ['drop-early', 'away', false],
     ['drop-late', 'unknown', true],

@@ -16,7 +16,7 @@ export interface ReceivedMail {
 
 /**
  * What the server does to the next mails.
- * `refuse-recipient` 550 at RCPT; `refuse-data` 451 after the message; `drop-early` hangs up before DATA is allowed;
+ * `refuse-recipient` 550 at RCPT, or as `refusal` says; `refuse-data` 451 after the message; `drop-early` hangs up before DATA is allowed;
  * `drop-late` hangs up with the whole message in hand and no answer; `lose-answer` keeps the mail and hangs up before the answer.
  */
 export type Mood = 'accept' | 'refuse-recipient' | 'refuse-data' | 'drop-early' | 'drop-late' | 'lose-answer'
@@ -24,6 +24,8 @@ export type Mood = 'accept' | 'refuse-recipient' | 'refuse-data' | 'drop-early' 
 /** A real SMTP server on loopback that keeps what it takes. */
 export class SmtpInbox {
   mood: Mood = 'accept'
+  /** What `refuse-recipient` answers. */
+  refusal: readonly [code: number, text: string] = [550, 'no such mailbox']
   /** Messages that reached the end of DATA, taken or not. */
   messagesSeen = 0
   /** Runs before a recipient is accepted, hence before any byte of the message. */
@@ -91,7 +93,7 @@ export class SmtpInbox {
         }
         const goAhead = this.beforeGoAhead?.() ?? Promise.resolve()
         goAhead.then(
-          () => done(this.mood === 'refuse-recipient' ? refusal(550, 'no such mailbox') : null),
+          () => done(this.mood === 'refuse-recipient' ? refusal(...this.refusal) : null),
           (error: unknown) => done(error as Error),
         )
       },

@@ -217,6 +217,7 @@ describe('doctor (contract 6)', () => {
         handedOverAt: at,
         sentAt: null,
         lastError: null,
+        refusedTo: null,
       })
       await wantWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })

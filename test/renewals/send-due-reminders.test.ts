@@ -3,8 +3,13 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#db/transaction.ts'
+import { updateCustomer } from '#customers/update-customer.ts'
+import { listAuditEntries } from '#db/store.ts'
+import { checkReminders } from '#operations/check-work.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { optOut, setReminders } from '#renewals/opt-out.ts'
+import { planReminders } from '#renewals/plan-reminders.ts'
+import { listRefusedReminders, retryRefusedReminders } from '#renewals/refused-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { listUnconfirmedReminders, settleReminder } from '#renewals/settle-reminder.ts'
 import { formatId } from '#shared/ids.ts'
@@ -15,6 +20,7 @@ import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId } from
 import { aScene, tokenIn } from './scene.ts'
 import type { Scene } from './scene.ts'
 
+const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
 
@@ -176,7 +182,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       }
       expect(await sweep()).to.include({ sent: 0, dropped: 1 })
       scene.inbox.beforeGoAhead = null
-      expect(await sweep()).to.deep.equal({ sent: 0, failed: 0, unconfirmed: 0, dropped: 0 })
+      expect(await sweep()).to.deep.equal(NOTHING)
       expect(scene.inbox.messagesSeen).to.equal(0)
     })
 
@@ -306,7 +312,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(scene.inbox.mails).to.have.lengthOf(20)
     })
 
-    for (const mood of ['refuse-recipient', 'refuse-data', 'drop-early'] as const) {
+    for (const mood of ['refuse-data', 'drop-early'] as const) {
       it(`a mail that the server surely did not take ("${mood}") is sent by the next sweep, once`, async () => {
         await scene.subscribe()
         scene.inbox.mood = mood
@@ -337,8 +343,83 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
           ? Promise.reject(Object.assign(new Error('no such mailbox'), { responseCode: 550 }))
           : Promise.resolve()
       }
-      expect(await sweep()).to.include({ sent: 2, failed: 1 })
+      expect(await sweep()).to.include({ sent: 2, refused: 1 })
     })
+
+    it('an address that is not there is asked once in a stage, and operators see it', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-recipient'
+      expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
+      scene.inbox.mood = 'accept'
+      expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
+      const [refused] = await listRefusedReminders(scene.ctx)
+      expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
+      expect(refused!.last_error).to.include('no such mailbox')
+      const [planned] = await planReminders(scene.ctx, null, 0)
+      expect(planned).to.include({ will_send: false, reason: 'address_refused' })
+      const [finding] = await checkReminders(scene.ctx)
+      expect(finding!.detail).to.include('1 mail(s) go to addresses that the mail server refuses for good')
+      expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
+    })
+
+    it('a mail to an address that is not there goes to the customer’s next one, within its stage', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.mood = 'accept'
+      const { customerId } = await scene.subscription()
+      const change = (input: object) => updateCustomer(scene.ctx, scene.seller.app, customerId!, input)
+      await change({ name: 'An Nguyen' })
+      expect(await sweep()).to.deep.equal(NOTHING)
+      await change({ email: 'an@right.example' })
+      expect(await listRefusedReminders(scene.ctx)).to.deep.equal([])
+      expect((await planReminders(scene.ctx, null, 0))[0]).to.include({ will_send: true, reason: null })
+      expect((await Promise.all([sweep(), sweep()])).map(({ sent }) => sent).sort()).to.deep.equal([0, 1])
+      expect(scene.inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@right.example']])
+    })
+
+    it('a mail to an address that is not there goes to another customer who is attached', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.mood = 'accept'
+      const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
+      await attachCustomer(scene.ctx, scene.seller.app, 'user-1', { customer_id: `cus_${bo.id}` })
+      expect(await sweep()).to.include({ sent: 1 })
+    })
+
+    it('a mail to an address that is not there is tried again when an operator says so, in the audit log', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'refuse-recipient'
+      await sweepAt('2026-03-29 10:00:00')
+      scene.inbox.mood = 'accept'
+      expect(await retryRefusedReminders(scene.ctx, 'linh')).to.equal(1)
+      expect((await listAuditEntries(scene.ctx.db, { limit: 1 }))[0]).to.include({
+        actor: 'linh',
+        action: 'reminder.retry',
+      })
+      expect(await sweep()).to.include({ sent: 1 })
+      expect(await retryRefusedReminders(scene.ctx, 'linh')).to.equal(0)
+    })
+
+    for (const [code, text, outcome] of [
+      [550, '5.1.1 no such user', 'refused'],
+      [553, 'mailbox name not allowed', 'refused'],
+      [550, '5.2.1 mailbox disabled', 'refused'],
+      [554, '5.7.1 relay access denied', 'failed'],
+      [550, '5.7.26 unauthenticated mail is prohibited', 'failed'],
+      [552, '5.2.2 mailbox full', 'failed'],
+      [550, '5.1.8 sender domain not found', 'failed'],
+      [554, 'go away', 'failed'],
+      [450, '4.2.1 greylisted', 'failed'],
+    ] as const) {
+      it(`a recipient that is answered "${code} ${text}" is ${outcome}`, async () => {
+        await scene.subscribe()
+        Object.assign(scene.inbox, { mood: 'refuse-recipient', refusal: [code, text] })
+        expect(await sweepAt('2026-03-29 10:00:00')).to.deep.equal({ ...NOTHING, [outcome]: 1 })
+        expect(await sweep()).to.deep.equal(outcome === 'failed' ? { ...NOTHING, failed: 1 } : NOTHING)
+      })
+    }
 
     for (const mood of ['drop-late', 'lose-answer'] as const) {
       it(`a mail that the server may have taken ("${mood}") is never sent again, and operators see it`, async () => {

@@ -1,0 +1,15 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+import { exactCollation } from '#db/columns.ts'
+
+/** The address that a mail server refused for good, so that it is not asked again and again. */
+export class RefusedAddresses1795200000008 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
+    if (await runner.hasColumn('reminders', 'refused_to')) return
+    await runner.query(`ALTER TABLE reminders ADD COLUMN refused_to VARCHAR(254) ${exact} NULL`)
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE reminders DROP COLUMN refused_to')
+  }
+}
