@@ -1,12 +1,14 @@
+import type { DataSource } from 'typeorm'
 import type { ReadOnly } from '#db/transaction.ts'
 import { findPlanCode } from './store.ts'
 
-/** Codes never change, so that one read of each is enough for the life of the process. */
-const codes = new Map<number, string>()
+/** Codes never change, so that one read of each is enough for as long as the database is open. */
+const codesOf = new WeakMap<DataSource, Map<number, string>>()
 const MOST = 100_000
 
 /** The code of a plan that is known to be there; the hottest call of the API asks for nothing else of it. */
 export async function planCode(db: ReadOnly, planId: number): Promise<string> {
+  const codes = knownCodes(db.manager.connection)
   const known = codes.get(planId)
   if (known !== undefined) return known
   const code = await findPlanCode(db, planId)
@@ -14,4 +16,10 @@ export async function planCode(db: ReadOnly, planId: number): Promise<string> {
   if (codes.size >= MOST) codes.clear()
   codes.set(planId, code)
   return code
+}
+
+function knownCodes(database: DataSource): Map<number, string> {
+  const known = codesOf.get(database) ?? new Map<number, string>()
+  codesOf.set(database, known)
+  return known
 }
