@@ -3,12 +3,17 @@ import { cleanText, requestEndpoint } from '#http/outbound.ts'
 import type { EndpointAnswer } from '#http/outbound.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
+import { replaceBySocket } from './emulator-socket.ts'
+import type { EmulatorPlace } from './emulator-socket.ts'
 import { nodeKeys } from './realtime-key.ts'
 import type { AppWithDatabase } from './realtime-key.ts'
 import type { RealtimeNode } from './node.ts'
 
 /** How much of the database's refusal is told. */
 const REFUSAL_BYTES = 300
+/** What an emulator says that speaks the SDKs' own protocol alone. */
+const UPGRADE_REQUIRED = 426
+const UNREADABLE: ReadonlySet<number> = new Set([404, 405, UPGRADE_REQUIRED, 501])
 
 /** What is at a node's place now. */
 export interface PresentNode {
@@ -26,7 +31,8 @@ export interface NodePlace {
 
 /**
  * Speaks to the database by REST rather than by the SDK, whose `set` never settles while the server is away and may send a stale
- * write afterwards. Each call throws where the database refuses or gives no answer within the budget.
+ * write afterwards. Each call throws where the database refuses or gives no answer within the budget. An emulator that has no REST is
+ * the one exception.
  */
 export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: string, leftMs: Budget): NodePlace {
   const address = addressOf(ctx, app, externalRef)
@@ -34,7 +40,7 @@ export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: strin
     async read() {
       const answer = await call(ctx, app, address, leftMs, 'GET', { 'x-firebase-etag': 'true' })
       // What cannot be read here can still be written: the write's own answer decides.
-      if (answer.status === 404 || answer.status === 405 || answer.status === 501) return { node: null, etag: null }
+      if (UNREADABLE.has(answer.status)) return { node: null, etag: null }
       if (answer.status !== 200) throw refusalOf(answer)
       const etag = answer.headers['etag']
       return { node: parseNode(answer.body), etag: typeof etag === 'string' ? etag : null }
@@ -43,6 +49,10 @@ export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: strin
       const condition = etag === null ? {} : { 'if-match': etag }
       const answer = await call(ctx, app, address, leftMs, 'PUT', condition, JSON.stringify(node))
       if (answer.status === 412) return false
+      if (answer.status === UPGRADE_REQUIRED && address.emulator) {
+        await replaceBySocket(address.emulator, node, leftMs)
+        return true
+      }
       if (answer.status !== 200 && answer.status !== 204) throw refusalOf(answer)
       return true
     },
@@ -51,29 +61,36 @@ export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: strin
 
 interface Address {
   readonly url: string
-  /** Whether it is an emulator, which takes writes as `owner` instead of with a token. */
-  readonly isEmulator: boolean
+  /** Set where it is an emulator, which takes writes as `owner` instead of with a token. */
+  readonly emulator: EmulatorPlace | null
 }
 
 function addressOf(ctx: Context, app: AppWithDatabase, externalRef: string): Address {
   const database = new URL(app.realtimeDatabaseUrl)
-  const path = nodeKeys(app.realtimePath, externalRef).map(encodeURIComponent).join('/')
-  const namespace = database.searchParams.get('ns')
-  const emulator = ctx.config.firebaseDatabaseEmulatorHost
-  if (emulator) {
-    const name = namespace ?? database.hostname.split('.')[0] ?? ''
-    return { url: `http://${emulator}/${path}.json?ns=${encodeURIComponent(name)}`, isEmulator: true }
+  const keys = nodeKeys(app.realtimePath, externalRef)
+  const path = keys.map(encodeURIComponent).join('/')
+  const given = database.searchParams.get('ns')
+  const namespace = given ?? database.hostname.split('.')[0] ?? ''
+  const host = ctx.config.firebaseDatabaseEmulatorHost
+  if (host) {
+    return {
+      url: `http://${host}/${path}.json?ns=${encodeURIComponent(namespace)}`,
+      emulator: { host, namespace, keys },
+    }
   }
   const isPlain = database.protocol !== 'https:'
   if (isPlain && ctx.config.env !== 'development') throw new Error('the address of the database must be https')
-  const query = namespace === null ? '' : `?ns=${encodeURIComponent(namespace)}`
-  return { url: `${database.origin}/${path}.json${query}`, isEmulator: isPlain }
+  const query = given === null ? '' : `?ns=${encodeURIComponent(given)}`
+  return {
+    url: `${database.origin}/${path}.json${query}`,
+    emulator: isPlain ? { host: database.host, namespace, keys } : null,
+  }
 }
 
 async function call(
   ctx: Context,
   app: AppWithDatabase,
-  { url, isEmulator }: Address,
+  { url, emulator }: Address,
   leftMs: Budget,
   method: 'GET' | 'PUT',
   headers: Readonly<Record<string, string>>,
@@ -91,7 +108,7 @@ async function call(
       ...(body ? { body } : {}),
       deadlineMs: leftMs(),
     })
-  if (isEmulator) return send('owner')
+  if (emulator) return send('owner')
   const token = await accessToken(ctx, app, leftMs)
   const answer = await send(token)
   if (answer.status !== 401) return answer

@@ -68,6 +68,22 @@ describe('writing the realtime node', () => {
     expect(peer.calls.map(({ method }) => method)).to.deep.equal(['GET', 'PUT'])
   })
 
+  it("reaches an emulator that speaks the SDKs' own protocol alone, as the local one of firebase-server does", async () => {
+    peer.behaviour = 426
+    await story.buy(monthly)
+    const node = await peer.read('users/user-1/subscription')
+    expect(node).to.include({ plan: 'premium', purchaseSource: 'web' })
+    expect(node).to.have.all.keys('plan', 'expiresAt', 'purchaseSource', 'updatedAt')
+    expect((await row())?.state).to.equal('done')
+  })
+
+  it('a write that such an emulator refuses is recorded as failed', async () => {
+    peer.behaviour = 426
+    peer.refuseSocketWrites()
+    await story.buy(monthly)
+    expect(await row()).to.include({ state: 'failed' })
+  })
+
   it('replaces the whole node', async () => {
     await story.buy(monthly)
     expect(Object.keys(peer.puts()[0]?.body as object).sort()).to.deep.equal([
@@ -312,7 +328,7 @@ describe('writing the realtime node', () => {
     })
   })
 
-  it("the SDK's own write, which never settles while the server is away, is not used anywhere", () => {
+  it("the SDK's own write, which never settles while the server is away, is not used for any real database", () => {
     for (const file of ['firebase.ts', 'write-node.ts', 'access-token.ts']) {
       expect(readFileSync(`src/realtime/${file}`, 'utf8')).not.to.contain('firebase-admin/database')
     }

@@ -39,6 +39,8 @@ export interface RealtimePeer {
   beforeCall: (call: RestCall) => Promise<void> | void
   /** Writes of nodes that were carried out. */
   puts(): RestCall[]
+  /** Refuses what is written over its own protocol; the REST surface stays as it is. */
+  refuseSocketWrites(): void
   /** Nobody listens any more; `reopen` listens at the same address again, with the same data. */
   shut(): Promise<void>
   reopen(): Promise<void>
@@ -79,6 +81,7 @@ export async function startRealtimePeer(options: PeerOptions = {}): Promise<Real
     givesEtags: true,
     beforeCall: () => undefined,
     puts: () => peer.calls.filter(({ method }) => method === 'PUT'),
+    refuseSocketWrites: () => store.setRules({ rules: { '.read': true, '.write': false } }),
     shut: () => shut(http),
     async reopen() {
       await listen(http, port)
