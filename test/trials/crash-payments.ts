@@ -27,7 +27,7 @@ export interface CrashFigures {
   readonly seconds: number
 }
 
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 150_000
 /** Between the tries of a payer whom the service does not answer. */
 const RETRY_MS = 200
 
@@ -76,7 +76,7 @@ export async function crashPayments({ payments, kills }: CrashOptions): Promise<
 
 // A lease that a killed sender left must end soon for the trial to be short: it follows the timeout.
 const start = () =>
-  startDaemonProcess({ BILLING_WEBHOOK_TIMEOUT_MS: '500', BILLING_WEBHOOK_RETRY_MINUTES: '0.01,0.02,0.05,0.1,0.2' })
+  startDaemonProcess({ BILLING_WEBHOOK_TIMEOUT_MS: '1000', BILLING_WEBHOOK_RETRY_MINUTES: '0.01,0.02,0.05,0.1,0.2' })
 
 async function payUntilAnswered(
   running: { daemon: DaemonProcess },

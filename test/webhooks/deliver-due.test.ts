@@ -327,6 +327,7 @@ describe('webhook delivery', () => {
 
   describe('among several daemons', () => {
     it('each due event is sent once, whoever claims it', async () => {
+      ctx = testContext()
       const ids = await emit(300)
       const tallies = await Promise.all([deliverDue(ctx), deliverDue(ctx), deliverDue(ctx)])
       expect(tallies.reduce((sum, { delivered }) => sum + delivered, 0)).to.equal(300)
@@ -338,6 +339,7 @@ describe('webhook delivery', () => {
 
   describe('a receiver that hangs', () => {
     it('does not hold back the others', async () => {
+      ctx = testContext()
       const hanging = await aReceiver()
       hanging.answer = () => undefined
       const slowApps: TestApp[] = []
@@ -351,6 +353,7 @@ describe('webhook delivery', () => {
       const failed = await ctx.db.query('SELECT id FROM delivery_attempts WHERE http_status IS NULL')
       expect(failed).to.deep.equal([])
       controller.abort()
+      await hanging.stop()
       await delivering
     })
 
