@@ -1,10 +1,7 @@
-import type { FlagReason, Payment, Transaction } from '#transactions/store.ts'
+import type { Payment, Transaction } from '#transactions/store.ts'
 
 export const RESOLUTIONS = ['refund', 'complete', 'dismiss'] as const
 export type Resolution = (typeof RESOLUTIONS)[number]
-
-/** Flags whose payment was completed without being applied. */
-const NOT_APPLIED: ReadonlySet<FlagReason> = new Set(['already_lifetime', 'trial_already_used', 'period_guard'])
 
 /** Why an operator may not resolve the transaction so, as a sentence that says what to do; null where they may. */
 export function refusalOf(transaction: Transaction, action: Resolution, payments: readonly Payment[]): string | null {
@@ -17,14 +14,15 @@ export function refusalOf(transaction: Transaction, action: Resolution, payments
     case 'dismiss':
       return flagReason === null ? 'it is not flagged: there is nothing to dismiss' : null
     case 'refund':
-      if (flagReason === null) return 'it is not flagged: only flagged payments are refunded here'
+      // So that a command that is given twice does not take back, after the surplus, what was bought.
+      if (flagReason === null && transaction.resolution === 'refunded') return 'it was refunded already'
       return paymentsToRefund(transaction, payments).length === 0 ? 'no money is left to be refunded' : null
   }
 }
 
 /**
- * The payments that a refund gives back. A duplicate gives back what came beyond the amount, newest first; any other flag gives back
- * all, since nothing was given for it.
+ * The payments that a refund gives back. A duplicate gives back what came beyond the amount, newest first; anything else gives back
+ * all.
  */
 export function paymentsToRefund(transaction: Transaction, payments: readonly Payment[]): Payment[] {
   const kept = payments.filter((payment) => payment.refundedAt === null)
@@ -37,7 +35,13 @@ export function paymentsToRefund(transaction: Transaction, payments: readonly Pa
   })
 }
 
-/** Whether all that the transaction gave is taken back with the refund, so that it ends as `refunded`. */
-export function endsRefunded({ flagReason, status }: Transaction): boolean {
-  return status === 'pending' || (flagReason !== null && NOT_APPLIED.has(flagReason))
+/** Whether all the money is given back, so that the transaction ends as `refunded`. */
+export function endsRefunded({ flagReason }: Transaction): boolean {
+  return flagReason !== 'duplicate_payment'
+}
+
+/** Whether the payment was applied to a subscription, whose period a refund leaves as it is. */
+export function keepsPeriod({ flagReason, mode, status }: Transaction): boolean {
+  const isApplied = flagReason === null || flagReason === 'duplicate_payment'
+  return mode === 'subscription' && status === 'completed' && isApplied
 }

@@ -16,7 +16,7 @@ import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { findTransaction, listPayments, markPaymentRefunded, updateTransactionIn } from '#transactions/store.ts'
 import type { Payment, Transaction } from '#transactions/store.ts'
-import { endsRefunded, paymentsToRefund, refusalOf } from './resolution.ts'
+import { endsRefunded, keepsPeriod, paymentsToRefund, refusalOf } from './resolution.ts'
 import type { Resolution } from './resolution.ts'
 
 export interface ResolveInput {
@@ -114,7 +114,8 @@ function effectsOfRefund(
   )
   return [
     ...effects,
-    endsRefunded(transaction) ? 'the transaction ends as refunded' : 'the period that was paid for stays',
+    ...(endsRefunded(transaction) ? ['the transaction ends as refunded'] : []),
+    ...(keepsPeriod(transaction) ? ['the period that was paid for stays'] : []),
   ]
 }
 
@@ -162,11 +163,11 @@ async function referenceOfRefund(ctx: Context, payment: Payment, byHand: string 
   return (await refundCardPayment(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
 }
 
-/** Clears the flag and writes what was decided, unless somebody else decided meanwhile. */
+/** Clears the flag and writes what was decided, unless the flag or the status has changed since it was looked at. */
 async function settle(
   ctx: Context,
   actor: string,
-  { id, appId, externalRef, status }: Transaction,
+  { id, appId, externalRef, status, flagReason }: Transaction,
   input: ResolveInput,
   refunds: readonly (readonly [number, string])[],
   decision: Pick<Transaction, 'status' | 'resolution'>,
@@ -174,7 +175,7 @@ async function settle(
   await inTransaction(ctx, async (tx) => {
     await lockEndUser(tx, appId, externalRef)
     const transaction = await reread(tx, id)
-    if (transaction.flagReason === null)
+    if (transaction.flagReason !== flagReason)
       throw new AppError('invalid_request', `transaction ${id} was resolved by another meanwhile`)
     for (const [paymentId, reference] of refunds) await markPaymentRefunded(tx, paymentId, reference)
     const now = appNow(await getApp(tx, appId), tx.now)

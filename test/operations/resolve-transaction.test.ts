@@ -105,11 +105,38 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
-  it('what is not flagged is not refunded, what is completed is not completed again, what is unknown is not found', async () => {
+  it('a payment that went well is refunded too, once, and its period stays', async () => {
+    const plan = await story.plan('pro', MONTHLY)
+    const { transaction_id: transactionId } = await story.checkout({ price_id: plan.prices[0] })
+    await arrives(transactionId, 99_000)
+    const reference = 'FT-BACK'
+    const preview = await previewResolution(story.service.ctx, { transactionId, action: 'refund', reference })
+    expect(preview.effects.slice(1)).to.deep.equal([
+      'the transaction ends as refunded',
+      'the period that was paid for stays',
+    ])
+    const both = await Promise.allSettled([1, 2].map(() => resolve(transactionId, 'refund', { reference })))
+    expect(both.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
+    expect(await story.transaction(transactionId)).to.include({ status: 'refunded', flagged: false })
+    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect(await refused(resolve(transactionId, 'refund', { reference }))).to.include('refunded already')
+  })
+
+  it('a refund of a duplicate that is asked for twice takes back the surplus alone', async () => {
+    const plan = await story.plan('pro', MONTHLY)
+    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    await arrives(transaction_id, 99_000)
+    await arrives(transaction_id, 99_000)
+    await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })
+    expect(await refused(resolve(transaction_id, 'refund', { reference: 'FT-BACK' }))).to.include('refunded already')
+    expect(await story.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
+  })
+
+  it('where no money came none is refunded, what is completed is not completed again, what is unknown is not found', async () => {
     const plan = await story.plan('pro', MONTHLY)
     const checkout = await story.checkout({ price_id: plan.prices[0] })
+    expect(await refused(resolve(checkout.transaction_id, 'refund'))).to.include('no money')
     await story.pay(checkout)
-    expect(await refused(resolve(checkout.transaction_id, 'refund'))).to.include('not flagged')
     expect(await refused(resolve(checkout.transaction_id, 'complete'))).to.include('only a pending transaction')
     expect(await refused(resolve(999_999, 'dismiss'))).to.include('not found')
   })
