@@ -31,8 +31,12 @@ export function testDatabase(): TestDatabase {
   return started.database
 }
 
-/** Makes a migrated database of this process's own, and drops those that dead runs left. */
+/** Makes a migrated database of this process's own, once, and drops those that dead runs left. */
 export async function startTestDatabase(): Promise<void> {
+  started ??= await start()
+}
+
+async function start(): Promise<Started> {
   const embedded = await startEmbedded(HOME)
   const { socketPath, user } = embedded.connection
   const name = `${PREFIX}${process.pid}`
@@ -42,7 +46,7 @@ export async function startTestDatabase(): Promise<void> {
   const url = urlOf(socketPath, name)
   const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, ENTITIES)
   await runMigrations(db)
-  started = {
+  return {
     database: { db, url, socketPath, name },
     stop: async () => {
       await close()
@@ -54,7 +58,9 @@ export async function startTestDatabase(): Promise<void> {
   }
 }
 
+/** A process that mocha keeps for several files keeps its database for them: it is dropped as one that a dead run left. */
 export async function stopTestDatabase(): Promise<void> {
+  if (process.env['MOCHA_WORKER_ID'] !== undefined) return
   await started?.stop()
   started = null
 }
