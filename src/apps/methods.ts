@@ -9,6 +9,7 @@ import {
   credentialsPlace,
   findPaymentMethod,
   insertPaymentMethod,
+  listAppsWithMethod,
   listPaymentMethods,
   updatePaymentMethod,
 } from './store.ts'
@@ -87,7 +88,42 @@ export async function openCredentials<Method extends keyof Credentials>(
 ): Promise<Credentials[Method] | null> {
   const row = await findPaymentMethod(ctx.db, appId, method)
   if (!row?.credentials) return null
-  return JSON.parse(ctx.keyring.open(row.credentials, credentialsPlace(appId, method))) as Credentials[Method]
+  return unseal(ctx, appId, method, row.credentials)
+}
+
+/** One app's credentials of a method. */
+export interface AppCredentials<Method extends keyof Credentials> {
+  readonly appId: number
+  readonly credentials: Credentials[Method]
+}
+
+/**
+ * The credentials of all apps, enabled or not, in one read. Those that do not open are left out: they must not stop the other apps'
+ * payments.
+ */
+export async function openAllCredentials<Method extends keyof Credentials>(
+  ctx: Context,
+  method: Method,
+): Promise<AppCredentials<Method>[]> {
+  const opened: AppCredentials<Method>[] = []
+  for (const { appId, credentials } of await listAppsWithMethod(ctx.db, method)) {
+    if (credentials === null) continue
+    try {
+      opened.push({ appId, credentials: unseal(ctx, appId, method, credentials) })
+    } catch (error) {
+      ctx.log.error({ error, appId, method }, "an app's credentials do not open")
+    }
+  }
+  return opened
+}
+
+function unseal<Method extends keyof Credentials>(
+  ctx: Context,
+  appId: number,
+  method: Method,
+  sealed: string,
+): Credentials[Method] {
+  return JSON.parse(ctx.keyring.open(sealed, credentialsPlace(appId, method))) as Credentials[Method]
 }
 
 function sealCredentials(ctx: Context, app: App, method: string, credentials: unknown): string | null {

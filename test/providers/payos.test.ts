@@ -204,15 +204,13 @@ describe('paying through PayOS', () => {
 
     it("PayOS's registration test, an order that nobody opened, is answered 200", async () => {
       const link = { id: 'x', orderCode: 123, amount: 3000, description: 'VQRIO123', transfers: [] }
-      const body = payosNotification('whatever', link as never, {
-        reference: 'TF230204212323',
-        amount: 3000,
-        transactionDateTime: '2023-02-04 18:25:00',
-      })
-      const answer = await shop.send(body)
+      const transfer = { reference: 'TF230204212323', amount: 3000, transactionDateTime: '2023-02-04 18:25:00' }
+      const answer = await shop.send(payosNotification(PAYOS_KEYS.checksumKey, link as never, transfer))
       expect(answer.status).to.equal(200)
       expect(answer.body.data.status).to.equal('ignored')
       expect(shop.payos.calls).to.deep.equal([])
+      // A bad signature is 400 whatever it is about.
+      expect((await shop.send(payosNotification('another key', link as never, transfer))).status).to.equal(400)
     })
 
     it('PayOS down while it is asked: 502, and the next notification completes', async () => {

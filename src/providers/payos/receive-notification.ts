@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { openCredentials } from '#apps/methods.ts'
+import { openAllCredentials, openCredentials } from '#apps/methods.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
@@ -24,7 +24,7 @@ export type PayosDecision = 'processed' | 'underpaid' | 'already_completed' | 'd
 
 /**
  * Takes one notification of PayOS. Malformed or wrongly signed ones throw `invalid_request` (400); an unknown order, such as the one of
- * PayOS's registration test, is ignored. The signature covers the order alone and has no time in it, so that it proves nothing paid:
+ * PayOS's registration test, is ignored where some app's key signed it. The signature covers the order alone and has no time in it, so that it proves nothing paid:
  * what counts is what PayOS answers when it is asked for the order. Throws `provider_error` where it cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
@@ -32,10 +32,17 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
   if (!notification.success) throw unverified()
   const { data, signature } = notification.data
   const session = await findProviderSession(ctx.db, 'payos', String(data.orderCode))
+  const keys = await checksumKeys(ctx, session)
+  if (!keys.some((key) => isSignatureOf(key, data, signature))) throw unverified()
   if (!session) return 'ignored'
-  const credentials = await openCredentials(ctx, session.appId, 'payos')
-  if (!credentials || !isSignatureOf(credentials.checksumKey, data, signature)) throw unverified()
   return data.code === '00' ? askPayos(ctx, session, data) : 'ignored'
+}
+
+/** The keys that may have signed: of the app whose order it is, of every app where it is nobody's. */
+async function checksumKeys(ctx: Context, session: ProviderSession | null): Promise<string[]> {
+  if (!session) return (await openAllCredentials(ctx, 'payos')).map(({ credentials }) => credentials.checksumKey)
+  const credentials = await openCredentials(ctx, session.appId, 'payos')
+  return credentials ? [credentials.checksumKey] : []
 }
 
 async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<PayosDecision> {
