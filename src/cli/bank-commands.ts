@@ -17,6 +17,7 @@ export function registerBankCommands(program: Command): void {
   registerAssign(account)
   const mail = program.command('bank-mail').description('what banks wrote about incoming money')
   registerMails(mail)
+  registerForwarding(mail)
   registerMatch(mail)
 }
 
@@ -138,6 +139,31 @@ function registerMails(mail: Command): void {
       })
     })
   withExamples(list, 'bank-mail list', 'bank-mail list --unmatched')
+}
+
+function registerForwarding(mail: Command): void {
+  const forwarding = mail
+    .command('forwarding')
+    .description(
+      "mailboxes that ask to be forwarded to an account's address: enter the code in Gmail, or open the link",
+    )
+    .action(async (_options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out }) => {
+        const { listForwardingRequests } = await import('#providers/bank-mail/list-forwarding-requests.ts')
+        const found = await listForwardingRequests(ctx)
+        out.result(found, () => {
+          const rows = found.map((row) => [row.received_at, row.bank_account_id, row.mailbox, row.code])
+          out.table({
+            head: ['received (UTC)', 'account', 'mailbox', 'code'],
+            rows,
+            none: 'no mailbox has asked in the last 7 days',
+          })
+          // A link in a table would be broken over its lines.
+          for (const { link } of found) if (link !== null) out.line(printable(link))
+        })
+      })
+    })
+  withExamples(forwarding, 'bank-mail forwarding', 'bank-mail forwarding --json')
 }
 
 function suggested(mail: ListedMail): string {

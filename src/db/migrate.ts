@@ -8,6 +8,7 @@ import { EventsAndOperations1795200000005 } from '#migrations/1795200000005-even
 import { Resolutions1795200000006 } from '#migrations/1795200000006-resolutions.ts'
 import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subscriptions-by-ref.ts'
 import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
+import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -24,6 +25,7 @@ export const MIGRATIONS: Migrations = [
   Resolutions1795200000006,
   SubscriptionsByRef1795200000007,
   RefusedAddresses1795200000008,
+  ForwardingRequests1795200000009,
 ]
 
 const LEASE_SECONDS = 15

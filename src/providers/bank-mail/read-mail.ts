@@ -5,6 +5,8 @@ import type { BankReader } from './banks/reader.ts'
 import { normalizeText } from './banks/reader.ts'
 import { BANK_READERS } from './banks/readers.ts'
 import { isWithin } from './domains.ts'
+import { readForwardingRequest } from './forwarding-request.ts'
+import type { ForwardingRequest } from './forwarding-request.ts'
 import { readHeader, valuesOf } from './header-fields.ts'
 import type { HeaderField } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
@@ -22,6 +24,8 @@ export interface MailReading {
   readonly contentHash: string
   /** Null where no money came in, or where the mail is not trusted. */
   readonly credit: ReadCredit | null
+  /** Null in a bank's mail, and in every other that is not Gmail's question. */
+  readonly forwarding: ForwardingRequest | null
 }
 
 export interface ReadCredit {
@@ -46,6 +50,7 @@ export async function readMail(raw: Buffer, settings: TrustSettings): Promise<Ma
     messageIdHash: messageId ? sha256Hex(messageId) : null,
     contentHash: sha256Hex(bodyOf(raw)),
     credit,
+    forwarding: sender ? null : await readForwardingRequest(raw, header, settings),
   }
 }
 

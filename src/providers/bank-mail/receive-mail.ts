@@ -101,6 +101,8 @@ async function recipientAccount(db: ReadOnly, mail: ReceivedMail): Promise<BankA
   const code = forwardCodeIn(mail.envelopeTo)
   const account = code === null ? null : await findBankAccountByForwardCode(db, code)
   const named = mail.reading?.credit?.account ?? null
+  // The mailbox that is to forward may take mails of any bank.
+  if (account && mail.reading?.forwarding) return account
   if (!account || !isOfMailsBank(account, mail.reading)) return null
   return named === null || named === account.number ? account : null
 }
@@ -128,6 +130,8 @@ function summaryOf(
     transactionId: found.transaction?.id ?? null,
     paidAt: credit?.bookedAt ?? null,
     matchedAt: null,
+    // Anybody may send such a mail; whoever does not know an account's address has nothing to ask.
+    forwarding: found.recipient ? (reading?.forwarding ?? null) : null,
   }
 }
 

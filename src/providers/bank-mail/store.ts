@@ -1,9 +1,10 @@
-import { EntitySchema, In, IsNull, Not } from 'typeorm'
-import { bigint, exact, id, instant, nullable } from '#db/columns.ts'
+import { EntitySchema, In, IsNull, MoreThanOrEqual, Not } from 'typeorm'
+import { bigint, exact, id, instant, json, nullable } from '#db/columns.ts'
 import { insertedId } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { transactions } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
+import type { ForwardingRequest } from './forwarding-request.ts'
 
 /** What is kept of a mail that the relay posted: nothing that a payer wrote but the transfer code, nobody's name. */
 export interface BankMail {
@@ -29,6 +30,8 @@ export interface BankMail {
   paidAt: Date | null
   /** When an operator matched it to a transaction. */
   matchedAt: Date | null
+  /** Gmail's question whether it may forward a mailbox to the account's address. */
+  forwarding: ForwardingRequest | null
 }
 
 export const bankMails = new EntitySchema<BankMail>({
@@ -49,6 +52,7 @@ export const bankMails = new EntitySchema<BankMail>({
     transactionId: nullable(bigint('transaction_id')),
     paidAt: nullable(instant('paid_at')),
     matchedAt: nullable(instant('matched_at')),
+    forwarding: nullable(json('forwarding')),
   },
 })
 
@@ -73,6 +77,20 @@ export async function listBankMailRows(
     where: unmatched,
     order: { receivedAt: 'DESC', id: 'DESC' },
     take: filter.limit,
+  })
+}
+
+/** Mails since `since` that ask whether a mailbox may be forwarded; newest first. */
+export async function listForwardingRows(db: ReadOnly, since: Date, limit: number): Promise<BankMail[]> {
+  return db.manager.find(bankMails, {
+    where: {
+      status: 'ignored',
+      reason: 'not_bank_email',
+      receivedAt: MoreThanOrEqual(since),
+      forwarding: Not(IsNull()),
+    },
+    order: { receivedAt: 'DESC', id: 'DESC' },
+    take: limit,
   })
 }
 

@@ -64,6 +64,15 @@ export function findTrust(header: Header, domains: readonly string[], settings: 
   return isSealed(mail, settings.trustedArcSealers) ? 'arc' : null
 }
 
+/** Whether our own server passed a signature of these domains. What the signature covers is not asked: it proves no content. */
+export function isSignedBy(header: Header, domains: readonly string[], settings: TrustSettings): boolean {
+  const { fields } = header
+  if (!header.isWellFormed) return false
+  const ours = readBlock(fields, 0, (name) => settings.authservIds.includes(name))
+  const signatures = readSignatures(fields)
+  return ours !== null && signatures !== null && isDirect({ fields, ours, signatures, domains })
+}
+
 interface Evidence {
   readonly fields: readonly HeaderField[]
   /** What our own server wrote. */

@@ -1,0 +1,13 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+/** What Gmail asks before it forwards a mailbox to a bank account's secret address. */
+export class ForwardingRequests1795200000009 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    if (await runner.hasColumn('bank_mails', 'forwarding')) return
+    await runner.query('ALTER TABLE bank_mails ADD COLUMN forwarding TEXT NULL')
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE bank_mails DROP COLUMN forwarding')
+  }
+}
