@@ -23,13 +23,20 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
 
 /** The JSON value of a body that says it is JSON; throws `invalid_request`. */
 export function parseJson(contentType: string | undefined, body: Buffer): unknown {
-  if (!/^application\/json\s*(;|$)/i.test(contentType ?? '')) {
-    throw new AppError('invalid_request', 'the content type must be application/json')
+  if (!isJson(contentType ?? '')) {
+    throw new AppError('invalid_request', 'the content type must be application/json, and its charset UTF-8')
   }
   const { json, value } = decodeJson(body)
   const repeated = duplicateField(json)
   if (repeated !== null) throw invalidField(repeated, 'is there twice')
   return value
+}
+
+/** Whether it is JSON in UTF-8: a charset may be named, but no other one. */
+function isJson(contentType: string): boolean {
+  const [type, ...parameters] = contentType.split(';').map((part) => part.trim().toLowerCase())
+  const charsets = parameters.filter((parameter) => parameter.startsWith('charset='))
+  return type === 'application/json' && charsets.every((charset) => /^charset="?utf-?8"?$/.test(charset))
 }
 
 function decodeJson(body: Buffer): { json: string; value: unknown } {

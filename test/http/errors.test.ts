@@ -202,13 +202,16 @@ describe('the API when something is wrong', () => {
         'json',
         '',
         'text/json',
+        'application/json; charset=iso-8859-1',
+        'application/json; version=1; charset="utf-16"',
       ]
       for (const type of types) {
         const answer = await seller.post('/api/v1/customers', null, { raw, headers: { 'Content-Type': type } })
         expectFault(answer, null)
         expect(answer.body.error.message).to.contain('application/json')
       }
-      for (const type of ['application/json; charset=utf-8', 'Application/JSON;charset=UTF-8']) {
+      const good = ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', '; version=1', ';']
+      for (const type of ['Application/JSON', ...good.map((parameters) => `application/json${parameters}`)]) {
         const answer = await seller.post('/api/v1/customers', null, { raw, headers: { 'Content-Type': type } })
         expect(answer.status, type).to.equal(201)
       }
