@@ -47,7 +47,7 @@ export interface GuardedPost {
   readonly signal?: AbortSignal
 }
 
-/** What became of a post: the answer's status, or why there is none. */
+/** What became of a post: the answer's status, or why there is none. With `timeout` beside a status the rest of the answer did not come. */
 export interface PostOutcome {
   readonly httpStatus: number | null
   readonly fault: OutboundFault | null
@@ -225,14 +225,15 @@ function openExchange(
   let isOver = false
   let controller: Dispatcher.DispatchController | null = null
 
-  /** With a status line there is an answer, whatever became of its body. */
+  /** With a status line there is an answer, whatever became of its body; only the deadline is for all of it. */
   const end = (fault: OutboundFault | null): void => {
     if (isOver) return
     isOver = true
     clearTimeout(timer)
     signal?.removeEventListener('abort', interrupt)
     const responseHead = size === 0 ? '' : cleanText(Buffer.concat(chunks), HEAD_BYTES)
-    resolve(httpStatus === null ? faultOutcome(fault ?? 'failed') : { httpStatus, fault: null, responseHead })
+    if (httpStatus === null) resolve(faultOutcome(fault ?? 'failed'))
+    else resolve({ httpStatus, fault: fault === 'timeout' ? fault : null, responseHead })
   }
   const breakOff = (fault: OutboundFault): void => {
     end(fault)

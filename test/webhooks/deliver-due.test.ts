@@ -195,6 +195,14 @@ describe('webhook delivery', () => {
     expect(nextAttemptAt!.getTime() - startedAt.getTime()).to.equal(4000 + MINUTE_MS)
   })
 
+  it('fails the attempt where the last byte of a 2xx is not there in time', async () => {
+    receiver.answer = (response) => void response.writeHead(200, { 'Content-Length': 2 }).write('o')
+    const [id] = await emit()
+    await deliverDue(ctx)
+    expect(await event(id!)).to.include({ deliveryStatus: 'pending', attempts: 1, lastError: 'timeout' })
+    expect((await attempts(id!))[0]).to.include({ httpStatus: 200, error: 'timeout' })
+  })
+
   it('goes by real time, whatever the test clock of the app says', async () => {
     await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { clockOffsetMs: 86_400_000 * 400 }))
     receiver.answer = 500
