@@ -50,6 +50,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
+/** Of a secret that operators choose themselves; asked in production. */
+const LEAST_SECRET_CHARACTERS = 16
 
 const flag = (fallback: boolean) =>
   z
@@ -101,11 +103,7 @@ const Settings = z.object({
   BILLING_ENCRYPTION_KEYS: text,
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
   BILLING_MAIL_FROM: text,
-  BILLING_RELAY_SECRET: z
-    .string()
-    .min(16, 'must have at least 16 characters')
-    .optional()
-    .transform((value) => value ?? null),
+  BILLING_RELAY_SECRET: text,
   BILLING_RELAY_AUTHSERV_IDS: list,
   BILLING_RELAY_TRUSTED_FORWARDERS: list,
   BILLING_RELAY_TRUSTED_ARC_SEALERS: list,
@@ -139,15 +137,13 @@ const Settings = z.object({
       'must be fatal, error, warn, info, debug, trace or silent',
     )
     .default('info'),
-  BILLING_METRICS_TOKEN: z
-    .string()
-    .min(16, 'must have at least 16 characters')
-    .optional()
-    .transform((value) => value ?? null),
+  BILLING_METRICS_TOKEN: text,
   FIREBASE_DATABASE_EMULATOR_HOST: text,
   FIREBASE_AUTH_EMULATOR_HOST: text,
 })
 type Settings = z.infer<typeof Settings>
+/** The variables that are set, as they are written. */
+type Values = Readonly<Partial<Record<keyof Settings, string>>>
 
 /** Every variable that is read; README and `.env.example` name them all. */
 export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
@@ -168,10 +164,10 @@ export class ConfigError extends Error {
  * (`$CREDENTIALS_DIRECTORY/BILLING_DATABASE_URL`). Throws `ConfigError` with every fault.
  */
 export function loadConfig(environment: Environment = process.env): Config {
-  const result = Settings.safeParse(collect(environment))
-  const faults = result.success
-    ? faultsTogether(result.data, environment)
-    : result.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`)
+  const values = collect(environment)
+  const result = Settings.safeParse(values)
+  const faults = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}`)
+  faults.push(...faultsTogether(values, environment))
   if (!result.success || faults.length > 0) throw new ConfigError(faults)
   return toConfig(result.data)
 }
@@ -182,7 +178,7 @@ export function childEnvironment(overrides: Record<string, string>): Record<stri
   return { ...Object.fromEntries(inherited), ...overrides }
 }
 
-function collect(environment: Environment): Record<string, string> {
+function collect(environment: Environment): Values {
   const credentials = environment['CREDENTIALS_DIRECTORY']
   const values: Record<string, string> = {}
   for (const name of VARIABLES) {
@@ -201,39 +197,47 @@ function readCredential(path: string): string | undefined {
   }
 }
 
-function faultsTogether(settings: Settings, environment: Environment): string[] {
+/** The faults that no variable has by its form: also where another's form is wrong, so that all are told at once. */
+function faultsTogether(values: Values, environment: Environment): string[] {
   const faults: string[] = []
-  const keys = settings.BILLING_ENCRYPTION_KEYS
-  if (keys !== null) {
+  const keys = values.BILLING_ENCRYPTION_KEYS
+  if (keys !== undefined) {
     try {
       parseKeyring(keys)
     } catch (error) {
       faults.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
     }
   }
-  if (settings.BILLING_SMTP_URL && !settings.BILLING_MAIL_FROM) {
+  if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
     faults.push('BILLING_MAIL_FROM must be set where BILLING_SMTP_URL is')
   }
-  if (settings.BILLING_ENV === 'production') faults.push(...productionFaults(settings, environment))
+  if (values.BILLING_ENV === 'production') faults.push(...productionFaults(values, environment))
   return faults
 }
 
-function productionFaults(settings: Settings, environment: Environment): string[] {
+function productionFaults(values: Values, environment: Environment): string[] {
   const faults: string[] = []
-  if (!settings.BILLING_ENCRYPTION_KEYS) {
+  if (!values.BILLING_ENCRYPTION_KEYS) {
     faults.push('BILLING_ENCRYPTION_KEYS must be set in production: id:base64 of 32 random bytes')
   }
-  if (!settings.BILLING_DATABASE_URL && !settings.BILLING_ALLOW_EMBEDDED_DB) {
+  if (!values.BILLING_DATABASE_URL && values.BILLING_ALLOW_EMBEDDED_DB !== '1') {
     faults.push(
       'BILLING_DATABASE_URL must be set in production (or BILLING_ALLOW_EMBEDDED_DB=1 for the embedded database)',
     )
   }
-  const base = settings.BILLING_BASE_URL
-  if (base && new URL(base).protocol === 'http:' && !isLoopback(new URL(base).hostname)) {
+  const base = values.BILLING_BASE_URL
+  const parsedBase = base === undefined ? null : URL.parse(base)
+  if (parsedBase?.protocol === 'http:' && !isLoopback(parsedBase.hostname)) {
     faults.push('BILLING_BASE_URL must be https: in production')
   }
-  if (!base && !isLoopback(settings.BILLING_HOST)) {
+  if (!base && !isLoopback(values.BILLING_HOST ?? DEFAULT_HOST)) {
     faults.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
+  }
+  for (const name of ['BILLING_RELAY_SECRET', 'BILLING_METRICS_TOKEN'] as const) {
+    const secret = values[name]
+    if (secret !== undefined && secret.length < LEAST_SECRET_CHARACTERS) {
+      faults.push(`${name} must have at least ${LEAST_SECRET_CHARACTERS} characters in production`)
+    }
   }
   for (const name of ['FIREBASE_DATABASE_EMULATOR_HOST', 'FIREBASE_AUTH_EMULATOR_HOST']) {
     if (environment[name]) faults.push(`${name} must not be set in production`)

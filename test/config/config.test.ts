@@ -65,6 +65,15 @@ describe('configuration (contract 1)', () => {
     ])
   })
 
+  it('names what production refuses beside what is malformed', () => {
+    const change = { BILLING_ENCRYPTION_KEYS: '', BILLING_PORT: 'x', BILLING_BASE_URL: 'http://pay.example.com' }
+    expect(
+      faultsOf({ ...PRODUCTION, ...change })
+        .map((fault) => fault.split(' ')[0])
+        .sort(),
+    ).to.deep.equal(['BILLING_BASE_URL', 'BILLING_ENCRYPTION_KEYS', 'BILLING_PORT'])
+  })
+
   it('tells no secret in a fault', () => {
     const faults = faultsOf({
       BILLING_ENCRYPTION_KEYS: 'k1:hush-hush',
@@ -84,6 +93,8 @@ describe('configuration (contract 1)', () => {
       { BILLING_BASE_URL: undefined, BILLING_HOST: '0.0.0.0' },
       'BILLING_BASE_URL',
     ],
+    ['a relay secret that can be guessed', { BILLING_RELAY_SECRET: 'hush-hush' }, 'BILLING_RELAY_SECRET'],
+    ['a metrics token that can be guessed', { BILLING_METRICS_TOKEN: 'hush-hush' }, 'BILLING_METRICS_TOKEN'],
     ['a database emulator', { FIREBASE_DATABASE_EMULATOR_HOST: '127.0.0.1:9000' }, 'FIREBASE_DATABASE_EMULATOR_HOST'],
     ['an identity emulator', { FIREBASE_AUTH_EMULATOR_HOST: '127.0.0.1:9099' }, 'FIREBASE_AUTH_EMULATOR_HOST'],
   ]
@@ -97,6 +108,10 @@ describe('configuration (contract 1)', () => {
       expect(faultsOf(environment).map((fault) => fault.split(' ')[0])).to.deep.equal([variable])
     })
   }
+
+  it('development takes short secrets', () => {
+    expect(faultsOf({ BILLING_RELAY_SECRET: 'hush', BILLING_METRICS_TOKEN: 'hush' })).to.deep.equal([])
+  })
 
   it('production starts on secure values, and on the embedded database where it is asked for', () => {
     expect(faultsOf(PRODUCTION)).to.deep.equal([])
