@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { loadConfig } from '#config.ts'
 import type { Context } from '#context.ts'
 import type { Counted, JobMessage, JobOrder, JobSettings } from '#daemon/job-message.ts'
+import { poolUse } from '#db/session.ts'
 import { insertJobRun } from '#db/store.ts'
 import { openContext } from '#open-context.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
@@ -44,6 +45,7 @@ export async function runJob(command: (ctx: Context, job: Job) => Promise<unknow
     wakeSender: () => post({ type: 'wake' }),
     count: counts.count,
   })
+  heart.connected(ctx.db)
   try {
     await command(ctx, {
       settings,
@@ -88,19 +90,27 @@ async function pause({ settings, signal }: Job): Promise<void> {
 
 interface Heart {
   readonly sweeping: (isSweeping: boolean) => void
+  /** From then on it tells of the use of these connections too. */
+  readonly connected: (db: Context['db']) => void
   readonly stop: () => void
 }
 
 /** Tells the daemon that this thread's event loop turns, and how long the present sweep has been running. */
 function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): Heart {
   let sweepStartedMs: number | null = null
-  const beat = (): void =>
-    post({ type: 'heartbeat', sweepMs: sweepStartedMs === null ? null : performance.now() - sweepStartedMs })
+  let db: Context['db'] | null = null
+  const beat = (): void => {
+    const sweepMs = sweepStartedMs === null ? null : performance.now() - sweepStartedMs
+    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db) })
+  }
   const timer = setInterval(beat, heartbeatMs)
   beat()
   return {
     sweeping: (isSweeping) => {
       sweepStartedMs = isSweeping ? performance.now() : null
+    },
+    connected: (opened) => {
+      db = opened
     },
     stop: () => clearInterval(timer),
   }

@@ -2,6 +2,7 @@ import Router from '@koa/router'
 import type { Context } from '#context.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import type { RequestState } from '#http/errors.ts'
+import { skewWarning } from '#operations/check-database.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
@@ -20,9 +21,10 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
     http.body = { status: 'up' }
   })
   router.get('/readyz', async (http) => {
-    const fault = health.isStopping ? 'stopping' : await databaseFault(ctx)
+    const { fault, warning } = health.isStopping ? { fault: 'stopping', warning: null } : await lookAtDatabase(ctx)
     http.status = fault === null ? 200 : 503
-    http.body = fault === null ? { status: 'ready' } : { status: 'not_ready', reason: fault }
+    if (fault !== null) http.body = { status: 'not_ready', reason: fault }
+    else http.body = { status: 'ready', ...(warning === null ? {} : { warning }) }
   })
   router.get('/metrics', async (http) => {
     if (!mayReadMetrics(ctx, http.req.socket.remoteAddress ?? '', http.headers))
@@ -33,13 +35,20 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
   return router
 }
 
-async function databaseFault(ctx: Context): Promise<string | null> {
+interface Standing {
+  readonly fault: string | null
+  /** Something that does not keep the daemon from its work, and may one day. */
+  readonly warning: string | null
+}
+
+async function lookAtDatabase(ctx: Context): Promise<Standing> {
   try {
-    const pending = await Promise.race([pendingMigrations(ctx.db), deadline()])
-    return pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate'
+    const both = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx)])
+    const [pending, warning] = await Promise.race([both, deadline()])
+    return { fault: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database cannot be reached')
-    return 'the database cannot be reached'
+    return { fault: 'the database cannot be reached', warning: null }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { MetricName } from '#context.ts'
+import type { PoolUse } from '#db/session.ts'
 
 /** What the scheduler tells a job's thread when it starts it. */
 export interface JobSettings {
@@ -16,12 +17,20 @@ export interface Counted {
   readonly by: number
 }
 
+/** The thread lives. */
+export interface Heartbeat {
+  readonly type: 'heartbeat'
+  /** How long its present sweep has been running; null between sweeps. */
+  readonly sweepMs: number | null
+  /** Null until it has connections. */
+  readonly pool: PoolUse | null
+}
+
 /** From a job's thread to the daemon. `done` and `cancelled` are Bree's words. */
 export type JobMessage =
   | 'done'
   | 'cancelled'
-  /** The thread lives; `sweepMs` is how long its present sweep has been running, null between sweeps. */
-  | { readonly type: 'heartbeat'; readonly sweepMs: number | null }
+  | Heartbeat
   | { readonly type: 'counted'; readonly counts: readonly Counted[] }
   /** There is something for the webhook sender. */
   | { readonly type: 'wake' }

@@ -5,6 +5,7 @@ import { ConfigError, childEnvironment, hasBaseUrl, listenUrl, loadConfig, servi
 import type { Config } from '#config.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { openContext } from '#open-context.ts'
+import { skewWarning } from '#operations/check-database.ts'
 import { openLog } from '#shared/log.ts'
 import { messageOf } from '#shared/errors.ts'
 import { createApp } from './app.ts'
@@ -49,12 +50,14 @@ async function main(): Promise<void> {
     await close()
     throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)
   }
+  const skew = await skewWarning(ctx)
+  if (skew !== null) ctx.log.warn(skew)
   const scheduler = startScheduler(
     ctx,
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
   )
   sender.wake = scheduler.wakeSender
-  watchFigures(ctx, metrics, scheduler.heartbeats)
+  watchFigures(ctx, metrics, scheduler)
   const health = { isStopping: false }
   const handle = createApp(ctx, metrics, health).callback()
   server.off('request', starting).on('request', (request, response) => void handle(request, response))

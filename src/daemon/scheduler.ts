@@ -5,10 +5,11 @@ import Bree from 'bree'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { insertJobRun } from '#db/store.ts'
+import type { PoolUse } from '#db/session.ts'
 import type { JobOutcome } from '#db/store.ts'
 import { describeError } from '#shared/log.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
-import type { JobMessage, JobOrder, JobSettings } from './job-message.ts'
+import type { Heartbeat, JobMessage, JobOrder, JobSettings } from './job-message.ts'
 
 /** A job: the thread of `jobs/<name>.ts`, which lives as long as the daemon. */
 export interface ScheduledJob {
@@ -42,6 +43,8 @@ export interface Scheduler {
   readonly stop: (deadlineMs: number) => Promise<void>
   /** When each job last said that it lives. */
   readonly heartbeats: ReadonlyMap<string, Date>
+  /** How each job's thread used its connections then; none of threads that are not running. */
+  readonly pools: ReadonlyMap<string, PoolUse>
 }
 
 export interface SchedulerOptions {
@@ -80,6 +83,7 @@ interface Supervisor {
   readonly bree: Bree
   readonly watched: ReadonlyMap<string, Watched>
   readonly heartbeats: Map<string, Date>
+  readonly pools: Map<string, PoolUse>
   readonly daemon: string
   readonly heartbeatMs: number
   readonly restartMs: number
@@ -96,7 +100,7 @@ export function startScheduler(
   options: SchedulerOptions = {},
 ): Scheduler {
   const supervisor = openSupervisor(ctx, env, options)
-  const { bree, heartbeats } = supervisor
+  const { bree, heartbeats, pools } = supervisor
   bree.on('worker created', (name: string) => onCreated(supervisor, name))
   bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
   const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
@@ -104,6 +108,7 @@ export function startScheduler(
   return {
     wakeSender: () => wakeSender(supervisor),
     heartbeats,
+    pools,
     async stop(deadlineMs) {
       supervisor.isStopping = true
       clearInterval(watch)
@@ -143,6 +148,7 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     bree,
     watched: new Map(jobs.map((job) => [job.name, watchedOf(ctx, job)])),
     heartbeats: new Map(),
+    pools: new Map(),
     daemon,
     heartbeatMs,
     restartMs,
@@ -176,16 +182,17 @@ function onMessage(supervisor: Supervisor, name: string, message: JobMessage): v
       for (const { metric, labels, by } of message.counts) supervisor.ctx.count(metric, labels, by)
       return
     case 'heartbeat':
-      onHeartbeat(supervisor, name, message.sweepMs)
+      onHeartbeat(supervisor, name, message)
       return
   }
 }
 
-function onHeartbeat(supervisor: Supervisor, name: string, sweepMs: number | null): void {
+function onHeartbeat(supervisor: Supervisor, name: string, { sweepMs, pool }: Heartbeat): void {
   const thread = supervisor.watched.get(name)
   if (!thread) return
   thread.heardMs = performance.now()
   supervisor.heartbeats.set(name, supervisor.ctx.clock.now())
+  if (pool) supervisor.pools.set(name, pool)
   const { longestSweepMs } = thread.job
   if (sweepMs !== null && longestSweepMs !== null && sweepMs > longestSweepMs) {
     end(supervisor, thread, 'overdue', `a sweep took more than ${longestSweepMs} ms`)
@@ -217,6 +224,7 @@ function onError({ watched, isStopping }: Supervisor, name: string, error: unkno
 }
 
 function onDeleted(supervisor: Supervisor, name: string): void {
+  supervisor.pools.delete(name)
   const thread = supervisor.watched.get(name)
   if (!thread || supervisor.isStopping) return
   const { kind, error } = thread.failure ?? { kind: 'ended', error: 'the job ended by itself' }

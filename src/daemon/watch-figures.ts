@@ -1,18 +1,27 @@
 import type { Context } from '#context.ts'
 import { poolUse } from '#db/session.ts'
+import type { PoolUse } from '#db/session.ts'
+import { JOBS } from '#operations/check-work.ts'
 import { readFigures } from '#operations/figures.ts'
 import type { Figures } from '#operations/figures.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { Metrics, Sample } from './metrics.ts'
+import type { Scheduler } from './scheduler.ts'
 
 /** Scrapes that follow each other share one reading: a scraper that goes wild does not reach the database. */
 const FRESH_MS = 5 * SECOND_MS
 const DEADLINE_MS = 2 * SECOND_MS
 
-/** Adds what the database, its pool and the jobs' threads say to `/metrics`; without the database these have no samples. */
-export function watchFigures(ctx: Context, metrics: Metrics, heartbeats: ReadonlyMap<string, Date>): void {
+/** Adds what the database, its pools and the jobs' threads say to `/metrics`; without the database these have no samples. */
+export function watchFigures(
+  ctx: Context,
+  metrics: Metrics,
+  { heartbeats, pools }: Pick<Scheduler, 'heartbeats' | 'pools'>,
+): void {
   const read = sharedReading(ctx)
+  // A job that never ran or never said that it lives is as silent as one that stopped.
+  const startedAt = ctx.clock.now()
   const figure = (name: string, help: string, labelNames: readonly string[], of: (figures: Figures) => Sample[]) =>
     metrics.gauge(name, { help, labelNames }, async () => of(await read()))
   const one = (name: string, help: string, of: (figures: Figures) => number) =>
@@ -38,19 +47,27 @@ export function watchFigures(ctx: Context, metrics: Metrics, heartbeats: Readonl
   one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outboxDepth }) => outboxDepth)
   one('outbox_lag_seconds', 'How long the oldest due event has been due', (figures) => figures.outboxLagSeconds)
   one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (figures) => figures.reminderLagSeconds)
+  one(
+    'database_clock_skew_seconds',
+    'How far the clock of the database is ahead of ours',
+    ({ clockSkewSeconds: seconds }) => seconds,
+  )
   one('realtime_failed', 'Realtime nodes whose last write failed', ({ realtimeFailed }) => realtimeFailed)
   figure('job_last_run_seconds', 'Seconds since the last noted run of a job, in any daemon', ['job'], ({ jobs }) =>
-    jobs.map(({ job, secondsSinceRun }) => ({ value: secondsSinceRun, labels: { job } })),
+    JOBS.map((job) => {
+      const seen = jobs.find((each) => each.job === job)
+      return { value: seen?.secondsSinceRun ?? ageOf(ctx, startedAt), labels: { job } }
+    }),
   )
   metrics.gauge(
     'job_heartbeat_seconds',
     { help: "Seconds since a job's thread in this daemon last said that it lives", labelNames: ['job'] },
-    () => [...heartbeats].map(([job, at]) => ({ value: ageOf(ctx, at), labels: { job } })),
+    () => JOBS.map((job) => ({ value: ageOf(ctx, heartbeats.get(job) ?? startedAt), labels: { job } })),
   )
   metrics.gauge(
     'database_connections',
-    { help: 'Connections of the main thread, by state; waiting: callers without one', labelNames: ['state'] },
-    () => Object.entries(poolUse(ctx.db)).map(([state, value]) => ({ value, labels: { state } })),
+    { help: 'Connections of each thread, by state; waiting: callers without one', labelNames: ['thread', 'state'] },
+    () => [['daemon', poolUse(ctx.db)] as const, ...pools].flatMap(([thread, pool]) => samplesOf(thread, pool)),
   )
 }
 
@@ -97,6 +114,10 @@ function sumBy(parts: readonly (readonly [Readonly<Record<string, string>>, numb
     sums.set(key, { labels, value: value + (sums.get(key)?.value ?? 0) })
   }
   return [...sums.values()]
+}
+
+function samplesOf(thread: string, pool: PoolUse): Sample[] {
+  return Object.entries(pool).map(([state, value]) => ({ value, labels: { thread, state } }))
 }
 
 function ageOf(ctx: Context, at: Date): number {

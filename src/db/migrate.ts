@@ -9,6 +9,7 @@ import { Resolutions1795200000006 } from '#migrations/1795200000006-resolutions.
 import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subscriptions-by-ref.ts'
 import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
 import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
+import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -26,6 +27,7 @@ export const MIGRATIONS: Migrations = [
   SubscriptionsByRef1795200000007,
   RefusedAddresses1795200000008,
   ForwardingRequests1795200000009,
+  LastDeliveries1795200000010,
 ]
 
 const LEASE_SECONDS = 15

@@ -4,18 +4,35 @@ import { SECOND_MS } from '#shared/time.ts'
 import { fault, sound } from './finding.ts'
 import type { Finding } from './finding.ts'
 import { readServerFacts } from './store.ts'
+import type { ServerFacts } from './store.ts'
 
 const MOST_SKEW_MS = 2 * SECOND_MS
 
 /** Whether the database takes writes, and whether its clock and ours agree. */
 export async function checkDatabase(ctx: Context): Promise<Finding[]> {
-  const before = ctx.clock.now().getTime()
-  const { version, now, isReadOnly } = await readServerFacts(ctx.db)
-  const after = ctx.clock.now().getTime()
+  const { version, isReadOnly, skewMs } = await lookAtServer(ctx)
   const database = isReadOnly
     ? fault('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
     : sound('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
-  return [database, clockFinding(now.getTime() - (before + after) / 2)]
+  return [database, clockFinding(skewMs)]
+}
+
+/** A sentence where this machine's clock, which leases go by, and the database's differ; else null. */
+export async function skewWarning(ctx: Context): Promise<string | null> {
+  const { detail, mend } = clockFinding((await lookAtServer(ctx)).skewMs)
+  return mend === null ? null : `${detail}: ${mend}`
+}
+
+/** By how many seconds the database's clock is ahead of ours. */
+export async function clockSkewSeconds(ctx: Context): Promise<number> {
+  return (await lookAtServer(ctx)).skewMs / SECOND_MS
+}
+
+async function lookAtServer(ctx: Context): Promise<ServerFacts & { readonly skewMs: number }> {
+  const before = ctx.clock.now().getTime()
+  const facts = await readServerFacts(ctx.db)
+  const after = ctx.clock.now().getTime()
+  return { ...facts, skewMs: facts.now.getTime() - (before + after) / 2 }
 }
 
 /** `skewMs`: how far the database is ahead. */

@@ -5,10 +5,11 @@ import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
 import { SECOND_MS, addMs } from '#shared/time.ts'
+import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox, sumFlagged } from './store.ts'
 import type { FlaggedSum } from './store.ts'
 
-/** What the database says of the service's health; durations in seconds, never negative. */
+/** What the database says of the service's health; durations in seconds, never negative but for the skew. */
 export interface Figures {
   readonly flagged: readonly FlaggedSum[]
   /** Events that wait to be sent, counted up to 100 000. */
@@ -18,6 +19,7 @@ export interface Figures {
   /** How long the reminder that is due longest has been due. */
   readonly reminderLagSeconds: number
   readonly realtimeFailed: number
+  readonly clockSkewSeconds: number
   readonly jobs: readonly { readonly job: string; readonly secondsSinceRun: number }[]
 }
 
@@ -33,6 +35,7 @@ export async function readFigures(ctx: Context): Promise<Figures> {
     outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
     reminderLagSeconds: await reminderLag(ctx),
     realtimeFailed: (await countRealtimeWrites(ctx.db, null)).failed,
+    clockSkewSeconds: await clockSkewSeconds(ctx),
     jobs: runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) })),
   }
 }

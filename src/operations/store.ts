@@ -100,7 +100,7 @@ export interface WebhookStanding {
   readonly appId: number
   readonly failed: number
   readonly retrying: number
-  /** The oldest undelivered event with an attempt that is newer than the last delivery; null where there is none. */
+  /** The first attempt that failed after the app last took an event, whichever; null where none did. */
   readonly failingSince: Date | null
   readonly lastError: string | null
 }
@@ -112,9 +112,9 @@ export async function listWebhookStandings(db: ReadOnly): Promise<WebhookStandin
   >(
     `SELECT e.app_id AS appId, SUM(e.delivery_status = 'failed') AS failed,
        SUM(e.delivery_status = 'pending') AS retrying,
-       MIN(CASE WHEN e.id > COALESCE(
-         (SELECT d.id FROM events d WHERE d.app_id = e.app_id AND d.delivery_status = 'delivered'
-          ORDER BY d.next_attempt_at DESC, d.id DESC LIMIT 1), 0) THEN e.written_at END) AS failingSince,
+       MIN((SELECT MIN(t.started_at) FROM delivery_attempts t
+            WHERE t.event_id = e.id AND t.error IS NOT NULL AND t.started_at > COALESCE(
+              (SELECT MAX(d.delivered_at) FROM events d WHERE d.app_id = e.app_id), '1000-01-01'))) AS failingSince,
        MAX(CONCAT(LPAD(e.id, 20, '0'), ' ', e.last_error)) AS lastError
      FROM events e
      WHERE e.delivery_status = 'failed' OR (e.delivery_status = 'pending' AND e.last_error IS NOT NULL)

@@ -159,7 +159,7 @@ async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]>
 
 /** Tells the outcome by itself: the single attempts are not kept for ever. */
 function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
-  const at = deliveredAt ? ` ${formatTimestamp(deliveredAt)}` : ''
+  const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatTimestamp(deliveredAt)}` : ''
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 

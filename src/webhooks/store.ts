@@ -302,12 +302,13 @@ export async function markFailed(
 }
 
 /**
- * Makes events due again, with all retries before them, whatever became of them so far. Leaves those that are under way alone.
+ * Makes events due again, with all retries before them, whatever became of them so far; when they were delivered before stays known.
+ * Leaves those that are under way alone.
  * Returns how many.
  */
 export async function requeue(tx: Tx, eventIds: readonly number[], retries: number): Promise<number> {
   const result: { affectedRows: number } = await tx.manager.query(
-    `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, delivered_at = NULL, ${NO_LEASE}
+    `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
      WHERE id IN (?) AND (lease_token IS NULL OR lease_until <= ?)`,
     [retries, tx.now, eventIds, tx.now],
   )

@@ -4,6 +4,9 @@ import { describe, it } from 'mocha'
 import { openMetrics } from '#daemon/metrics.ts'
 import { watchFigures } from '#daemon/watch-figures.ts'
 import { openDatabase } from '#db/connect.ts'
+import type { PoolUse } from '#db/session.ts'
+import { insertJobRun } from '#db/store.ts'
+import type { JobRun } from '#db/store.ts'
 import { ENTITIES } from '#open-context.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
 import { testDatabase } from '../support/database.ts'
@@ -11,10 +14,17 @@ import { testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 
-async function scrape(ctx: TestContext, heartbeats: ReadonlyMap<string, Date> = new Map()): Promise<string> {
+const SILENT = { heartbeats: new Map<string, Date>(), pools: new Map<string, PoolUse>() }
+
+async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): Promise<string> {
   const metrics = openMetrics()
-  watchFigures(ctx, metrics, heartbeats)
+  watchFigures(ctx, metrics, { ...SILENT, ...threads })
   return metrics.registry.metrics()
+}
+
+function aRun(ctx: TestContext): Omit<JobRun, 'id'> {
+  const at = ctx.clock.now()
+  return { job: '', daemon: 'host:1', startedAt: at, finishedAt: at, outcome: 'done', summary: null }
 }
 
 /** The value of a sample, by its whole name with labels; null where there is none. */
@@ -61,12 +71,38 @@ describe('metrics (contract 1)', () => {
     expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(7200)
   })
 
-  it('tell when each job of this daemon last said that it lives, and how the pool is used', async () => {
+  it('tell when each job of this daemon last said that it lives, and how each thread uses its pool', async () => {
     const ctx = testContext()
-    const text = await scrape(ctx, new Map([['expire', addMs(ctx.clock.now(), -5000)]]))
+    const heartbeats = new Map([['expire', addMs(ctx.clock.now(), -5000)]])
+    const pools = new Map([['expire', { used: 4, free: 2, waiting: 7 }]])
+    const text = await scrape(ctx, { heartbeats, pools })
     expect(sample(text, 'paygate_job_heartbeat_seconds{job="expire"}')).to.equal(5)
-    expect(sample(text, 'paygate_database_connections{state="used"}')).to.be.a('number')
-    expect(sample(text, 'paygate_database_connections{state="waiting"}')).to.equal(0)
+    expect(sample(text, 'paygate_database_connections{thread="daemon",state="used"}')).to.be.a('number')
+    expect(sample(text, 'paygate_database_connections{thread="daemon",state="waiting"}')).to.equal(0)
+    expect(sample(text, 'paygate_database_connections{thread="expire",state="used"}')).to.equal(4)
+    expect(sample(text, 'paygate_database_connections{thread="expire",state="waiting"}')).to.equal(7)
+  })
+
+  it('tell of a job that never ran and never said that it lives, from the start of the daemon on', async () => {
+    const ctx = testContext()
+    const metrics = openMetrics()
+    watchFigures(ctx, metrics, SILENT)
+    ctx.clock.advance('20m')
+    await insertJobRun(ctx.db, { ...aRun(ctx), job: 'expire', finishedAt: addMs(ctx.clock.now(), -7000) })
+    await insertJobRun(ctx.db, { ...aRun(ctx), job: 'a-job-of-an-old-version' })
+    const text = await metrics.registry.metrics()
+    expect(sample(text, 'paygate_job_heartbeat_seconds{job="reconcile"}')).to.equal(1200)
+    expect(sample(text, 'paygate_job_last_run_seconds{job="reconcile"}')).to.equal(1200)
+    expect(sample(text, 'paygate_job_last_run_seconds{job="expire"}')).to.equal(7)
+    expect(text).to.not.include('a-job-of-an-old-version')
+  })
+
+  it('tell how far the clock of the database is ahead', async () => {
+    const ctx = testContext()
+    const [{ now }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
+    ctx.clock.set(addMs(now, -3_600_000).toISOString().slice(0, 19).replace('T', ' '))
+    const skew = sample(await scrape(ctx), 'paygate_database_clock_skew_seconds')
+    expect(skew).to.be.within(3600, 3660)
   })
 
   it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
@@ -84,7 +120,7 @@ describe('metrics (contract 1)', () => {
   it('reach the database once for scrapes that follow each other at once', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    watchFigures(ctx, metrics, new Map())
+    watchFigures(ctx, metrics, SILENT)
     await metrics.registry.metrics()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { systemClock } from '#shared/time.ts'
 import { startService } from '../support/api.ts'
 import type { TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
@@ -17,6 +18,8 @@ describe('health and metrics', () => {
 
   it('GET /readyz answers 200 where the database can be reached and its schema is current, else 503', async () => {
     service = await startService()
+    // The database's clock is the real one.
+    Object.assign(service.ctx, { clock: systemClock })
     expect(await service.call('GET', '/readyz')).to.deep.include({ status: 200, body: { status: 'ready' } })
     const { db } = service.ctx
     await db.query("UPDATE schema_migrations SET name = CONCAT('x', name)")
@@ -30,6 +33,13 @@ describe('health and metrics', () => {
       await db.query('UPDATE schema_migrations SET name = SUBSTRING(name, 2)')
     }
     expect((await service.call('GET', '/readyz')).status).to.equal(200)
+  })
+
+  it('GET /readyz warns of a clock that differs from the database’s, and stays ready', async () => {
+    service = await startService()
+    const { status, body } = await service.call('GET', '/readyz')
+    expect({ status, said: body.status }).to.deep.equal({ status: 200, said: 'ready' })
+    expect(body.warning).to.match(/^the database is \d+\.\d s ahead of this machine: set both by NTP/)
   })
 
   it('GET /metrics answers in Prometheus text, counts requests by route, and holds no path, key or secret', async () => {

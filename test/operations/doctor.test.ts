@@ -14,9 +14,12 @@ import { reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, MINUTE_MS, systemClock } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { retryEvent } from '#webhooks/retry-event.ts'
 import { TEST_KEYS, TestClock, testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
 
@@ -155,7 +158,7 @@ describe('doctor (contract 6)', () => {
     expect(await finding(ctx, 'jobs')).to.include({ ok: true, mend: null })
   })
 
-  it('events that are overdue are a fault; an app that takes no webhooks is told since when', async () => {
+  it('events that are overdue are a fault', async () => {
     const ctx = aContext()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -166,17 +169,51 @@ describe('doctor (contract 6)', () => {
       ok: false,
       detail: `1 events wait; the oldest is due since ${since} UTC`,
     })
-    await ctx.db.query("UPDATE events SET attempts = 1, last_error = 'HTTP 500 from the shop'")
-    const failing = await finding(ctx, 'webhooks')
-    expect(failing.ok).to.equal(false)
-    expect(failing.detail).to.equal(
-      `app ${app.app.id}: failing since ${since} UTC: 0 failed for good, 1 to be tried again: HTTP 500 from the shop`,
-    )
-    await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
-    await aSubscription(ctx, app, await aPlan(ctx, app), { external_ref: 'user-2' })
-    await ctx.db.query("UPDATE events SET delivery_status = 'delivered', next_attempt_at = NULL WHERE attempts = 0")
-    const recovered = await finding(ctx, 'webhooks')
-    expect(recovered).to.include({ ok: true, mend: `run billing-cli webhook retry --failed ${app.app.id}` })
+  })
+
+  it('an app that does not take its webhooks is told since when it does not, whatever was delivered again in between', async () => {
+    const ctx = aContext()
+    const receiver = await Receiver.start()
+    try {
+      const app = await anApp(ctx, { webhookUrl: receiver.url })
+      const plan = await aPlan(ctx, app)
+      const tell = async (answer: number): Promise<string> => {
+        receiver.answer = answer
+        ctx.clock.advance('1m')
+        // Each end user's first subscription is told in one event.
+        await aSubscription(ctx, app, plan, { external_ref: `user-${formatTimestamp(ctx.clock.now())}` })
+        await deliverDue(ctx)
+        return formatTimestamp(ctx.clock.now())
+      }
+      const detail = async (): Promise<string> => (await finding(ctx, 'webhooks')).detail
+      await tell(200)
+      const failingSince = await tell(500)
+      await tell(500)
+      const name = `app ${app.app.id}`
+      expect(await detail()).to.match(
+        new RegExp(`^${name}: failing since ${failingSince} UTC: 0 failed for good, 2 to be`),
+      )
+
+      receiver.answer = 200
+      const [first]: { id: string }[] = await ctx.db.query('SELECT MIN(id) AS id FROM events')
+      ctx.clock.advance('1s')
+      await retryEvent(ctx, 'linh', Number(first!.id))
+      expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
+      await ctx.db.query(
+        "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",
+      )
+      await deliverDue(ctx)
+      expect(await finding(ctx, 'webhooks')).to.deep.include({
+        ok: true,
+        detail: `${name}: takes events now; before, 2 failed for good, 0 to be tried again`,
+        mend: `run billing-cli webhook retry --failed ${app.app.id}`,
+      })
+
+      const failingAgain = await tell(503)
+      expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 failed for good, 1 to be tried again`)
+    } finally {
+      await receiver.stop()
+    }
   })
 
   it('money of a live app that waits for an operator is a fault that tells the sum, of a sandbox app a warning', async () => {

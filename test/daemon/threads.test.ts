@@ -1,0 +1,32 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { request } from 'undici'
+import { JOBS } from '#operations/check-work.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
+import type { DaemonProcess } from '../support/daemon-process.ts'
+import { until } from '../support/until.ts'
+
+describe('a running daemon', () => {
+  let daemon: DaemonProcess
+
+  beforeEach(async () => {
+    daemon = await startDaemonProcess({ BILLING_SWEEP_SECONDS: '1' })
+  })
+
+  afterEach(() => daemon.stop())
+
+  it('shows the connections of each of its threads, and how long each job has been silent', async () => {
+    let text = ''
+    await until(async () => {
+      text = await (await request(`${daemon.url}/metrics`)).body.text()
+      return ['daemon', ...JOBS].every((thread) => text.includes(`{thread="${thread}",state="free"}`))
+    })
+    for (const job of JOBS)
+      expect(text).to.match(new RegExp(`^paygate_job_heartbeat_seconds\\{job="${job}"\\} \\d`, 'm'))
+  })
+
+  it('has the clock of its database, says /readyz', async () => {
+    const { statusCode, body } = await request(`${daemon.url}/readyz`)
+    expect({ statusCode, body: await body.json() }).to.deep.equal({ statusCode: 200, body: { status: 'ready' } })
+  })
+})
