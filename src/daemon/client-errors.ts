@@ -13,6 +13,8 @@ export function answerClientErrors(server: Server): void {
     }
     socket.end(answerTo(error.code))
   })
+  // Expectations that nobody knows are not met and not refused (RFC 9110, 10.1.1); Node's own refusal would have no X-Request-Id.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
 function answerTo(code: string | undefined): string {

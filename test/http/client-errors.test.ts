@@ -47,4 +47,10 @@ describe('what is no HTTP request', () => {
       expect(answer).to.include(`X-Request-Id: ${error.request_id}`)
     })
   }
+
+  it('an expectation that nobody knows is answered as any request, with X-Request-Id', async () => {
+    const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: banana\r\nConnection: close\r\n\r\n')
+    expect(answer).to.match(/^HTTP\/1\.1 200 /)
+    expect(answer).to.match(/\r\nX-Request-Id: req_/)
+  })
 })
