@@ -46,6 +46,11 @@ const AUDIT = String.raw`(() => {
   for (const image of document.querySelectorAll('img')) if (!image.alt) faults.push('no alternative text')
   for (const image of document.querySelectorAll('img')) if (!image.naturalWidth) faults.push('broken picture')
   if (document.querySelectorAll('h1').length !== 1) faults.push('not one h1')
+  for (const heading of document.querySelectorAll('h1')) {
+    const { width } = heading.getBoundingClientRect()
+    const letter = parseFloat(getComputedStyle(heading).fontSize)
+    if (width < 5 * letter) faults.push('squeezed: ' + name(heading) + ' into ' + width)
+  }
   if (document.querySelectorAll('main').length !== 1) faults.push('not one main')
   const ids = [...document.querySelectorAll('[id]')].map((element) => element.id)
   if (new Set(ids).size !== ids.length) faults.push('an id twice')
@@ -59,7 +64,7 @@ const AUDIT = String.raw`(() => {
 
 /**
  * What is wrong with a page for people: text of less contrast than 4.5 : 1, edges of controls below 3 : 1, targets under 44 pixels,
- * controls and pictures without a name, more or less than one heading, scrolling sideways.
+ * controls and pictures without a name, more or less than one heading, a heading that is squeezed into a column, scrolling sideways.
  */
 export async function faultsOf(page: Page): Promise<string[]> {
   return page.evaluate(AUDIT)

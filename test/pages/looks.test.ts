@@ -92,22 +92,25 @@ describe('hosted pages are readable and reachable for everybody', function () {
       }))
   }
 
-  it('the longest names fit the narrowest phone', () =>
-    withStory(LONGEST, async (story, prices) => {
-      await story.service.ctx.db.query('UPDATE plans SET name = ?', [LONGEST])
-      const { checkout_url } = await story.checkout({ price_id: prices[0], skip_trial: true })
-      const visitor = await visit(browser, [story.service.url], { viewport: NARROW })
-      const { page } = visitor
-      for (const url of [checkout_url, `${checkout_url}/bank`]) {
-        await page.goto(url)
-        expect(await faultsOf(page), url).to.deep.equal([])
-        await page.screenshot({
-          path: artifact(`page.longest${url.endsWith('bank') ? '-bank' : ''}.png`),
-          fullPage: true,
-        })
-      }
-      await visitor.end()
-    }))
+  for (const [screen, viewport] of [
+    ['the narrowest phone', NARROW],
+    ['a desktop', DESKTOP],
+  ] as const) {
+    it(`the longest names fit ${screen}`, () =>
+      withStory(LONGEST, async (story, prices) => {
+        await story.service.ctx.db.query('UPDATE plans SET name = ?', [LONGEST])
+        const { checkout_url } = await story.checkout({ price_id: prices[0], skip_trial: true })
+        const visitor = await visit(browser, [story.service.url], { viewport })
+        const { page } = visitor
+        for (const url of [checkout_url, `${checkout_url}/bank`]) {
+          await page.goto(url)
+          expect(await faultsOf(page), url).to.deep.equal([])
+          const place = url.endsWith('bank') ? '-bank' : ''
+          await page.screenshot({ path: artifact(`page.longest${place}.${viewport.width}.png`), fullPage: true })
+        }
+        await visitor.end()
+      }))
+  }
 
   it('a keyboard reaches the content first and sees where it is', () =>
     withStory('Reader', async (story, prices) => {
