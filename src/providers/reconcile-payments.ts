@@ -82,6 +82,13 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
   await inTurns(sessions, undefined, (session) => reconcile(ctx, session, counts, new Set()))
 }
 
+/** `closeOpenSessions` that nobody waits for. */
+export function closeSoon(ctx: Context, transactionId: number): void {
+  closeOpenSessions(ctx, transactionId).catch((error: unknown) => {
+    ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
+  })
+}
+
 async function inTurns(
   sessions: readonly ProviderSession[],
   signal: AbortSignal | undefined,

@@ -3,6 +3,7 @@ import type { Context } from '#context.ts'
 import { recordAudit } from '#db/audit.ts'
 import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
+import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { integer, text, validate } from '#shared/validate.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
@@ -51,6 +52,7 @@ export async function matchBankMail(ctx: Context, actor: string, input: unknown)
     return { booked: money, status: money.kind }
   })
   report(ctx, booked)
+  if (status === 'processed') await closeOpenSessions(ctx, transactionId)
   return { status, transactionId }
 }
 

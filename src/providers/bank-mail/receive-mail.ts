@@ -5,6 +5,7 @@ import type { ReadOnly } from '#db/transaction.ts'
 import { receivingAccount } from '#providers/bank-transfer/receiving-account.ts'
 import { findBankAccountByForwardCode } from '#providers/bank-transfer/store.ts'
 import type { BankAccount } from '#providers/bank-transfer/store.ts'
+import { closeSoon } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual, sha256Hex } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransactionByTransferCode } from '#transactions/store.ts'
@@ -59,6 +60,8 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
     return { ...outcome, answer }
   })
   if (booked.confirmed) tellOutcome(ctx, booked.payment, booked.confirmed)
+  // Nobody shall pay by card what came by transfer. The relay waits for no provider.
+  if (booked.kind === 'processed') closeSoon(ctx, transaction.id)
   return booked.answer
 }
 

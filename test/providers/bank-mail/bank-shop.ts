@@ -16,6 +16,7 @@ import { FORWARDER, OUR_MX, SEALER, TRANSFER } from '../../support/bank-mails.ts
 import { aCheckout, anApp, tokenOf } from '../../support/factories.ts'
 import type { TestApp } from '../../support/factories.ts'
 
+export const PAYOS_KEYS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' } as const
 export const RELAY_SECRET = 'relay-secret-for-tests'
 
 /** What the service is told of mail servers. */
@@ -65,8 +66,7 @@ export async function aBankShop(bank = 'ACB', settings: Readonly<Record<string, 
 /** An app with PayOS and bank transfer, and no account yet. */
 export async function aTransferApp(ctx: Context): Promise<TestApp> {
   const app = await anApp(ctx, { methods: ['test', 'bank_transfer'] })
-  const credentials = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' }
-  await enableMethod(ctx, 'tester', app.app, 'payos', credentials)
+  await enableMethod(ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
   return { ...app, app: await getApp(ctx.db, app.app.id) }
 }
 
