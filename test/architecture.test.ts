@@ -111,6 +111,12 @@ describe('architecture', () => {
     ).to.deep.equal([])
   })
 
+  it('the audit log, payments and the ledger’s lines are never taken back', () => {
+    const forbidden =
+      /(DELETE FROM|TRUNCATE) (audit_log|payments|payment_applications|provider_events)\b|UPDATE (audit_log|payment_applications) |\.(delete|update)\(\s*(auditLog|paymentApplications)\b|\.delete\(\s*(payments|providerEvents)\b/
+    expect(filesWith(forbidden, /^$/)).to.deep.equal([])
+  })
+
   it('only inTransaction opens a transaction, and never a step', () => {
     expect(filesWith(/\.transaction\(|START TRANSACTION|\bBEGIN\b|startTransaction/, /^db\//)).to.deep.equal([])
     const steps = sources.filter((path) => /function \w+(?:<[^>]*>)?\(\s*tx: Tx/.test(codeOf(path)))
