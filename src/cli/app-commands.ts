@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { banner, inSession } from './session.ts'
 import { formatFields } from './table.ts'
@@ -33,7 +34,11 @@ function registerCreate(app: Command): void {
     .command('create')
     .description('register an app; its secret is shown this once')
     .option('--name <name>', 'what operators and customers call it')
-    .option('--auth <kind>', "hmac (a seller's server) or identity (clients with an identity token)")
+    .option(
+      '--auth <kind>',
+      "hmac (a seller's server) or identity (clients with an identity token)",
+      oneOf('hmac', 'identity'),
+    )
     .option('--sandbox', 'a sandbox app: test method, test clock, no real money')
     .option('--webhook-url <url>', 'where its webhooks go')
     .action(async (options: CreateOptions, command: Command) => {
@@ -51,6 +56,8 @@ function registerCreate(app: Command): void {
         out.result(created, () => {
           out.line(formatFields({ ...created }))
           if (created.api_secret !== null) out.line('Keep api_secret now: it is not shown again.')
+          if (options.webhookUrl !== undefined)
+            out.hint(`Webhooks go out once it has a secret: billing-cli app rotate-webhook-secret ${created.app_id}`)
         })
       })
     })
@@ -79,7 +86,7 @@ function registerReads(app: Command): void {
             row.disabledAt !== null,
           ])
           out.table({
-            head: ['id', '', 'name', 'auth', 'api_key', 'disabled'],
+            head: ['id', '', 'name', 'auth', 'api_key', 'off'],
             rows,
             none: 'No apps yet: billing-cli app create',
           })

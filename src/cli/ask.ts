@@ -26,19 +26,19 @@ export async function required(value: string | undefined, name: string, question
   return input({ message: question, required: true }, prompts)
 }
 
-export interface Choice {
-  readonly value: string
+export interface Choice<T extends string = string> {
+  readonly value: T
   readonly name: string
   readonly description?: string
 }
 
 /** The value, or on a terminal one picked from a menu. */
-export async function requiredChoice(
-  value: string | undefined,
+export async function requiredChoice<T extends string>(
+  value: T | undefined,
   name: string,
   message: string,
-  choices: () => Promise<readonly Choice[]>,
-): Promise<string> {
+  choices: () => Promise<readonly Choice<T>[]>,
+): Promise<T> {
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)
   const found = await choices()

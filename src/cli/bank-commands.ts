@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
 import type { BankAccount } from '#providers/bank-transfer/store.ts'
 import type { ListedMail } from '#providers/bank-mail/list-bank-mails.ts'
+import type { MatchedMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { printable } from './printable.ts'
 import { banner, inSession } from './session.ts'
 import type { Session } from './session.ts'
 import { formatFields } from './table.ts'
@@ -172,6 +174,7 @@ function suggested(mail: ListedMail): string {
 
 interface MatchOptions {
   readonly note?: string
+  readonly dryRun?: boolean
   readonly yes?: boolean
 }
 
@@ -180,13 +183,14 @@ function registerMatch(mail: Command): void {
     .command('match [id] [transaction_id]')
     .description("say which transaction a mail's money is for; it is booked as if the mail had named it")
     .option('--note <text>', 'why; kept in the audit log')
+    .option('--dry-run', 'only say what it would do')
     .option('--yes', 'do not ask')
     .action(
       async (id: string | undefined, transactionId: string | undefined, options: MatchOptions, command: Command) => {
         await inSession(command, async (session) => matchOne(session, id, transactionId, options))
       },
     )
-  withExamples(match, 'bank-mail match 3 17 --note "code mistyped, payer called"')
+  withExamples(match, 'bank-mail match 3 17 --note "code mistyped, payer called"', 'bank-mail match 3 17 --dry-run')
 }
 
 async function matchOne(
@@ -195,7 +199,7 @@ async function matchOne(
   transactionId: string | undefined,
   options: MatchOptions,
 ): Promise<void> {
-  const [{ listBankMails }, { matchBankMail }] = await Promise.all([
+  const [{ listBankMails }, { matchBankMail, previewMatch }] = await Promise.all([
     import('#providers/bank-mail/list-bank-mails.ts'),
     import('#providers/bank-mail/match-bank-mail.ts'),
   ])
@@ -212,11 +216,20 @@ async function matchOne(
         )
       : await required(transactionId, '<transaction_id>')
   const transaction = await numberOf(target, '<transaction_id>')
-  const note = await required(options.note, '--note', 'Why? (kept in the audit log)')
+  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
+  const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
+  if (options.dryRun || process.stdin.isTTY) {
+    const preview = await previewMatch(ctx, mailId, transaction)
+    if (options.dryRun) {
+      const answer = { ...answerOf(preview), dry_run: true, effects: preview.effects }
+      out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${printable(effect)}`)))
+      return
+    }
+    preview.effects.forEach((effect) => out.hint(`- ${effect}`))
+  }
   await goAhead(options.yes, `Book the money of bank mail ${mailId} for transaction ${transaction}?`)
   const matched = await matchBankMail(ctx, actor, { id: mailId, transactionId: transaction, note })
-  const answer = { bank_mail_id: mailId, transaction_id: matched.transactionId, status: matched.status }
-  out.result(answer, () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))
+  out.result(answerOf(matched), () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))
 }
 
 function mailChoice(mail: ListedMail): { value: string; name: string } {

@@ -49,7 +49,7 @@ async function findAll(out: Output): Promise<Finding[]> {
     return [settings, fault('database', `it cannot be opened: ${messageOf(error)}`, mend)]
   }
   try {
-    return [settings, ...(await examine(opened.ctx, (check) => out.hint(`checking ${check}`)))]
+    return [settings, ...(await examine(opened.ctx, (check) => out.progress(`checking ${check}`)))]
   } finally {
     await opened.close()
   }

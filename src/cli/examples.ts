@@ -11,6 +11,25 @@ export function withExamples(command: Command, ...examples: readonly string[]): 
   )
 }
 
+/**
+ * How many of a command's arguments must be given: one that an example leaves out may be left out. The parser cannot tell, as on a
+ * terminal any that is missing is asked for.
+ */
+export function neededArguments(command: Command): number {
+  const counts = examplesOf(command).map((example) => {
+    const [before = ''] = example.slice(pathOf(command).length).split(/ [->]/)
+    return before.trim() === '' ? 0 : before.trim().split(' ').length
+  })
+  return Math.min(...counts)
+}
+
+/** `app create`: a command's words behind the program's name. */
+export function pathOf(command: Command): string {
+  const words: string[] = []
+  for (let each = command; each.parent; each = each.parent) words.unshift(each.name())
+  return words.join(' ')
+}
+
 /** The examples of a command's `--help`. */
 export function examplesOf(command: Command): readonly string[] {
   return EXAMPLES.get(command) ?? []

@@ -29,7 +29,7 @@ export function explainError(thrown: unknown): string {
   if (thrown.name === 'AppError') return withHint(thrown)
   if (thrown.name === 'MailError')
     return `the mail server did not take it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`
-  return ofDatabase(thrown) ?? thrown.message
+  return ofDatabase(thrown) ?? ofFile(thrown) ?? thrown.message
 }
 
 function withHint(error: Error): string {
@@ -48,6 +48,12 @@ function ofDatabase(error: Error): string | null {
     return `the database refuses us (${code}): check user, password and name in BILLING_DATABASE_URL`
   if (OLD_SCHEMA.test(code)) return "the database's schema is not up to date: run billing-cli migrate"
   return null
+}
+
+/** A file or folder that the operator named, or one of the settings. */
+function ofFile({ code, path, syscall }: NodeJS.ErrnoException): string | null {
+  if (code === undefined || path === undefined || syscall === 'connect') return null
+  return `${path} cannot be ${syscall === 'open' ? 'opened' : 'written'} (${code})`
 }
 
 /** A host name with several addresses fails with an error for each. */

@@ -14,7 +14,7 @@ export function registerKeyCommands(program: Command): void {
         const { rotateKeys } = await import('#operations/rotate-keys.ts')
         const report = await rotateKeys(ctx, actor, {
           onProgress: ({ rotated, already_current }) =>
-            out.hint(`${rotated} rotated, ${already_current} were already under "${ctx.keyring.currentId}"`),
+            out.progress(`${rotated} rotated, ${already_current} were already under "${ctx.keyring.currentId}"`),
         })
         out.result(report, () => {
           out.line(`${report.rotated} secrets rotated, ${report.already_current} already under the first key`)

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { createProgram, leadingWord } from './program.ts'
+import { createProgram, leadingWord, spellHelp } from './program.ts'
 
 /** Exit codes of contract 6: 0 done, 1 refused or failed, 2 wrong usage. */
 async function exitCodeOf(thrown: unknown): Promise<number> {
@@ -10,14 +10,17 @@ async function exitCodeOf(thrown: unknown): Promise<number> {
   return thrown instanceof Error && thrown.name === 'UsageError' ? 2 : 1
 }
 
-// The reader of a pipe may have seen enough: billing-cli app list | head -1
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
+  // The reader of a pipe may have seen enough: billing-cli app list | head -1
+  if (error.code === 'EPIPE') return
+  process.stderr.write(`error: the output cannot be written: ${error.code ?? error.message}\n`)
+  process.exitCode = 1
 })
 
 try {
-  const program = await createProgram(leadingWord(process.argv.slice(2)))
-  await program.parseAsync()
+  const words = process.argv.slice(2)
+  const program = await createProgram(leadingWord(words))
+  await program.parseAsync(spellHelp(program, words), { from: 'user' })
 } catch (thrown) {
   process.exitCode = await exitCodeOf(thrown)
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Credentials } from '#apps/methods.ts'
 import type { App } from '#apps/store.ts'
+import type { Method } from '#providers/provider.ts'
 import { requiredChoice, requiredSecret } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { banner, inSession } from './session.ts'
@@ -23,9 +24,7 @@ export function registerMethodCommands(program: Command): void {
       ) => {
         await inSession(command, async (session) => {
           const app = await session.app(named)
-          const { isMethod } = await import('#providers/providers.ts')
           const name = await pickMethod(wanted)
-          if (!isMethod(name)) throw new UsageError('<method> must be card, payos, bank_transfer or test')
           const credentials = name === 'card' || name === 'payos' ? await readCredentials(name) : undefined
           if (credentials && options.skipCheck !== true) await checkCredentials(session, credentials)
           const { enableMethod } = await import('#apps/methods.ts')
@@ -57,11 +56,14 @@ export function registerMethodCommands(program: Command): void {
 }
 
 /** The method; on a terminal one of the four where it is missing. */
-async function pickMethod(wanted: string | undefined): Promise<string> {
+async function pickMethod(wanted: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/provider.ts')
-  return requiredChoice(wanted, '<method>', 'Which method?', () =>
+  const picked = await requiredChoice(wanted, '<method>', 'Which method?', () =>
     Promise.resolve(METHODS.map((method) => ({ value: method, name: method }))),
   )
+  const known = METHODS.find((method) => method === picked)
+  if (!known) throw new UsageError(`<method> must be one of ${METHODS.join(', ')}`)
+  return known
 }
 
 type GivenCredentials =

@@ -11,8 +11,10 @@ export interface Output {
   table(options: TableOptions): void
   /** Text as it is: a table, or what the program itself says. */
   line(text: string): void
-  /** For people only, on standard error: progress and hints, never a result. */
+  /** For people only, on standard error, never a result. */
   hint(text: string): void
+  /** How far a long command has come: for whoever sits at a terminal and waits. */
+  progress(text: string): void
 }
 
 export function openOutput(isJson: boolean): Output {
@@ -26,6 +28,9 @@ export function openOutput(isJson: boolean): Output {
     line: (text) => console.log(text),
     hint(text) {
       if (!isJson) console.error(printableLines(text))
+    },
+    progress(text) {
+      if (!isJson && process.stderr.isTTY) console.error(printableLines(text))
     },
   }
 }

@@ -1,8 +1,10 @@
+import { Option } from 'commander'
 import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
 import type { Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
@@ -23,7 +25,7 @@ function registerReads(plan: Command): void {
   const list = plan
     .command('list [app]')
     .description("an app's plans, newest first, with the prices on sale")
-    .option('--status <status>', 'active or archived')
+    .option('--status <status>', 'active or archived', oneOf('active', 'archived'))
     .action(async (named: string | undefined, options: { status?: string }, command: Command) => {
       await inSession(command, async (session) => {
         const [{ listPlansOf }, { presentPlan }] = await Promise.all([
@@ -82,7 +84,7 @@ function registerCreate(plan: Command): void {
   const create = plan
     .command('create [app]')
     .description('publish a plan with its first prices')
-    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .addOption(fileOption('code', 'name', 'description', 'price'))
     .option('--code <code>', 'your stable label: a-z, 0-9, _ and -')
     .option('--name <name>', 'what customers read')
     .option('--description <text>', 'what customers read below it')
@@ -138,7 +140,7 @@ function registerUpdate(plan: Command): void {
   const update = plan
     .command('update [app] [plan_id]')
     .description("change a plan's name or description")
-    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .addOption(fileOption('name', 'description'))
     .option('--name <name>', 'what customers read')
     .option('--description <text>', 'what customers read below it; an empty text clears it')
     .action(
@@ -148,9 +150,9 @@ function registerUpdate(plan: Command): void {
         options: { file?: string; name?: string; description?: string },
         command: Command,
       ) => {
-        if (Object.keys(options).length === 0)
-          throw new UsageError('nothing to change: give --name, --description or --file')
         await inSession(command, async (session) => {
+          if (Object.keys(options).length === 0)
+            throw new UsageError('nothing to change: give --name, --description or --file')
           const { updatePlan } = await import('#plans/update-plan.ts')
           const app = await session.app(named)
           const input =
@@ -202,7 +204,7 @@ function registerPriceAdd(price: Command): void {
   const add = price
     .command('add [app] [plan_id]')
     .description('put one more price on sale')
-    .option('--file <file>', "JSON as the API's body; - for standard input")
+    .addOption(fileOption('price'))
     .option('--price <amount:currency:unit[:count]>', 'such as 99000:VND:month')
     .action(
       async (
@@ -257,6 +259,11 @@ function registerPriceStatus(price: Command): void {
       )
     withExamples(command, `price ${name} 1 plan_3 price_7`)
   }
+}
+
+/** The whole body in a file: options beside it would be lost without a word. */
+function fileOption(...others: string[]): Option {
+  return new Option('--file <file>', "JSON as the API's body; - for standard input").conflicts(others)
 }
 
 function collect(value: string, earlier: readonly string[]): string[] {

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { printableLines } from './printable.ts'
 
 type Register = (program: Command) => void
 
@@ -109,13 +110,22 @@ export async function createProgram(word?: string): Promise<Command> {
     .helpCommand('help [command]', 'explain a command')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (message, write) => write(withoutWords(message)) })
+    .configureOutput({ outputError: (message, write) => write(printableLines(withoutWords(message))) })
   for (const { words, load } of GROUPS) {
     if (word === undefined || word in words) (await load())(program)
     else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
   }
   throwInsteadOfExit(program)
   return program
+}
+
+/** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */
+export function spellHelp(program: Command, words: readonly string[]): readonly string[] {
+  const [first, ...path] = words.filter((word) => !word.startsWith('-'))
+  if (first !== 'help') return words
+  let command: Command | undefined = program
+  for (const word of path) command = command?.commands.find((child) => child.name() === word)
+  return command ? [...path, '--help'] : words
 }
 
 /** The word that says which group a command line is for; `help app` is for `app`. Empty where there is none. */

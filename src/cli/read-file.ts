@@ -1,21 +1,32 @@
 import { readFileSync } from 'node:fs'
+import { messageOf } from '#shared/errors.ts'
+import { printable } from './printable.ts'
 import { UsageError } from './usage-error.ts'
 
-/** The text of a file; `-` is standard input. */
+/** The text of a file, without a byte order mark; `-` is standard input. */
 export function readTextFile(path: string): string {
   try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8')
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path === '-' ? 0 : path))
   } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'no such file'}`)
+    const { code } = error as NodeJS.ErrnoException
+    throw new UsageError(
+      code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
+        ? `${nameOf(path)} is not UTF-8 text`
+        : `${nameOf(path)} cannot be read: ${code ?? 'no such file'}`,
+    )
   }
 }
 
 /** The JSON value in a file; `-` is standard input. */
 export function readJsonFile(path: string): unknown {
+  const text = readTextFile(path)
   try {
-    return JSON.parse(readTextFile(path)) as unknown
+    return JSON.parse(text) as unknown
   } catch (error) {
-    if (error instanceof UsageError) throw error
-    throw new UsageError(`${path} is not JSON`)
+    throw new UsageError(`${nameOf(path)} is not JSON: ${printable(messageOf(error))}`)
   }
+}
+
+function nameOf(path: string): string {
+  return path === '-' ? 'standard input' : path
 }

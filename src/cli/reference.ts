@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { examplesOf } from './examples.ts'
+import { examplesOf, neededArguments, pathOf } from './examples.ts'
 
 export interface DescribedCommand {
   /** With its arguments, those in brackets may be left out: `reminders plan [app]`. */
@@ -29,9 +29,9 @@ export function describeCommands(program: Command): DescribedGroup[] {
     ...groups.map((group) => ({
       name: group.name(),
       description: group.description(),
-      commands: group.commands.map((command) => describe(command, `${group.name()} `)),
+      commands: group.commands.map(describe),
     })),
-    { name: null, description: 'the service itself', commands: single.map((command) => describe(command, '')) },
+    { name: null, description: 'the service itself', commands: single.map(describe) },
   ]
 }
 
@@ -40,27 +40,17 @@ export function formatReference(groups: readonly DescribedGroup[]): string {
   return groups.map(formatGroup).join('\n\n')
 }
 
-function describe(command: Command, prefix: string): DescribedCommand {
-  const path = `${prefix}${command.name()}`
-  const needed = fewestArguments(command, path)
+function describe(command: Command): DescribedCommand {
+  const needed = neededArguments(command)
   const words = command.registeredArguments.map((argument, index) =>
     index < needed ? ` <${argument.name()}>` : ` [${argument.name()}]`,
   )
   return {
-    command: `${path}${words.join('')}`,
+    command: `${pathOf(command)}${words.join('')}`,
     description: command.description(),
     options: command.options.map(({ flags, description }) => ({ flags, description })),
     examples: examplesOf(command).map((example) => `billing-cli ${example}`),
   }
-}
-
-/** An argument that an example leaves out may be left out; the parser cannot tell, as on a terminal any that is missing is asked for. */
-function fewestArguments(command: Command, path: string): number {
-  const counts = examplesOf(command).map((example) => {
-    const [before = ''] = example.slice(path.length).split(/ [->]/)
-    return before.trim() === '' ? 0 : before.trim().split(' ').length
-  })
-  return Math.min(...counts)
 }
 
 function formatGroup({ name, description, commands }: DescribedGroup): string {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { required } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, markOf } from './session.ts'
 import { UsageError } from './usage-error.ts'
@@ -54,9 +55,8 @@ function registerMailTest(program: Command): void {
     .description('the mail server')
     .command('test [address]')
     .description('send a sample reminder with the TEST mark to your own address')
-    .option('--locale <locale>', 'en or vi', 'en')
-    .action(async (address: string | undefined, { locale }: { locale: string }, command: Command) => {
-      if (locale !== 'en' && locale !== 'vi') throw new UsageError('--locale must be en or vi')
+    .option('--locale <locale>', 'en or vi', oneOf('en', 'vi'), 'en')
+    .action(async (address: string | undefined, { locale }: { locale: 'en' | 'vi' }, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const to = await required(address, '<address>', 'Your address:')
         const { sendTestMail } = await import('#renewals/send-test-mail.ts')
@@ -119,11 +119,13 @@ function registerRealtime(program: Command): void {
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
       await inSession(command, async ({ ctx, out, actor, app: pick }) => {
         const { resyncNodes } = await import('#subscriptions/resync-node.ts')
-        const app = await pick(named)
         if (options.after !== undefined && !/^\d{1,15}$/.test(options.after))
           throw new UsageError('--after must be a number')
-        const externalRef =
-          options.all || options.failed ? undefined : await required(ref, '<external_ref>, --all or --failed')
+        const isMany = options.all === true || options.failed === true
+        if ([ref !== undefined, options.all, options.failed].filter(Boolean).length > 1)
+          throw new UsageError('<external_ref>, --all and --failed exclude each other')
+        const app = await pick(named)
+        const externalRef = isMany ? undefined : await required(ref, '<external_ref>, --all or --failed')
         const result = await resyncNodes(ctx, {
           app,
           externalRef,
@@ -132,9 +134,7 @@ function registerRealtime(program: Command): void {
           dryRun: options.dryRun,
           after: options.after === undefined ? undefined : Number(options.after),
           actor,
-          onProgress: ({ written, failed }) => {
-            if (process.stderr.isTTY) out.hint(`${written} written, ${failed} failed so far`)
-          },
+          onProgress: ({ written, failed }) => out.progress(`${written} written, ${failed} failed so far`),
         })
         out.result(result, () => {
           out.line(banner(app))

@@ -2,10 +2,12 @@ import { userInfo } from 'node:os'
 import type { Command } from 'commander'
 import type { Context } from '#context.ts'
 import type { App } from '#apps/store.ts'
-import { requiredChoice } from './ask.ts'
+import { isTerminal, requiredChoice } from './ask.ts'
+import { neededArguments } from './examples.ts'
 import { openOutput } from './output.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
+import { UsageError } from './usage-error.ts'
 
 /** What a command of the CLI works with. */
 export interface Session {
@@ -20,6 +22,7 @@ export interface Session {
 /** Runs a command on the database, whether or not the daemon is up, and closes what it opened. */
 export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const out = outputOf(command)
+  refuseMissing(command)
   const [{ loadConfig }, { openContext }] = await Promise.all([import('#config.ts'), import('#open-context.ts')])
   // A command's log lines would mix with its output; errors reach the operator as its message.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
@@ -29,6 +32,14 @@ export async function inSession(command: Command, work: (session: Session) => Pr
   } finally {
     await close()
   }
+}
+
+/** What a script forgot is said at once; on a terminal the command asks for it. */
+function refuseMissing(command: Command): void {
+  if (isTerminal()) return
+  const needed = command.registeredArguments.slice(0, neededArguments(command))
+  const missing = needed.find((_, index) => (command.args[index] ?? '') === '')
+  if (missing) throw new UsageError(`<${missing.name()}> is missing`)
 }
 
 /** Where a command's output goes, by its `--json`. */

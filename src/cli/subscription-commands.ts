@@ -3,6 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
 import type { Session } from './session.ts'
 import { formatFields } from './table.ts'
@@ -19,7 +20,7 @@ export function registerSubscriptionCommands(program: Command): void {
 }
 
 interface ListOptions {
-  readonly status?: string
+  readonly status?: 'active' | 'expired'
   readonly expiringWithin?: string
 }
 
@@ -27,7 +28,7 @@ function registerReads(subscription: Command): void {
   const list = subscription
     .command('list [app]')
     .description("an app's subscriptions, those that end first on top")
-    .option('--status <status>', 'active or expired')
+    .option('--status <status>', 'active or expired', oneOf('active', 'expired'))
     .option('--expiring-within <duration>', 'only active ones that end within, such as 7d')
     .action(async (named: string | undefined, options: ListOptions, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {
@@ -39,9 +40,6 @@ function registerReads(subscription: Command): void {
         const withinMs = options.expiringWithin === undefined ? null : parseDuration(options.expiringWithin)
         if (options.expiringWithin !== undefined && withinMs === null)
           throw new UsageError('--expiring-within must be such as 36h or 7d')
-        if (options.status !== undefined && options.status !== 'active' && options.status !== 'expired') {
-          throw new UsageError('--status must be active or expired')
-        }
         const found = await listSubscriptions(ctx, app, { status: options.status ?? null, withinMs })
         out.result(found, () => {
           out.line(banner(app))

@@ -1,7 +1,10 @@
 import type { Command } from 'commander'
+import type { Resolution } from '#operations/resolution.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { goAhead, isTerminal, required, requiredChoice } from './ask.ts'
+import type { Choice } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit } from './pages.ts'
 import { appMarks, inSession } from './session.ts'
 import type { Session } from './session.ts'
@@ -15,6 +18,8 @@ export function registerTransactionCommands(program: Command): void {
   registerResolve(transaction)
   registerLedger(program)
 }
+
+const STATUSES = ['pending', 'completed', 'refunded', 'void'] as const
 
 interface ListOptions {
   readonly app?: string
@@ -30,7 +35,7 @@ function registerList(transaction: Command): void {
     .description('transactions, newest first')
     .option('--app <app>', 'only of this app')
     .option('--flagged', 'only those that need an operator')
-    .option('--status <status>', 'pending, completed, refunded or void')
+    .option('--status <status>', 'pending, completed, refunded or void', oneOf(...STATUSES))
     .option('--external-ref <ref>', 'only of this end user')
     .option('--limit <n>', 'how many at most', '100')
     .action(async (options: ListOptions, command: Command) => {
@@ -94,24 +99,24 @@ function registerShow(transaction: Command): void {
 }
 
 interface ResolveOptions {
-  readonly action?: string
+  readonly action?: Resolution
   readonly note?: string
   readonly reference?: string
   readonly dryRun?: boolean
   readonly yes?: boolean
 }
 
-const ACTIONS = [
+const ACTIONS: readonly Choice<Resolution>[] = [
   { value: 'refund', name: 'refund: give the money back' },
   { value: 'complete', name: 'complete: accept what was received and apply it' },
   { value: 'dismiss', name: 'dismiss: clear the flag, change nothing else' },
-] as const
+]
 
 function registerResolve(transaction: Command): void {
   const resolve = transaction
     .command('resolve [id]')
     .description('settle a transaction that needs an operator; says what it will do before it does it')
-    .option('--action <action>', 'refund, complete or dismiss')
+    .option('--action <action>', 'refund, complete or dismiss', oneOf(...ACTIONS.map(({ value }) => value)))
     .option('--note <text>', 'why; kept in the audit log')
     .option('--reference <reference>', 'of your own transfer, where money is refunded by hand')
     .option('--dry-run', 'only say what it would do')
@@ -134,12 +139,10 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const { ctx, out, actor } = session
   const transactionId = await pickTransaction(session, id)
   const action = await requiredChoice(options.action, '--action', 'What shall be done?', () => Promise.resolve(ACTIONS))
-  const known = ACTIONS.find(({ value }) => value === action)
-  if (!known) throw new UsageError('--action must be refund, complete or dismiss')
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
-  const given = known.value === 'refund' ? await refundReference(session, transactionId, options) : options.reference
+  const given = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
   const reference = given === undefined ? {} : { reference: given }
-  const preview = await previewResolution(ctx, { transactionId, action: known.value, ...reference })
+  const preview = await previewResolution(ctx, { transactionId, action: action, ...reference })
   if (options.dryRun) {
     const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
     out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${effect}`)))
@@ -147,7 +150,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   }
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   await goAhead(options.yes, `Resolve transaction ${transactionId} so?`)
-  const resolved = await resolveTransaction(ctx, actor, { transactionId, action: known.value, note, ...reference })
+  const resolved = await resolveTransaction(ctx, actor, { transactionId, action: action, note, ...reference })
   out.result(presentTransaction(resolved), () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,

@@ -14,9 +14,7 @@ export function registerExport(app: Command): void {
         const { exportApp } = await import('#operations/export-app.ts')
         const found = await pick(named)
         const folder = await required(options.dir, '--dir', 'Folder:')
-        const counts = await exportApp(ctx, found, folder, (name, rows) => {
-          if (process.stderr.isTTY) out.hint(`${name}: ${rows} rows`)
-        })
+        const counts = await exportApp(ctx, found, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
         out.result(counts, () => {
           out.line(banner(found))
           out.table({ head: ['table', 'rows'], rows: Object.entries(counts), none: 'nothing' })
@@ -41,7 +39,7 @@ export function registerImport(subscription: Command): void {
           const found = await pick(named)
           const csv = readTextFile(await required(file, '<file>'))
           const onLine = (done: number, of: number) => {
-            if (process.stderr.isTTY && done % 100 === 0) out.hint(`${done} of ${of} lines`)
+            if (done % 100 === 0) out.progress(`${done} of ${of} lines`)
           }
           const report = await importSubscriptions(ctx, actor, found, csv, { dryRun: options.dryRun ?? false, onLine })
           out.result(report, () => {

@@ -52,8 +52,8 @@ function registerSettle(reminders: Command): void {
     .option('--sent', 'it left: the app is told')
     .option('--not-sent', 'it did not: the next sweep sends it where its stage still holds')
     .action(async (id: string | undefined, options: SettleOptions, command: Command) => {
-      if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
       await inSession(command, async ({ ctx, out, actor }) => {
+        if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
         const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
           import('#renewals/settle-reminder.ts'),
           import('#shared/ids.ts'),

@@ -1,11 +1,14 @@
 import type { Command } from 'commander'
+import type { DeliveryStatus } from '#webhooks/store.ts'
 import { goAhead, required } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
+import type { Session } from './session.ts'
 import { formatFields } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
-const STATUSES = ['pending', 'delivered', 'failed', 'not_configured'] as const
+const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'not_configured']
 
 /** `webhook …`: deliveries to the apps. */
 export function registerWebhookCommands(program: Command): void {
@@ -19,15 +22,12 @@ function registerList(webhook: Command): void {
   const list = webhook
     .command('list [app]')
     .description("an app's deliveries, newest first")
-    .option('--status <status>', STATUSES.join(', '))
-    .action(async (named: string | undefined, options: { status?: string }, command: Command) => {
+    .option('--status <status>', STATUSES.join(', '), oneOf(...STATUSES))
+    .action(async (named: string | undefined, options: { status?: DeliveryStatus }, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {
         const { listDeliveries } = await import('#webhooks/list-deliveries.ts')
-        const status = STATUSES.find((known) => known === options.status)
-        if (options.status !== undefined && !status)
-          throw new UsageError(`--status must be one of ${STATUSES.join(', ')}`)
         const app = await pick(named)
-        const found = await listDeliveries(ctx, app, status ? { status } : {})
+        const found = await listDeliveries(ctx, app, options)
         out.result(found, () => {
           out.line(banner(app))
           const rows = found.map((row) => [
@@ -49,24 +49,28 @@ function registerList(webhook: Command): void {
   withExamples(list, 'webhook list 1', 'webhook list 1 --status failed')
 }
 
+interface RetryOptions {
+  readonly failed?: string
+  readonly dryRun?: boolean
+  readonly yes?: boolean
+}
+
 function registerRetry(webhook: Command): void {
   const retry = webhook
     .command('retry [event_id]')
     .description('deliver an event again, or all failed ones of an app')
     .option('--failed <app>', 'all failed events of this app')
+    .option('--dry-run', 'with --failed: only say how many they are')
     .option('--yes', 'do not ask')
-    .action(async (eventId: string | undefined, options: { failed?: string; yes?: boolean }, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
-        const { retryEvent, retryFailed } = await import('#webhooks/retry-event.ts')
-        if (options.failed !== undefined) {
-          if (eventId !== undefined) throw new UsageError('name one event or --failed <app>, not both')
-          const app = await pick(options.failed)
-          await goAhead(options.yes, `Deliver all failed events of ${banner(app)} again?`)
-          const answer = await retryFailed(ctx, actor, app)
-          out.result(answer, () => out.line(`${answer.retried} events are due again`))
-          return
-        }
-        const [{ requireId }, { presentDelivery }] = await Promise.all([
+    .action(async (eventId: string | undefined, options: RetryOptions, command: Command) => {
+      if (options.failed !== undefined && eventId !== undefined)
+        throw new UsageError('name one event or --failed <app>, not both')
+      if (options.failed === undefined && options.dryRun) throw new UsageError('--dry-run goes with --failed <app>')
+      await inSession(command, async (session) => {
+        if (options.failed !== undefined) return retryAll(session, options.failed, options)
+        const { ctx, out, actor } = session
+        const [{ retryEvent }, { requireId }, { presentDelivery }] = await Promise.all([
+          import('#webhooks/retry-event.ts'),
           import('#shared/ids.ts'),
           import('#webhooks/list-deliveries.ts'),
         ])
@@ -76,7 +80,20 @@ function registerRetry(webhook: Command): void {
         out.result(event, () => out.line(`${event.id} is due again`))
       })
     })
-  withExamples(retry, 'webhook retry evt_17', 'webhook retry --failed 1')
+  withExamples(retry, 'webhook retry evt_17', 'webhook retry --failed 1 --dry-run', 'webhook retry --failed 1')
+}
+
+async function retryAll({ ctx, out, actor, app: pick }: Session, named: string, options: RetryOptions): Promise<void> {
+  const { countFailed, retryFailed } = await import('#webhooks/retry-event.ts')
+  const app = await pick(named)
+  const failed = await countFailed(ctx, app)
+  if (options.dryRun) {
+    out.result({ dry_run: true, failed }, () => out.line(`would: make ${failed} events due again`))
+    return
+  }
+  await goAhead(options.yes, `Deliver all ${failed} failed events of ${banner(app)} again?`)
+  const answer = await retryFailed(ctx, actor, app)
+  out.result(answer, () => out.line(`${answer.retried} events are due again`))
 }
 
 function registerTest(webhook: Command): void {

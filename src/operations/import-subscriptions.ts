@@ -34,6 +34,8 @@ const ImportLine = z.strictObject({
 })
 type ImportLine = z.infer<typeof ImportLine>
 
+const COLUMNS = ['external_ref', 'price_id', 'current_period_end']
+
 export interface LineReport {
   /** Of the file; the header is line 1. */
   readonly line: number
@@ -81,10 +83,17 @@ export async function importSubscriptions(
 
 function readTable(csv: string): Record<string, string>[] {
   try {
-    return parse(csv, { columns: true, bom: true, trim: true, skip_empty_lines: true })
+    return parse(csv, { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true })
   } catch (error) {
     throw new AppError('invalid_request', `the file is no CSV table: ${messageOf(error)}`)
   }
+}
+
+/** Without this a file parted by semicolons would be refused line by line, for what it seems to lack. */
+function requireColumns(header: string[]): string[] {
+  const lacking = COLUMNS.filter((name) => !header.includes(name))
+  if (lacking.length > 0) throw new Error(`its first line, parted by commas, lacks ${lacking.join(', ')}`)
+  return header
 }
 
 async function importLine(

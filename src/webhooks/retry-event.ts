@@ -10,6 +10,7 @@ import type { Event } from './store.ts'
 
 /** Events made due again in one transaction. */
 const BATCH_SIZE = 50
+const MOST_COUNTED = 1_000_000
 
 /**
  * Delivers an event again, whatever became of it: the same id and bytes, attempts count on, and the whole retry schedule is before
@@ -27,6 +28,12 @@ export async function retryEvent(ctx: Context, actor: string, eventId: number): 
     tx.afterCommit(ctx.wakeSender)
     return (await findEvent(tx, eventId)) ?? event
   })
+}
+
+/** How many events `retryFailed` would deliver again; throws as it would. */
+export async function countFailed(ctx: Context, app: App): Promise<number> {
+  requireWebhook(app)
+  return inTransaction(ctx, async (tx) => (await listFailedIds(tx, app.id, MOST_COUNTED)).length)
 }
 
 /** Delivers all failed events of an app again. Returns how many. */

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -7,9 +7,12 @@ import { openCredentials } from '#apps/methods.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
+import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import type { Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
+
+const EXPORTED = ['plans', 'customers', 'subscriptions', 'transactions', 'payments', 'ledger', 'events']
 
 describe("the command line: apps, methods and banks' accounts", function () {
   this.timeout(120_000)
@@ -53,13 +56,16 @@ describe("the command line: apps, methods and banks' accounts", function () {
       mail_from: 'billing@shop.example',
     })
     expect(await cli.table(['app', 'update', id, '--webhook-url', ''])).to.match(/webhook_url +│ -/)
-    expect(await cli.json(['app', 'disable', id])).to.include({ disabled: true })
-    expect(await cli.table(['app', 'enable', id])).to.match(/disabled +│ no/)
+    const off = await cli.both(['app', 'disable', id])
+    expect(off.value).to.include({ disabled: true })
+    expect(off.text).to.match(/disabled +│ yes/)
+    const on = await cli.both(['app', 'enable', id])
+    expect(on.value).to.include({ disabled: false })
+    expect(on.text).to.match(/disabled +│ no/)
 
-    const [rotated, webhook] = [
-      await cli.json(['app', 'rotate-secret', id]),
-      await cli.json(['app', 'rotate-webhook-secret', id, '--yes']),
-    ]
+    const { value: webhook, text: webhookShown } = await cli.both(['app', 'rotate-webhook-secret', id, '--yes'])
+    expect(webhookShown).to.include('whsec_').and.include('not shown again')
+    const rotated = await cli.json(['app', 'rotate-secret', id])
     expect(Object.keys(rotated)).to.deep.equal(['api_secret'])
     expect(rotated.api_secret).not.to.equal(secret)
     expect(Object.keys(webhook)).to.deep.equal(['webhook_secret'])
@@ -71,6 +77,26 @@ describe("the command line: apps, methods and banks' accounts", function () {
     expect(log[0].actor).to.equal(userInfo().username)
     expect(JSON.stringify(log)).not.to.include(rotated.api_secret).and.not.include(webhook.webhook_secret)
     expect(text).to.include('app.update')
+  })
+
+  it('exports what an app has, without its secrets', async () => {
+    const { app, secret } = await anApp(testContext())
+    const folder = join(scratchFolder('cli'), 'export')
+    const words = ['app', 'export', String(app.id), '--dir', folder]
+    // One after the other: both write the same files.
+    const value = await cli.json(words)
+    expect(value).to.have.all.keys(...EXPORTED)
+    expect(await cli.table(words))
+      .to.include('[TEST] Reader')
+      .and.match(/plans +│ 0/)
+    const files = readdirSync(folder)
+    for (const table of EXPORTED) expect(files).to.include.members([`${table}.csv`, `${table}.jsonl`])
+    for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.to.include(secret)
+    await cli.faults(
+      [2, ['app', 'export', String(app.id)], '--dir'],
+      [1, ['app', 'export', String(app.id), '--dir', join(folder, 'plans.csv')], 'cannot be written'],
+      [1, ['app', 'export', '999', '--dir', folder], 'billing-cli app list'],
+    )
   })
 
   it('says who issues identity tokens and where the realtime database is', async () => {
@@ -143,11 +169,9 @@ describe("the command line: apps, methods and banks' accounts", function () {
       webhookSecret: 'whsec_canary2',
     })
     await cli.table(['method', 'enable', id, 'test'])
-    expect(await cli.json(['method', 'disable', id, 'card'])).to.deep.include({
-      method: 'card',
-      enabled: false,
-      has_credentials: true,
-    })
+    const { value: methods, text: left } = await cli.both(['method', 'disable', id, 'card'])
+    expect(methods).to.deep.include({ method: 'card', enabled: false, has_credentials: true })
+    expect(left).to.match(/card +│ no +│ yes/)
     const { value, text } = await cli.both(['method', 'list', id])
     expect(value.map(({ method, enabled }: { method: string; enabled: boolean }) => [method, enabled])).to.deep.equal([
       ['card', false],
@@ -159,6 +183,7 @@ describe("the command line: apps, methods and banks' accounts", function () {
     await cli.faults(
       [2, ['method', 'enable', id, 'card'], 'BILLING_CLI_STRIPE_SECRET_KEY'],
       [2, ['method', 'enable', id, 'cash'], 'card, payos'],
+      [2, ['method', 'disable', id, 'cash'], 'card, payos'],
     )
     const live = String((await anApp(ctx, { sandbox: false })).app.id)
     expect(await cli.refused(['method', 'enable', live, 'test'])).to.include('sandbox')
@@ -196,4 +221,6 @@ describe("the command line: apps, methods and banks' accounts", function () {
       [1, ['bank-account', 'disable', '999'], 'billing-cli bank-account list'],
     )
   })
+
+  itRunsEveryForm('apps.test.ts')
 })

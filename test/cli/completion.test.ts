@@ -4,7 +4,8 @@ import { expect } from 'chai'
 import { before, describe, it } from 'mocha'
 import { completionScript } from '#cli/completion.ts'
 import { createProgram } from '#cli/program.ts'
-import { PROGRAM } from './run-cli.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli } from './run-cli.ts'
 
 describe('completion of the command line', function () {
   this.timeout(120_000)
@@ -38,13 +39,16 @@ describe('completion of the command line', function () {
   })
 
   it('is what the program prints, and bash takes it', async () => {
-    const { stdout } = await promisify(execFile)(PROGRAM, ['completion', 'bash'])
+    const { stdout } = await openCli().run(['completion', 'bash'])
     expect(stdout).to.equal(`${script}\n`)
     const { stdout: bound } = await promisify(execFile)('bash', ['--norc', '-c', `${stdout}complete -p billing-cli`])
     expect(bound).to.equal('complete -o default -F _billing_cli billing-cli\n')
-    const { stdout: zsh } = await promisify(execFile)(PROGRAM, ['completion', 'zsh'])
-    expect(zsh)
+    const zsh = await openCli().json(['completion', 'zsh'])
+    expect(zsh.shell).to.equal('zsh')
+    expect(zsh.script)
       .to.match(/bashcompinit\n/)
       .and.include(script)
   })
+
+  itRunsEveryForm('completion.test.ts')
 })

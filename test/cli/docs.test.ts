@@ -1,26 +1,25 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
-import { PROGRAM } from './run-cli.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli } from './run-cli.ts'
 
 const README = join(import.meta.dirname, '..', '..', 'README.md')
 
 describe('the reference of the command line', () => {
   it('in README is what billing-cli docs prints', async () => {
-    const { stdout } = await promisify(execFile)(PROGRAM, ['docs'])
+    const { stdout } = await openCli().run(['docs'])
     const carried = /<!-- cli:start -->\n([\s\S]*)<!-- cli:end -->/.exec(readFileSync(README, 'utf8'))?.[1]
     expect(carried).to.equal(stdout)
   })
 
   it('has every command with an example, also as JSON', async () => {
-    const { stdout } = await promisify(execFile)(PROGRAM, ['docs', '--json'])
+    const printed = await openCli().json(['docs'])
     const groups = describeCommands(await createProgram())
-    expect(JSON.parse(stdout)).to.deep.equal(groups)
+    expect(printed).to.deep.equal(groups)
     const commands = groups.flatMap((group) => group.commands)
     expect(commands.length).to.be.greaterThan(50)
     for (const { command, examples } of commands) expect(examples, command).not.to.have.length(0)
@@ -31,4 +30,6 @@ describe('the reference of the command line', () => {
         command,
       ).to.equal(true)
   })
+
+  itRunsEveryForm('docs.test.ts')
 })

@@ -3,16 +3,7 @@ import type { Command } from 'commander'
 import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
-
-interface Leaf {
-  readonly path: readonly string[]
-  readonly command: Command
-}
-
-const leavesOf = (command: Command, path: readonly string[] = []): Leaf[] =>
-  command.commands.length === 0
-    ? [{ path, command }]
-    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]))
+import { expectEveryCommandCharged, leavesOf } from './forms.ts'
 
 describe("the command line's help", () => {
   it('explains every command and every option, and gives each command an example of its own', async () => {
@@ -55,6 +46,8 @@ describe("the command line's help", () => {
     const loaded = program.commands.filter(({ commands }) => commands.length > 0)
     expect(loaded.map((child) => child.name())).to.deep.equal(['plan', 'price'])
   })
+
+  it('has a test for every command', expectEveryCommandCharged)
 
   it('has every command of the contract', async () => {
     const known = leavesOf(await createProgram()).map(({ path }) => path.join(' '))

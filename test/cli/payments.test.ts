@@ -3,20 +3,16 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
-import { insertBankMail } from '#providers/bank-mail/store.ts'
-import { giveTransferCode } from '#providers/bank-transfer/store.ts'
-import { reminders } from '#renewals/store.ts'
-import { HOUR_MS, addMs, systemClock } from '#shared/time.ts'
-import { subscriptions } from '#subscriptions/store.ts'
+import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { aCheckout, aCustomer, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
+import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import type { Cli } from './run-cli.ts'
+import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 describe('the command line: payments, and work that runs by itself', function () {
   this.timeout(120_000)
@@ -34,34 +30,9 @@ describe('the command line: payments, and work that runs by itself', function ()
     for (const stop of stops.splice(0)) await stop()
   })
 
-  /** A pending payment of 99 000 VND, and a mail that brought money without naming it. */
-  async function unmatchedMoney(app: TestApp, amount: number): Promise<{ transaction: number; mail: number }> {
-    const { transaction_id: transaction } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    const mail = await inTransaction(ctx, async (tx) => {
-      await giveTransferCode(tx, transaction!, 'ABCDEFGH23')
-      return insertBankMail(tx, {
-        receivedAt: addMs(ctx.clock.now(), 1000),
-        messageIdHash: null,
-        contentHash: 'a'.repeat(64),
-        bank: 'ACB',
-        bankReference: `FT${amount}`,
-        amount,
-        transferCode: null,
-        status: 'ignored',
-        reason: 'no_transfer_code',
-        appId: null,
-        bankAccountId: null,
-        transactionId: null,
-        paidAt: null,
-        matchedAt: null,
-      })
-    })
-    return { transaction: transaction!, mail }
-  }
-
   it('leads support from money without a code to a flagged payment, its story and its resolution', async () => {
     const app = await anApp(ctx)
-    const { transaction, mail } = await unmatchedMoney(app, 90_000)
+    const { transaction, mail } = await unmatchedMoney(ctx, app, 90_000)
     const { value: mails, text: waiting } = await cli.both(['bank-mail', 'list', '--unmatched'])
     expect(mails).to.have.length(1)
     expect(mails[0]).to.have.all.keys(
@@ -75,11 +46,19 @@ describe('the command line: payments, and work that runs by itself', function ()
       [1, ['bank-mail', 'match', '999', '1', '--note', 'n'], 'billing-cli bank-mail list'],
     )
     const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'the payer called']
-    expect(await cli.json(match)).to.deep.equal({
-      bank_mail_id: mail,
-      transaction_id: transaction,
-      status: 'underpaid',
+    const booked = { bank_mail_id: mail, transaction_id: transaction, status: 'underpaid' }
+    const { value: planned, text: planText } = await cli.both([...match.slice(0, 4), '--dry-run'])
+    expect(planned).to.deep.equal({
+      ...booked,
+      dry_run: true,
+      effects: [
+        `90000 VND of ACB are booked for transaction ${transaction} of user-1`,
+        '90000 of 99000 VND have come then: flagged underpaid',
+      ],
     })
+    expect(planText).to.match(/^would: 90000 VND of ACB/)
+    expect((await cli.json(['bank-mail', 'list', '--unmatched']))[0].suggestions).to.deep.equal(mails[0].suggestions)
+    expect(await cli.json(match)).to.deep.equal(booked)
     expect(await cli.refused(match)).to.include('waits for a match')
     expect(await cli.table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
 
@@ -118,14 +97,34 @@ describe('the command line: payments, and work that runs by itself', function ()
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
   })
 
+  it('shows the question that a mailbox asks before it is forwarded', async () => {
+    const link = 'https://mail-settings.google.com/mail/vf-%5Babc%5D-def'
+    const mail = await aBankMail(ctx, {
+      reason: 'not_bank_email',
+      forwarding: { mailbox: 's…@gmail.com', code: '123456789', link },
+    })
+    const { value, text } = await cli.both(['bank-mail', 'forwarding'])
+    expect(value).to.deep.equal([
+      {
+        id: mail,
+        received_at: value[0].received_at,
+        bank_account_id: null,
+        mailbox: 's…@gmail.com',
+        code: '123456789',
+        link,
+      },
+    ])
+    expect(text).to.include('123456789').and.include(`\n${link}\n`)
+  })
+
   it('records a refund by hand, and dismisses a flag', async () => {
     const app = await anApp(ctx)
-    const { transaction, mail } = await unmatchedMoney(app, 80_000)
+    const { transaction, mail } = await unmatchedMoney(ctx, app, 80_000)
     await cli.table(['bank-mail', 'match', String(mail), String(transaction), '--note', 'n', '--yes'])
     const refund = ['transaction', 'resolve', String(transaction), '--action', 'refund', '--note', 'n']
     expect(await cli.refused(refund)).to.include('reference')
     expect(await cli.table([...refund, '--reference', 'FT26123'])).to.include('is refunded, not flagged')
-    const other = await unmatchedMoney(app, 70_000)
+    const other = await unmatchedMoney(ctx, app, 70_000)
     await cli.json(['bank-mail', 'match', String(other.mail), String(other.transaction), '--note', 'n'])
     const dismiss = ['transaction', 'resolve', String(other.transaction), '--action', 'dismiss', '--note', 'a gift']
     expect(await cli.json(dismiss)).to.include({ status: 'pending', flagged: false })
@@ -161,11 +160,15 @@ describe('the command line: payments, and work that runs by itself', function ()
     await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
     await ctx.db.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    const { value: would, text: wouldText } = await cli.both(['webhook', 'retry', '--failed', id, '--dry-run'])
+    expect(would).to.deep.equal({ dry_run: true, failed: 1 })
+    expect(wouldText).to.equal('would: make 1 events due again\n')
     expect(await cli.json(['webhook', 'retry', '--failed', id])).to.deep.equal({ retried: 1 })
     expect(await cli.table(['webhook', 'retry', '--failed', id])).to.include('0 events')
     await cli.faults(
       [2, ['webhook', 'retry', event, '--failed', id], 'not both'],
       [2, ['webhook', 'retry'], '<event_id>'],
+      [2, ['webhook', 'retry', event, '--dry-run'], '--failed'],
       [2, ['webhook', 'list', id, '--status', 'lost'], '--status'],
       [1, ['webhook', 'retry', 'evt_999'], 'billing-cli webhook list'],
     )
@@ -202,32 +205,37 @@ describe('the command line: payments, and work that runs by itself', function ()
 
   it('settles mails of which nobody knows whether they left, and tries the mail server', async () => {
     const app = await anApp(ctx)
-    const customer = await aCustomer(ctx, app)
-    await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
-    const subscription = await ctx.db.manager.findOneByOrFail(subscriptions, { appId: app.app.id })
-    const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
-    await ctx.db.manager.insert(reminders, {
-      appId: app.app.id,
-      subscriptionId: subscription.id,
-      periodEnd: subscription.currentPeriodEnd!,
-      stage: 3,
-      status: 'claimed',
-      claimedAt: anHourAgo,
-      handedOverAt: anHourAgo,
-      sentAt: null,
-      lastError: 'no answer',
-    })
+    const id = String(await anUnconfirmedReminder(ctx, app))
     const { value, text } = await cli.both(['reminders', 'unconfirmed'])
     expect(value).to.have.length(1)
-    expect(value[0]).to.include({ external_ref: 'user-1', last_error: 'no answer' })
+    expect(value[0]).to.include({ reminder_id: Number(id), external_ref: 'user-1', last_error: 'no answer' })
     expect(text).to.include('user-1')
-    const id = String(value[0].reminder_id)
     expect(await cli.misused(['reminders', 'settle', id])).to.include('--sent')
     expect(await cli.json(['reminders', 'settle', id, '--sent'])).to.deep.equal({
       reminder_id: Number(id),
       outcome: 'sent',
     })
     expect(await cli.refused(['reminders', 'settle', id, '--sent'])).to.include('not unconfirmed')
+    await ctx.db.query("UPDATE reminders SET status = 'claimed', sent_at = NULL")
+    expect(await cli.table(['reminders', 'settle', id, '--not-sent'])).to.equal(`reminder ${id}: not_sent\n`)
+    await cli.faults(
+      [2, ['reminders', 'settle', 'x', '--sent'], 'reminders unconfirmed'],
+      [1, ['reminders', 'settle', '999', '--sent'], 'reminders unconfirmed'],
+      [2, ['reminders', 'plan', '--days', 'x'], '--days'],
+    )
+    expect(await cli.table(['reminders', 'unconfirmed'])).to.include('none is unconfirmed')
+    await ctx.db.query("UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'")
+    const { value: refused, text: refusals } = await cli.both(['reminders', 'refused'])
+    expect(refused).to.have.length(1)
+    expect(refused[0]).to.include({ reminder_id: Number(id), to: 'an@example.com', last_error: '550 no' })
+    expect(refusals).to.include('an@example.com')
+    expect(await cli.json(['reminders', 'refused', '--retry'])).to.deep.equal({ retried: 1 })
+    expect(await cli.table(['reminders', 'refused'])).to.include('none is refused')
+    const app1 = String(app.app.id)
+    const { value: due, text: mails } = await cli.both(['reminders', 'plan', app1, '--days', '40'])
+    expect(due[0]).to.include({ external_ref: 'user-1', to: 'an@example.com', will_send: true })
+    expect(mails).to.include('an@example.com')
+    expect(await cli.table(['reminders', 'plan'])).to.include('no mails are due')
 
     expect(await cli.json(['mail', 'test', 'me@example.com'])).to.deep.equal({ address: 'me@example.com', sent: true })
     expect(await cli.table(['mail', 'test', 'me@example.com', '--locale', 'vi'])).to.include('taken by')
@@ -240,14 +248,13 @@ describe('the command line: payments, and work that runs by itself', function ()
     expect(await away.refused(['mail', 'test', 'me@example.com'])).to.include('BILLING_SMTP_URL')
   })
 
-  it('looks pending payments up, and migrates', async () => {
+  it('looks pending payments up', async () => {
     const app = await anApp(ctx)
     await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
     const { value, text } = await cli.both(['reconcile', '--app', String(app.app.id)])
     expect(value).to.deep.equal({ looked_up: 0, paid: 0, closed: 0, still_open: 0, failed: 0 })
     expect(text).to.include('0 looked up')
-    const { value: migrated, text: told } = await cli.both(['migrate'])
-    expect(migrated).to.deep.equal({ applied: [] })
-    expect(told).to.include('up to date')
   })
+
+  itRunsEveryForm('payments.test.ts')
 })

@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { testEnvironment } from '../support/context.ts'
+import { noteRun } from './forms.ts'
 
 export interface Ran {
   readonly code: number | null
@@ -38,7 +39,11 @@ export function openCli(settings: Readonly<Record<string, string>> = {}): Cli {
     TZ: process.env['TZ'] ?? '',
     ...testEnvironment({ BILLING_RELAY_ADDRESS: 'bank+{code}@pay.example.com', ...settings }),
   }
-  const run: Cli['run'] = (words, options) => runProgram(words, env, options?.stdin)
+  const run: Cli['run'] = async (words, options) => {
+    const ran = await runProgram(words, env, options?.stdin)
+    noteRun(words, ran)
+    return ran
+  }
   const json: Cli['json'] = async (words) => {
     const ran = await run([...words, '--json'])
     expect(ran.code, `${words.join(' ')}: ${ran.stderr}`).to.equal(0)

@@ -7,6 +7,7 @@ import type { Context } from '#context.ts'
 import { testContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
+import { itRunsEveryForm } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import type { Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -64,8 +65,19 @@ describe('the command line: plans, customers and subscriptions', function () {
       await cli.misused(['plan', 'create', id, '--code', 'x', '--name', 'X', '--price', '1.5:VND:month']),
     ).to.match(/amount:currency:unit/)
     expect(await cli.misused(['plan', 'create', id, '--file', `${file}.gone`])).to.include('cannot be read')
-    writeFileSync(file, '{')
-    expect(await cli.misused(['plan', 'create', id, '--file', file])).to.include('is not JSON')
+    for (const [bytes, said] of [
+      ['{', 'is not JSON'],
+      [Buffer.from('{"name":"\xff"}', 'latin1'), 'is not UTF-8'],
+    ] as const) {
+      writeFileSync(file, bytes)
+      expect(await cli.misused(['plan', 'create', id, '--file', file])).to.include(said)
+    }
+    writeFileSync(file, `\ufeff${JSON.stringify({ ...body, prices: [{ ...MONTHLY, trial: { amount: 'x' } }] })}`)
+    await cli.faults(
+      [1, ['plan', 'create', id, '--file', file], 'prices.0.trial.amount'],
+      [2, ['plan', 'create', id, '--file', file, '--code', 'x'], 'cannot be used with'],
+      [2, ['plan', 'list', id, '--status', 'old'], 'active or archived'],
+    )
   })
 
   it('changes plans and prices and takes them off sale and back', async () => {
@@ -73,9 +85,13 @@ describe('the command line: plans, customers and subscriptions', function () {
     expect(await cli.json(['plan', 'update', id, plan, '--name', 'Pro 2026'])).to.include({ name: 'Pro 2026' })
     expect(await cli.table(['plan', 'update', id, plan, '--description', 'All of it'])).to.include('Pro 2026')
     expect(await cli.misused(['plan', 'update', id, plan])).to.include('--name')
-    expect(await cli.json(['plan', 'archive', id, plan])).to.include({ status: 'archived' })
+    const { value: off, text: shownOff } = await cli.both(['plan', 'archive', id, plan])
+    expect(off).to.include({ status: 'archived' })
+    expect(shownOff).to.include('(archived)')
     expect(await cli.json(['plan', 'list', id, '--status', 'active'])).to.deep.equal([])
-    expect(await cli.table(['plan', 'restore', id, plan])).to.include('(active)')
+    const { value: on, text: shownOn } = await cli.both(['plan', 'restore', id, plan])
+    expect(on).to.include({ status: 'active' })
+    expect(shownOn).to.include('(active)')
 
     const file = join(scratchFolder('cli'), 'price.json')
     writeFileSync(file, JSON.stringify(YEARLY))
@@ -83,13 +99,44 @@ describe('the command line: plans, customers and subscriptions', function () {
     expect(added.prices).to.have.length(2)
     const price = added.prices[1].id as string
     expect(await cli.table(['price', 'add', id, plan, '--price', '1000:VND:week:2'])).to.include('2 week')
-    const archived = await cli.json(['price', 'archive', id, plan, price])
-    expect(archived.prices.find((each: any) => each.id === price).status).to.equal('archived')
-    expect(await cli.table(['price', 'restore', id, plan, price])).not.to.include('archived')
+    const statusOf = (shown: any) => shown.prices.find((each: any) => each.id === price).status
+    const { value: archived, text: shownArchived } = await cli.both(['price', 'archive', id, plan, price])
+    expect(statusOf(archived)).to.equal('archived')
+    expect(shownArchived).to.include('archived')
+    const { value: restored, text: shownRestored } = await cli.both(['price', 'restore', id, plan, price])
+    expect(statusOf(restored)).to.equal('active')
+    expect(shownRestored).not.to.include('archived')
     await cli.faults(
       [1, ['price', 'archive', id, plan, 'price_x'], 'price not found'],
       [2, ['price', 'archive', id, plan], '<price_id>'],
     )
+  })
+
+  it('takes subscriptions over from CSV, says first what each line would do, and skips what is there', async () => {
+    const price = priceId(await aPlan(ctx, app))
+    const lines = ['external_ref,price_id,current_period_end', `old-1,${price},2099-01-01 00:00:00`]
+    const file = join(scratchFolder('cli'), 'subscriptions.csv')
+    writeFileSync(file, lines.join('\n'))
+    const words = ['subscription', 'import', id, file]
+    const line = { line: 2, external_ref: 'old-1', reason: null }
+    const { value: planned, text: would } = await cli.both([...words, '--dry-run'])
+    expect(planned).to.deep.equal({ imported: 0, skipped: 0, refused: 0, lines: [{ ...line, result: 'would_import' }] })
+    expect(would).to.include('[TEST] Reader').and.include('would_import')
+    expect(await cli.json(words)).to.deep.include({ imported: 1, lines: [{ ...line, result: 'imported' }] })
+    expect(await cli.table(words))
+      .to.include('skipped')
+      .and.include('has a subscription already')
+
+    const piped = await cli.run(['subscription', 'import', id, '-', '--json'], {
+      stdin: [...lines, `old-2,price_x,2099-01-01 00:00:00`].join('\n'),
+    })
+    expect(piped.code).to.equal(1)
+    expect(JSON.parse(piped.stdout)).to.include({ imported: 0, skipped: 1, refused: 1 })
+    await cli.faults(
+      [2, ['subscription', 'import', id], '<file>'],
+      [2, ['subscription', 'import', id, `${file}.gone`], 'cannot be read'],
+    )
+    expect(await cli.refused(['subscription', 'import', id, '-'], { stdin: 'a;b\n1;2\n' })).to.include('external_ref')
   })
 
   it("lists and shows an app's customers as the API gives them", async () => {
@@ -133,24 +180,21 @@ describe('the command line: plans, customers and subscriptions', function () {
     const switched = await cli.json(['subscription', 'switch-plan', id, 'user-1', priceId(plan, 1)])
     expect(switched).to.include({ price_id: priceId(plan, 1), current_period_end: shown.current_period_end })
     expect(await cli.table(['subscription', 'switch-plan', id, 'user-1', priceId(other)])).to.include(priceId(other))
-    expect(await cli.table(['subscription', 'attach-customer', id, 'user-1', customer])).to.include(customer)
+    const attach = await cli.both(['subscription', 'attach-customer', id, 'user-1', customer])
+    expect(attach.value).to.include({ customer_id: customer })
+    expect(attach.text).to.include(customer)
     expect(await cli.json(['subscription', 'reminders', id, 'user-1', 'off'])).to.deep.equal({
       external_ref: 'user-1',
       reminders: 'off',
       changed: true,
     })
     expect(await cli.table(['subscription', 'reminders', id, 'user-1', 'on'])).to.include('are on')
-    const { value: planned, text: mails } = await cli.both(['reminders', 'plan', id, '--days', '40'])
-    expect(planned[0]).to.include({ external_ref: 'user-1', to: 'an@example.com', will_send: true })
-    expect(mails).to.include('an@example.com')
-    expect(await cli.table(['reminders', 'plan'])).to.include('no mails are due')
 
     await cli.faults(
       [1, ['subscription', 'switch-plan', id, 'user-1', 'price_999'], 'price'],
       [1, ['subscription', 'show', id, 'nobody'], 'billing-cli subscription list'],
       [2, ['subscription', 'list', id, '--status', 'old'], '--status'],
       [2, ['subscription', 'list', id, '--expiring-within', 'soon'], '7d'],
-      [2, ['reminders', 'plan', '--days', 'x'], '--days'],
       [2, ['subscription', 'reminders', id, 'user-1', 'maybe'], 'on or off'],
     )
 
@@ -160,4 +204,6 @@ describe('the command line: plans, customers and subscriptions', function () {
     const words = ['subscription', 'switch-plan', String(clients.app.id), 'user-1', priceId(theirs, 1)]
     expect(await cli.json(words)).to.include({ price_id: priceId(theirs, 1) })
   })
+
+  itRunsEveryForm('selling.test.ts')
 })

@@ -1,12 +1,18 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { enableMethod, openCredentials } from '#apps/methods.ts'
+import { inTransaction } from '#db/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { systemClock } from '#shared/time.ts'
+import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { insertProviderEvent } from '#transactions/store.ts'
 import { TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
+import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli } from './run-cli.ts'
 import type { Cli } from './run-cli.ts'
+import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: the service itself', function () {
   this.timeout(180_000)
@@ -63,8 +69,62 @@ describe('the command line: the service itself', function () {
   })
 
   it('lists what providers told that needs a look', async () => {
-    const { value, text } = await cli.both(['notification', 'list'])
-    expect(value).to.deep.equal([])
-    expect(text).not.to.equal('')
+    const ctx = testContext()
+    const { app } = await anApp(ctx)
+    await inTransaction(ctx, async (tx) => {
+      const told = { eventType: 'checkout.session.completed', appId: app.id, transactionId: null, receivedAt: tx.now }
+      await insertProviderEvent(tx, {
+        ...told,
+        provider: 'stripe',
+        eventId: 'evt_1',
+        outcome: 'refused',
+        note: 'another amount',
+      })
+      await insertProviderEvent(tx, { ...told, provider: 'stripe', eventId: 'evt_2', outcome: 'applied', note: null })
+    })
+    const { value, text } = await cli.both(['notification', 'list', '--app', String(app.id)])
+    expect(value).to.have.length(1)
+    expect(value[0]).to.deep.include({
+      received_at: formatTimestamp(ctx.clock.now()),
+      provider: 'stripe',
+      event_type: 'checkout.session.completed',
+      outcome: 'refused',
+      app_id: app.id,
+      transaction_id: null,
+      note: 'another amount',
+    })
+    expect(text).to.include('another amount')
+    const other = String((await anApp(ctx)).app.id)
+    expect(await cli.table(['notification', 'list', '--app', other])).to.include('Nothing needs a look.')
+    expect(await cli.refused(['notification', 'list', '--app', '999'])).to.include('billing-cli app list')
   })
+
+  it('migrates what is up to date already, and says so', async () => {
+    const { value, text } = await cli.both(['migrate'])
+    expect(value).to.deep.equal({ applied: [] })
+    expect(text).to.include('up to date')
+  })
+
+  it('writes itself into systemd below a folder, keeps what is there, and says before what it would write', async () => {
+    const folder = join(scratchFolder('cli'), 'root')
+    const words = ['service', 'install', '--prefix', folder]
+    const { unit } = await cli.json(['service', 'install', '--print'])
+    expect((await cli.run(['service', 'install', '--print'])).stdout).to.equal(`${unit}\n`)
+    // Where home folders are hidden from the service, it says so and writes nothing.
+    const isHidden = /^\/(home|root|run\/user|tmp|var\/tmp)\//.test(import.meta.dirname)
+    if (isHidden) {
+      expect(await cli.misused(words)).to.include('cannot see')
+      return
+    }
+    const { value: planned, text: would } = await cli.both([...words, '--dry-run'])
+    expect(planned.dry_run).to.equal(true)
+    expect(would).to.include('would be written')
+    expect(existsSync(folder)).to.equal(false)
+    const { files } = await cli.json(words)
+    expect(files.map(({ path }: { path: string }) => path)).to.deep.equal(planned.files.map(({ path }: any) => path))
+    for (const { path } of files) expect(existsSync(join(folder, path)), path).to.equal(true)
+    expect(await cli.table(words)).to.include('is there, and kept')
+  })
+
+  itRunsEveryForm('service.test.ts')
 })

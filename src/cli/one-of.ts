@@ -1,0 +1,15 @@
+import { InvalidArgumentError } from 'commander'
+
+/** The parser of an option that takes one of a few words; any other is wrong usage. */
+export function oneOf<T extends string>(...words: readonly T[]): (given: string) => T {
+  return (given) => {
+    const word = words.find((each) => each === given)
+    if (word === undefined) throw new InvalidArgumentError(`It must be ${orList(words)}.`)
+    return word
+  }
+}
+
+/** `active, expired or void`. */
+function orList(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`
+}

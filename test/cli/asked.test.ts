@@ -1,0 +1,233 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { neededArguments } from '#cli/examples.ts'
+import { createProgram } from '#cli/program.ts'
+import type { Context } from '#context.ts'
+import { setRealtime } from '#apps/set-realtime.ts'
+import { getApp } from '#apps/store.ts'
+import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, partlyPaid, priceId, YEARLY } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+import { startRealtimePeer } from '../support/realtime-peer.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
+import { leavesOf, othersPassed } from './forms.ts'
+import { openCli } from './run-cli.ts'
+import { anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { DOWN, ENTER, onTerminal } from './terminal.ts'
+import type { Step } from './terminal.ts'
+
+/** A command, what it asks and is answered, and what the screen shows in the end. */
+type Sitting = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
+
+/** Commands that ask on a terminal though all their arguments may be left out. */
+const ASK_FOR_OPTIONS = ['app create', 'bank-account add', 'webhook retry']
+
+const pick = (question: string, downs = 0): Step => [question, DOWN.repeat(downs) + ENTER]
+const type = (question: string, text: string): Step => [question, text + ENTER]
+const yes = (question: string): Step => [question, `y${ENTER}`]
+const APP = pick('Which app?')
+const PHONE = pick('Which app?', 1)
+
+describe('the command line asks on a terminal for whatever was left out', function () {
+  this.timeout(180_000)
+  let ctx: Context
+  let app: TestApp
+  const sat = new Set<string>()
+  const stops: (() => Promise<void>)[] = []
+
+  beforeEach(async () => {
+    // The program's clock is the machine's.
+    ctx = { ...testContext(), clock: systemClock }
+    app = await anApp(ctx)
+  })
+
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop()
+  })
+
+  /** Sits through each, two at a time. */
+  async function sit(sittings: readonly Sitting[], settings: Readonly<Record<string, string>> = {}): Promise<void> {
+    const { env } = openCli(settings)
+    const left = [...sittings]
+    const next = async (): Promise<void> => {
+      const sitting = left.shift()
+      if (!sitting) return
+      const [command, steps, shows, options = []] = sitting
+      const screen = await onTerminal(env, [...command.split(' '), ...options], steps)
+      expect([screen.code, screen.left], `${command}: ${screen.text}`).to.deep.equal([0, []])
+      if (typeof shows === 'string') expect(screen.text, command).to.include(shows)
+      else expect(screen.text, command).to.match(shows)
+      sat.add(command)
+      return next()
+    }
+    await Promise.all([next(), next()])
+  }
+
+  it('apps, their secrets and methods', async () => {
+    await anApp(ctx, { name: 'Phone', auth: 'identity' })
+    const folder = scratchFolder('cli')
+    const account = join(folder, 'account.json')
+    writeFileSync(account, aServiceAccountFile())
+    await sit([
+      ['app create', [type('Name of the app', 'Third'), pick('How does it authenticate', 1)], 'api_key'],
+      ['app show', [APP], '[TEST] Reader'],
+      ['app update', [APP], 'https://shop.example/h', ['--webhook-url', 'https://shop.example/h']],
+      ['app enable', [APP], /disabled +│ no/],
+      ['app rotate-secret', [APP, yes('the old secret is void at once')], 'not shown again'],
+      ['app rotate-webhook-secret', [PHONE, yes('the old secret is void at once')], 'whsec_'],
+      [
+        'app set-identity',
+        [PHONE, pick('Who issues the tokens?'), type('--firebase-project', 'demo-proj')],
+        'demo-proj',
+      ],
+      [
+        'app set-realtime',
+        [PHONE, type('--database-url', 'https://demo-proj.firebaseio.com'), type('--service-account', account)],
+        'https://demo-proj.firebaseio.com',
+      ],
+      ['app clock', [APP], 'it is 20'],
+      ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
+      ['method enable', [APP, pick('Which method?', 2)], /bank_transfer +│ yes/],
+      ['method disable', [APP, pick('Which method?', 3)], /test +│ no/],
+      ['method list', [APP], 'bank_transfer'],
+    ])
+    await sit([
+      [
+        'app set-identity',
+        [
+          PHONE,
+          pick('Who issues the tokens?', 1),
+          type('--issuer', 'https://id.example'),
+          type('--audience', 'shop'),
+          type('--jwks-url', 'https://id.example/jwks.json'),
+        ],
+        'oidc',
+      ],
+      ['app disable', [APP, yes('Disable [TEST] Reader')], /disabled +│ yes/],
+    ])
+  })
+
+  it('plans, customers and subscriptions', async () => {
+    const plan = await aPlan(ctx, app, { prices: [MONTHLY, YEARLY] })
+    const off = await aPlan(ctx, app, { code: 'off', prices: [MONTHLY] })
+    const customer = `cus_${(await aCustomer(ctx, app)).id}`
+    await aSubscription(ctx, app, plan)
+    const csv = join(scratchFolder('cli'), 'subscriptions.csv')
+    writeFileSync(csv, `external_ref,price_id,current_period_end\nuser-9,${priceId(plan)},2099-01-01 00:00:00\n`)
+    const user = type('<external_ref>', 'user-1')
+    const planId = type('<plan_id>', `plan_${plan.id}`)
+    const offId = type('<plan_id>', `plan_${off.id}`)
+    await sit([
+      ['plan list', [APP], 'Premium'],
+      ['plan show', [APP, planId], '99000'],
+      [
+        'plan create',
+        [APP, type('--code', 'pro'), type('--name', 'Pro'), type('Price', '5000:VND:week')],
+        /pro: Pro \(active\)/,
+      ],
+      ['plan update', [APP, planId], 'All of it', ['--name', 'All of it']],
+      ['plan archive', [APP, offId], '(archived)'],
+      ['price add', [APP, planId, type('Price', '1000:VND:day')], '1 day'],
+      ['price archive', [APP, planId, type('<price_id>', priceId(plan, 1))], 'archived'],
+      ['customer list', [APP], 'an@example.com'],
+      ['customer show', [APP, type('<customer_id>', customer)], 'an@example.com'],
+      ['subscription list', [APP], 'user-1'],
+      ['subscription show', [APP, user], /status +│ active/],
+      ['subscription attach-customer', [APP, user, type('<customer_id>', customer)], customer],
+      ['subscription reminders', [APP, user, type('<on_or_off>', 'off')], 'reminders of user-1 are off'],
+      ['subscription import', [APP, type('<file>', csv)], 'would_import', ['--dry-run']],
+    ])
+    await sit([
+      ['plan restore', [APP, offId], '(active)'],
+      ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +│ - +│ active/],
+    ])
+    await sit([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
+  })
+
+  it('money, and work that runs by itself', async () => {
+    const receiver = await Receiver.start()
+    stops.push(() => receiver.stop())
+    const peer = await startRealtimePeer()
+    stops.push(() => peer.stop())
+    const shop = await anApp(ctx, { name: 'Shop', webhookUrl: receiver.url })
+    const phone = await anApp(ctx, { name: 'Phone', auth: 'identity' })
+    const plan = await aPlan(ctx, phone)
+    await aSubscription(ctx, phone, plan)
+    const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
+    await setRealtime(ctx, 'tester', await getApp(ctx.db, phone.app.id), database)
+    const reminder = await anUnconfirmedReminder(ctx, shop)
+    const [event] = await ctx.db.query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
+    await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })
+    const money = await unmatchedMoney(ctx, app, 99_000)
+    await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '123', holder: 'AN' })
+    const second = pick('Which app?', 1)
+    await sit(
+      [
+        [
+          'bank-account add',
+          [type('Bank (short code', 'acb'), type('Account number', '99'), type('Account holder', 'BINH')],
+          'ACB',
+        ],
+        ['bank-account assign', [APP, pick('Which account?')], 'Vietcombank'],
+        [
+          'bank-mail match',
+          [
+            pick('Which mail?'),
+            pick('Whose money is it?'),
+            type('Why?', 'the payer called'),
+            yes(`Book the money of bank mail ${money.mail} for transaction ${money.transaction}?`),
+          ],
+          /- the transaction completes[\s\S]+- valid until: no subscription -> 20[\s\S]+: processed/,
+        ],
+        ['transaction show', [pick('Which flagged transaction?')], 'flagged underpaid'],
+        ['webhook list', [second], 'subscription.updated'],
+        ['webhook retry', [type('<event_id>', `evt_${event.id}`)], `evt_${event.id} is due again`],
+        ['webhook test', [second], /delivered +│ yes/],
+        ['reminders settle', [pick('Which mail?')], `reminder ${reminder}: not_sent`, ['--not-sent']],
+        ['mail test', [type('Your address', 'me@example.com')], 'the mail to me@example.com was taken'],
+        ['realtime resync', [pick('Which app?', 2), type('<external_ref>', 'user-1')], '1 written, 0 failed'],
+      ],
+      { FIREBASE_DATABASE_EMULATOR_HOST: peer.host },
+    )
+    await sit([
+      ['bank-account disable', [pick('Which account?'), yes('for good?')], /disabled +│ yes/],
+      [
+        'transaction resolve',
+        [pick('Which flagged transaction?'), pick('What shall be done?', 2), type('Why?', 'a gift'), yes('so?')],
+        'is pending, not flagged',
+      ],
+    ])
+    expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
+    expect(receiver.received).to.have.length(1)
+  })
+
+  it('and elsewhere refuses what is missing or too much, before it looks at the database', async () => {
+    const cli = openCli({ BILLING_DATABASE_URL: 'mysql://paygate@127.0.0.1:1/paygate' })
+    const lines = leavesOf(await createProgram()).map(({ path, command }) => {
+      const [first] = command.registeredArguments
+      return first && neededArguments(command) > 0
+        ? ([
+            2,
+            path,
+            path[0] === 'completion' ? "missing required argument 'shell'" : `<${first.name()}> is missing`,
+          ] as const)
+        : ([2, [...path, 'one', 'word', 'too', 'many'], 'too many arguments'] as const)
+    })
+    await cli.faults(...lines)
+  })
+
+  it('every command that needs something', async function () {
+    if (!othersPassed(this)) return
+    const needy = leavesOf(await createProgram())
+      .filter(({ path, command }) => neededArguments(command) > 0 || ASK_FOR_OPTIONS.includes(path.join(' ')))
+      .map(({ path }) => path.join(' '))
+    // Its one argument is asked for by the parser, which exits 2 on a terminal too.
+    expect([...sat]).to.have.members(needy.filter((command) => command !== 'completion'))
+  })
+})

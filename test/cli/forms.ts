@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Command } from 'commander'
+import { before, it } from 'mocha'
+import type { Context } from 'mocha'
+import { createProgram } from '#cli/program.ts'
+
+/** Which test file of this folder runs the commands that begin with which words, each as JSON and as a table. */
+const WORDS: Readonly<Record<string, readonly string[]>> = {
+  'apps.test.ts': ['app', 'method', 'bank-account'],
+  'selling.test.ts': ['plan', 'price', 'customer', 'subscription'],
+  'payments.test.ts': ['bank-mail', 'transaction', 'ledger', 'webhook', 'reminders', 'mail', 'reconcile', 'realtime'],
+  'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
+  'docs.test.ts': ['docs'],
+  'completion.test.ts': ['completion'],
+}
+
+type Form = 'json' | 'table'
+const runs: Record<Form, string[][]> = { json: [], table: [] }
+
+/** Notes a run that ended with a result: exactly one JSON value, or text for people. */
+export function noteRun(
+  words: readonly string[],
+  ran: { readonly code: number | null; readonly stdout: string },
+): void {
+  // Exit code 1 with a result is a finding: doctor, ledger verify.
+  if (ran.stdout === '' || (ran.code !== 0 && ran.code !== 1)) return
+  if (!words.includes('--json')) runs.table.push([...words])
+  else if (isJson(ran.stdout)) runs.json.push([...words])
+}
+
+export interface Leaf {
+  readonly path: readonly string[]
+  readonly command: Command
+}
+
+/** Every command of a tree that does something itself. */
+export function leavesOf(command: Command, path: readonly string[] = []): Leaf[] {
+  return command.commands.length === 0
+    ? [{ path, command }]
+    : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]))
+}
+
+/** The last test of a file, in its only `describe`: fails where the tests above left out a command of the file's words, or a form. */
+export function itRunsEveryForm(file: string): void {
+  before(() => {
+    runs.json = []
+    runs.table = []
+  })
+
+  it('runs each of these commands through the program, as JSON and as a table', async function () {
+    if (!othersPassed(this)) return
+    const own = leavesOf(await createProgram()).filter(({ path }) => WORDS[file]?.includes(path[0] ?? ''))
+    const missing = own.flatMap(({ path }) =>
+      (['json', 'table'] as const)
+        .filter((form) => !runs[form].some((words) => path.every((word, index) => words[index] === word)))
+        .map((form) => `${path.join(' ')} (${form})`),
+    )
+    expect(missing).to.deep.equal([])
+  })
+}
+
+/** Fails where no file is charged with a command, or a file that is charged has no such last test. */
+export async function expectEveryCommandCharged(): Promise<void> {
+  const program = await createProgram()
+  expect(program.commands.map((child) => child.name())).to.have.members(Object.values(WORDS).flat())
+  for (const file of Object.keys(WORDS))
+    expect(readFileSync(join(import.meta.dirname, file), 'utf8'), file).to.include(`  itRunsEveryForm('${file}')\n})\n`)
+}
+
+/** Whether the other tests of a test's `describe` have run and passed: only then can it judge what they ran. */
+export function othersPassed({ test }: Context): boolean {
+  return test?.parent?.tests.every((other) => other === test || other.state === 'passed') ?? false
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

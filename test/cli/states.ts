@@ -1,0 +1,69 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { insertBankMail } from '#providers/bank-mail/store.ts'
+import type { BankMail } from '#providers/bank-mail/store.ts'
+import { giveTransferCode } from '#providers/bank-transfer/store.ts'
+import { reminders } from '#renewals/store.ts'
+import { HOUR_MS, addMs } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { aCheckout, aCustomer, aPlan, aSubscription, priceId } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+
+let mails = 0
+
+/** A mail that the relay posted and that was ignored. Gives its id. */
+export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): Promise<number> {
+  mails += 1
+  return inTransaction(ctx, (tx) =>
+    insertBankMail(tx, {
+      receivedAt: addMs(ctx.clock.now(), 1000),
+      messageIdHash: null,
+      contentHash: String(mails).padStart(64, '0'),
+      bank: null,
+      bankReference: null,
+      amount: null,
+      transferCode: null,
+      status: 'ignored',
+      reason: 'no_transfer_code',
+      appId: null,
+      bankAccountId: null,
+      transactionId: null,
+      paidAt: null,
+      matchedAt: null,
+      forwarding: null,
+      ...changes,
+    }),
+  )
+}
+
+/** A pending payment of 99 000 VND, and a mail that brought money without naming it. */
+export async function unmatchedMoney(
+  ctx: Context,
+  app: TestApp,
+  amount: number,
+): Promise<{ transaction: number; mail: number }> {
+  const { transaction_id: transaction } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+  const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: `FT${mails}`, amount })
+  await inTransaction(ctx, (tx) => giveTransferCode(tx, transaction!, `ABCDEFGH${20 + mails}`))
+  return { transaction: transaction!, mail }
+}
+
+/** A subscription of `user-1` with a customer, and a reminder that was handed over an hour ago and never answered. Gives its id. */
+export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise<number> {
+  const customer = await aCustomer(ctx, app)
+  await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
+  const subscription = await ctx.db.manager.findOneByOrFail(subscriptions, { appId: app.app.id })
+  const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
+  const inserted = await ctx.db.manager.insert(reminders, {
+    appId: app.app.id,
+    subscriptionId: subscription.id,
+    periodEnd: subscription.currentPeriodEnd!,
+    stage: 3,
+    status: 'claimed',
+    claimedAt: anHourAgo,
+    handedOverAt: anHourAgo,
+    sentAt: null,
+    lastError: 'no answer',
+  })
+  return Number(inserted.identifiers[0]!['id'])
+}
