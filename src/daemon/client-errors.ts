@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { errorBody } from '#http/errors.ts'
+import { errorBody, newRequestId } from '#http/errors.ts'
 import { AppError } from '#shared/errors.ts'
 
 /** Answers what is no HTTP request, or has headers too large, by the error envelope, as everything else is (contract 2). */
@@ -18,7 +17,7 @@ export function answerClientErrors(server: Server): void {
 }
 
 function answerTo(code: string | undefined): string {
-  const requestId = `req_${randomUUID().replaceAll('-', '')}`
+  const requestId = newRequestId()
   const fault = faultOf(code)
   const body = JSON.stringify(errorBody(fault.error, requestId))
   const head = [

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ConfigError, childEnvironment, hasBaseUrl, listenUrl, loadConfig, serviceManager } from '#config.ts'
 import type { Config } from '#config.ts'
@@ -10,6 +10,7 @@ import { openLog } from '#shared/log.ts'
 import { messageOf } from '#shared/errors.ts'
 import { createApp } from './app.ts'
 import { answerClientErrors } from './client-errors.ts'
+import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
 import { schedule, startScheduler } from './scheduler.ts'
@@ -32,8 +33,7 @@ async function main(): Promise<void> {
     connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
   })
   answerClientErrors(server)
-  const starting = (_request: IncomingMessage, response: ServerResponse) => void response.writeHead(503).end()
-  server.on('request', starting)
+  server.on('request', answerWhileStarting)
   const port = await listen(server, settings)
   const url = listenUrl(settings.host, port)
   const config: Config = { ...settings, port, baseUrl: hasBaseUrl() ? settings.baseUrl : url }
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   watchFigures(ctx, metrics, scheduler)
   const health = { isStopping: false }
   const handle = createApp(ctx, metrics, health).callback()
-  server.off('request', starting).on('request', (request, response) => void handle(request, response))
+  server.off('request', answerWhileStarting).on('request', (request, response) => void handle(request, response))
   ctx.log.info({ url, baseUrl: config.baseUrl, env: config.env, pid: process.pid }, 'listening')
   const jobs = schedule(config).map(({ name }) => name)
   const watchdog = startWatchdog(ctx, { manager: serviceManager(), jobs, heartbeats: scheduler.heartbeats })

@@ -8,9 +8,13 @@ export interface RequestState {
   requestId: string
 }
 
+export function newRequestId(): string {
+  return `req_${randomUUID().replaceAll('-', '')}`
+}
+
 /** Gives each request an id, which its answer and its log lines carry. */
 export const requestIds: Middleware<RequestState> = async (http, next) => {
-  http.state.requestId = `req_${randomUUID().replaceAll('-', '')}`
+  http.state.requestId = newRequestId()
   http.set('X-Request-Id', http.state.requestId)
   await next()
 }

@@ -1,0 +1,24 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { answerWhileStarting } from '#daemon/starting.ts'
+
+describe('a daemon that is starting', () => {
+  it('says 503 not_ready to everything, with an X-Request-Id', async () => {
+    const server = createServer(answerWhileStarting)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const { port } = server.address() as AddressInfo
+      for (const path of ['/healthz', '/readyz', '/api/v1/plans']) {
+        const answer = await fetch(`http://127.0.0.1:${port}${path}`)
+        expect(answer.status, path).to.equal(503)
+        expect(answer.headers.get('x-request-id'), path).to.match(/^req_[0-9a-f]{32}$/)
+        expect(await answer.json(), path).to.deep.equal({ status: 'not_ready', reason: 'starting' })
+      }
+    } finally {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  })
+})
