@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Finding } from '#operations/finding.ts'
 import { withExamples } from './examples.ts'
+import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
 import { outputOf } from './session.ts'
 
@@ -20,14 +21,12 @@ export function registerDoctorCommands(program: Command): void {
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
 async function findAll(out: Output): Promise<Finding[]> {
-  const [{ loadConfig, ConfigError }, { openContext }, { messageOf }, { examine }, { fault, sound }] =
-    await Promise.all([
-      import('#config.ts'),
-      import('#open-context.ts'),
-      import('#shared/errors.ts'),
-      import('#operations/doctor.ts'),
-      import('#operations/finding.ts'),
-    ])
+  const [{ loadConfig, ConfigError }, { openContext, openKeyring }, { examine }, { fault, sound }] = await Promise.all([
+    import('#config.ts'),
+    import('#open-context.ts'),
+    import('#operations/doctor.ts'),
+    import('#operations/finding.ts'),
+  ])
   let config
   try {
     config = { ...loadConfig(), logLevel: 'silent' as const }
@@ -38,6 +37,12 @@ async function findAll(out: Output): Promise<Finding[]> {
     )
   }
   const settings = sound('settings', `${config.env}, base address ${config.baseUrl}`)
+  try {
+    openKeyring(config)
+  } catch (error) {
+    const mend = 'make BILLING_HOME a folder that this user can write to, or set BILLING_ENCRYPTION_KEYS'
+    return [settings, fault('keys', `they cannot be opened: ${explainError(error)}`, mend)]
+  }
   let opened
   try {
     opened = await openContext({ config, thread: 'cli', poolSize: 4 })
@@ -46,10 +51,16 @@ async function findAll(out: Output): Promise<Finding[]> {
       config.databaseUrl === null
         ? 'install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
         : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
-    return [settings, fault('database', `it cannot be opened: ${messageOf(error)}`, mend)]
+    return [settings, fault('database', explainError(error), mend)]
   }
   try {
-    return [settings, ...(await examine(opened.ctx, (check) => out.progress(`checking ${check}`)))]
+    return [
+      settings,
+      ...(await examine(opened.ctx, {
+        explain: explainError,
+        onProgress: (check) => out.progress(`checking ${check}`),
+      })),
+    ]
   } finally {
     await opened.close()
   }

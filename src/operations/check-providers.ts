@@ -45,7 +45,8 @@ async function checkOne(ctx: Context, appId: number, method: Credentialed): Prom
     if (result === 'refused') return fault('providers', `${name} ${message}`, mend)
     return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')
   } catch (error) {
-    return fault('providers', `${name} ${messageOf(error)}`, mend)
+    const opens = `mend what keys, above, says; where that key is lost, ${mend}`
+    return fault('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
   }
 }
 

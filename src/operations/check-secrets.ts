@@ -44,6 +44,6 @@ function closedFinding(closed: readonly string[]): Finding {
   return fault(
     'keys',
     `${closed.length} secret(s) do not open: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
-    'add the missing key to BILLING_ENCRYPTION_KEYS; where it is lost, set the secret anew (app rotate-secret, method enable, app set-realtime)',
+    'add the missing key to BILLING_ENCRYPTION_KEYS; where it is lost, set the secret anew (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
   )
 }

@@ -31,13 +31,17 @@ export async function checkMail(ctx: Context): Promise<Finding[]> {
 
 /** Whether the settings of the bank-mail relay fit each other and the apps that take bank transfers. */
 export async function checkRelay(ctx: Context): Promise<Finding[]> {
-  const faults = [...relayFaults(ctx), ...(await transferFaults(ctx))]
+  const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, 'bank_transfer'), listApps(ctx.db)])
+  const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
+  const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
+  const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx))]
   if (faults.length > 0) return faults
   const { secret } = ctx.config.relay
   return [sound('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other')]
 }
 
-function relayFaults({ config: { relay, env } }: Context): Finding[] {
+/** `isUsed`: an app takes bank transfers, so that a mail which is not believed is money that nobody sees. */
+function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Finding[] {
   const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
   if (secret === null) {
@@ -48,7 +52,9 @@ function relayFaults({ config: { relay, env } }: Context): Finding[] {
   const findings: Finding[] = []
   if (authservIds.length === 0) {
     const mend = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
-    findings.push(fault('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend))
+    findings.push(
+      (isUsed ? fault : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend),
+    )
   }
   if (address === null && env === 'production') {
     const mend = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'

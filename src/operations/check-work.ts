@@ -1,3 +1,5 @@
+import { listApps } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import type { JobRun } from '#db/store.ts'
@@ -8,6 +10,7 @@ import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { fault, sound, warning } from './finding.ts'
 import type { Finding } from './finding.ts'
 import { listWebhookStandings, readOutbox } from './store.ts'
+import type { WebhookStanding } from './store.ts'
 
 /** The jobs of the daemon; a test holds them against its schedule. */
 export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'] as const
@@ -56,27 +59,50 @@ function jobFinding(job: string, run: JobRun | undefined, isQuiet: boolean): Fin
 
 /** Apps that do not take their webhooks. */
 export async function checkWebhooks(ctx: Context): Promise<Finding[]> {
-  const standings = await listWebhookStandings(ctx.db)
-  if (standings.length === 0) return [sound('webhooks', 'every event that was tried was delivered')]
-  return standings.map(({ appId, failed, retrying, failingSince, lastError }) => {
-    const counts = `${failed} failed for good, ${retrying} to be tried again`
-    if (failingSince === null) {
-      const mend = `run billing-cli webhook retry --failed ${appId}`
-      return warning('webhooks', `app ${appId}: takes events now; before, ${counts}`, mend)
-    }
-    return fault(
-      'webhooks',
-      `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
-      `tell the app's owner; try billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
-    )
-  })
+  const [standings, apps] = await Promise.all([listWebhookStandings(ctx.db), listApps(ctx.db)])
+  const running = apps.filter(({ disabledAt }) => disabledAt === null)
+  const live = new Set(running.filter(({ isSandbox }) => !isSandbox).map(({ id }) => id))
+  const findings = [
+    ...running
+      .filter(({ webhookUrl, webhookSecret }) => webhookUrl !== null && webhookSecret === null)
+      .map(secretFinding),
+    ...standings.map((standing) => standingFinding(standing, live.has(standing.appId))),
+  ]
+  if (findings.length > 0) return findings
+  const untold = running.filter(({ webhookUrl }) => webhookUrl === null).length
+  const others =
+    untold === 0 ? '' : `; ${untold} app(s) have no webhook address, and ask for their events or are told nothing`
+  return [sound('webhooks', `no event has failed${others}`)]
+}
+
+function secretFinding({ id }: App): Finding {
+  const mend = `run billing-cli app rotate-webhook-secret ${id}, and give the secret to the app's owner`
+  return warning('webhooks', `app ${id}: has a webhook address and no webhook secret: it is told nothing`, mend)
+}
+
+/** What an app of the sandbox or a disabled one does not take is no harm to anybody. */
+function standingFinding(
+  { appId, failed, retrying, failingSince, lastError }: WebhookStanding,
+  isLive: boolean,
+): Finding {
+  const counts = `${failed} failed for good, ${retrying} to be tried again`
+  if (failingSince === null) {
+    const mend = `run billing-cli webhook retry --failed ${appId}`
+    return warning('webhooks', `app ${appId}: takes events now; before, ${counts}`, mend)
+  }
+  return (isLive ? fault : warning)(
+    'webhooks',
+    `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
+    `tell the app's owner; try billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+  )
 }
 
 /** Events that should have gone out. */
 export async function checkOutbox(ctx: Context): Promise<Finding[]> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
   if (oldestDueAt !== null && oldestDueAt < addMs(ctx.clock.now(), -OVERDUE_MS)) {
-    return [fault('outbox', `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`, START)]
+    const detail = `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`
+    return [fault('outbox', detail, `where jobs, above, says that the daemon runs, look into its log; else ${START}`)]
   }
   return [sound('outbox', `${depth} events wait, none is overdue`)]
 }

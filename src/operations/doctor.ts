@@ -29,18 +29,24 @@ const THEN: Readonly<Record<string, Check>> = {
   ledger: checkLedger,
 }
 
+export interface ExamineOptions {
+  /** Words for operators of what a check threw. */
+  readonly explain?: (error: unknown) => string
+  readonly onProgress?: (check: string) => void
+}
+
 /** Examines the service from its database and settings, whether or not the daemon is up. Reads only; sends nothing to customers. */
-export async function examine(ctx: Context, onProgress: (check: string) => void = () => undefined): Promise<Finding[]> {
-  const first = await runChecks(ctx, FIRST, onProgress)
+export async function examine(ctx: Context, options: ExamineOptions = {}): Promise<Finding[]> {
+  const first = await runChecks(ctx, FIRST, options)
   if (first.some(({ check, ok }) => !ok && (check === 'schema' || check === 'database'))) return first
-  return [...first, ...(await runChecks(ctx, THEN, onProgress))]
+  return [...first, ...(await runChecks(ctx, THEN, options))]
 }
 
 /** One check that cannot be made is a fault, and no reason to leave out the others. */
 async function runChecks(
   ctx: Context,
   checks: Readonly<Record<string, Check>>,
-  onProgress: (check: string) => void,
+  { explain = messageOf, onProgress = () => undefined }: ExamineOptions,
 ): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const [name, check] of Object.entries(checks)) {
@@ -48,7 +54,7 @@ async function runChecks(
     try {
       findings.push(...(await check(ctx)))
     } catch (error) {
-      findings.push(fault(name, `could not be checked: ${messageOf(error)}`, 'mend what stands above, then ask again'))
+      findings.push(fault(name, `could not be checked: ${explain(error)}`, 'mend what stands above, then ask again'))
     }
   }
   return findings

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
@@ -31,11 +31,31 @@ describe('the command line: the service itself', function () {
     for (const { check, mend } of wrong) expect(mend, check).to.be.a('string')
     expect(findings.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
     expectFit(asTable.stdout)
-    const away = openCli({ BILLING_DATABASE_URL: 'mysql://paygate:canary@127.0.0.1:1/paygate' })
-    const ran = await away.run(['doctor', '--json'])
-    expect(ran.code).to.equal(1)
-    expect(JSON.parse(ran.stdout).find(({ check }: { check: string }) => check === 'database').ok).to.equal(false)
-    expect(ran.stdout + ran.stderr).not.to.include('canary')
+    expect(asTable.stderr, 'how far it has come is for terminals').to.equal('')
+  })
+
+  it('examines a service that does not even start', async () => {
+    const file = join(scratchFolder('cli'), 'file')
+    writeFileSync(file, '')
+    const troubles: [Record<string, string>, string, string, string][] = [
+      [
+        { BILLING_DATABASE_URL: 'mysql://paygate:canary@127.0.0.1:1/paygate' },
+        'database',
+        'the database cannot be reached at 127.0.0.1:1',
+        'BILLING_DATABASE_URL',
+      ],
+      [{ BILLING_PORT: 'http' }, 'settings', 'BILLING_PORT', 'README'],
+      [{ BILLING_ENCRYPTION_KEYS: '', BILLING_HOME: file }, 'keys', `${file} cannot be written`, 'BILLING_HOME'],
+    ]
+    for (const [settings, check, detail, mend] of troubles) {
+      const ran = await openCli(settings).run(['doctor', '--json'])
+      expect(ran.code, ran.stderr).to.equal(1)
+      const fault = JSON.parse(ran.stdout).find(({ ok }: { ok: boolean }) => !ok)
+      expect(fault.check).to.equal(check)
+      expect(fault.detail).to.include(detail)
+      expect(fault.mend).to.include(mend)
+      expect(ran.stdout + ran.stderr).not.to.include('canary')
+    }
   })
 
   it('tells how the business does', async () => {

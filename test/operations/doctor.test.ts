@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { enableMethod } from '#apps/methods.ts'
+import { updateApp } from '#apps/update-app.ts'
 import { schedule } from '#daemon/scheduler.ts'
 import { insertJobRun } from '#db/store.ts'
 import { inTransaction } from '#db/transaction.ts'
@@ -109,13 +110,18 @@ describe('doctor (contract 6)', () => {
   })
 
   it('relay settings that cannot work together are faults', async () => {
-    const believesNobody = await finding(aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' }), 'relay')
-    expect(believesNobody).to.include({ ok: false })
-    expect(believesNobody.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
+    const alone = aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
+    const unfinished = await finding(alone, 'relay')
+    expect(unfinished, 'nobody takes bank transfers').to.include({ ok: true })
+    expect(unfinished.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
     const noSecret = await finding(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
     expect(noSecret.mend).to.include('BILLING_RELAY_SECRET')
     const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
     expect(await finding(aContext(both), 'relay')).to.include({ ok: true, mend: null })
+    await anApp(alone, { methods: ['bank_transfer'] })
+    const believesNobody = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
+    expect(believesNobody?.detail).to.include('every bank mail is untrusted')
+    expect(believesNobody?.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
   })
 
   it('credentials that the provider refuses are a fault, a provider that cannot be reached is a warning', async () => {
@@ -169,6 +175,9 @@ describe('doctor (contract 6)', () => {
       ok: false,
       detail: `1 events wait; the oldest is due since ${since} UTC`,
     })
+    expect((await finding(ctx, 'outbox')).mend).to.match(
+      /where jobs, above, says that the daemon runs.*start the daemon/,
+    )
   })
 
   it('an app that does not take its webhooks is told since when it does not, whatever was delivered again in between', async () => {
@@ -211,9 +220,56 @@ describe('doctor (contract 6)', () => {
 
       const failingAgain = await tell(503)
       expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 failed for good, 1 to be tried again`)
+      expect(await finding(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
+      await ctx.db.query('UPDATE apps SET is_sandbox = 0')
+      expect(await finding(ctx, 'webhooks'), 'a live app').to.include({ ok: false })
+      await ctx.db.query('UPDATE apps SET disabled_at = created_at')
+      expect(await finding(ctx, 'webhooks'), 'a disabled app').to.include({ ok: true })
     } finally {
       await receiver.stop()
     }
+  })
+
+  it('an app without a webhook is not said to be told, and one with an address and no secret is pointed out', async () => {
+    const ctx = aContext()
+    const app = await anApp(ctx)
+    await aSubscription(ctx, app, await aPlan(ctx, app))
+    expect(await finding(ctx, 'webhooks')).to.deep.include({
+      ok: true,
+      detail: 'no event has failed; 1 app(s) have no webhook address, and ask for their events or are told nothing',
+      mend: null,
+    })
+    await updateApp(ctx, 'linh', app.app, { webhook_url: 'http://127.0.0.1:9/hooks' })
+    const { ok, detail, mend } = await finding(ctx, 'webhooks')
+    expect([ok, detail]).to.deep.equal([
+      true,
+      `app ${app.app.id}: has a webhook address and no webhook secret: it is told nothing`,
+    ])
+    expect(mend).to.include(`app rotate-webhook-secret ${app.app.id}`)
+  })
+
+  it('credentials under a key that is missing are not taken for wrong ones', async () => {
+    const ctx = aContext()
+    const { app } = await anApp(ctx)
+    await enableMethod(ctx, 'linh', app, 'card', { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' })
+    const found = await finding({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
+    expect(found).to.include({ ok: false })
+    expect(found.detail).to.include('its credentials do not open')
+    expect(found.mend).to.include('what keys, above, says')
+  })
+
+  it('a check that cannot be made says why in the words that it is given', async () => {
+    const ctx = aContext()
+    const explain = (error: unknown) => `explained: ${(error as Error).message}`
+    const clock = {
+      now: () => {
+        throw new Error('no time')
+      },
+    }
+    const findings = await examine({ ...ctx, clock }, { explain })
+    expect(findings.find(({ check }) => check === 'database')?.detail).to.equal(
+      'could not be checked: explained: no time',
+    )
   })
 
   it('money of a live app that waits for an operator is a fault that tells the sum, of a sandbox app a warning', async () => {
