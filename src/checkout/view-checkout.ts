@@ -62,9 +62,10 @@ export async function viewCheckout(ctx: Context, token: string): Promise<Checkou
   }
 }
 
-/** `completed` for whatever is not waiting for money any more; it stays so after the link's end. */
+/** `completed` stays so after the link's end. What an operator ended without it, by giving a part payment back, is over: `expired`. */
 export function stateOf(session: CheckoutSession, transaction: Transaction, now: Date): CheckoutView['state'] {
-  if (transaction.status !== 'pending') return 'completed'
+  if (transaction.completedAt !== null) return 'completed'
+  if (transaction.status !== 'pending') return 'expired'
   return now < session.expiresAt ? 'open' : 'expired'
 }
 

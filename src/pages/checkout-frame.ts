@@ -26,7 +26,7 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     customerLocale: customer?.locale ?? null,
     home: `/checkout/${session.token}`,
     exit: session.cancelUrl,
-    takesTransfers: transaction.bankPageOpenedAt !== null,
+    takesTransfers: transaction.bankPageOpenedAt !== null && transaction.status === 'pending',
   }
   return view
 }

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { disableMethod } from '#apps/methods.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
@@ -117,6 +118,19 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect((await get('/qr.svg')).status).to.equal(410)
     await transfer(story, open.transaction_id, 99_000)
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
+  })
+
+  it('is over, and not paid, once an operator gave back the part that came', async () => {
+    await get('/bank')
+    await transfer(story, open.transaction_id, 60_000)
+    const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
+    await resolveTransaction(story.service.ctx, 'mai', { transactionId: open.transaction_id, ...refund })
+    for (const path of ['', '/bank', '/qr.svg']) {
+      const page = await get(path)
+      expect([page.status, page.headers['location']], path).to.deep.equal([410, undefined])
+      expect(textOf(page)).not.to.include('Nothing is lost')
+    }
+    expect((await get('/status')).body).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
   })
 
   it('is 404 for unknown tokens, as is the QR code', async () => {
