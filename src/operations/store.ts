@@ -112,9 +112,10 @@ export async function listWebhookStandings(db: ReadOnly): Promise<WebhookStandin
   >(
     `SELECT e.app_id AS appId, SUM(e.delivery_status = 'failed') AS failed,
        SUM(e.delivery_status = 'pending') AS retrying,
-       MIN((SELECT MIN(t.started_at) FROM delivery_attempts t
+       MIN((SELECT MIN(t.started_at) FROM delivery_attempts t FORCE INDEX (delivery_attempts_event)
             WHERE t.event_id = e.id AND t.error IS NOT NULL AND t.started_at > COALESCE(
-              (SELECT MAX(d.delivered_at) FROM events d WHERE d.app_id = e.app_id), '1000-01-01'))) AS failingSince,
+              (SELECT d.delivered_at FROM events d WHERE d.app_id = e.app_id
+               ORDER BY d.delivered_at DESC LIMIT 1), '1000-01-01'))) AS failingSince,
        MAX(CONCAT(LPAD(e.id, 20, '0'), ' ', e.last_error)) AS lastError
      FROM events e
      WHERE e.delivery_status = 'failed' OR (e.delivery_status = 'pending' AND e.last_error IS NOT NULL)
