@@ -9,6 +9,7 @@ import { killedHandlers } from './killed-handlers.ts'
 import { mailFuzz } from './mail-fuzz.ts'
 import { mailServer } from './mail-server.ts'
 import { killedMailers } from './killed-mailers.ts'
+import { operatorWalk } from './operator-walk.ts'
 import { paymentRace } from './payment-race.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
@@ -31,6 +32,7 @@ const TRIALS: Readonly<Record<string, () => Promise<unknown>>> = {
   'two-daemons': () => twoDaemons({ payments: 200, reminders: 100, daemons: 2 }),
   'clock-skew-tolerated': () => clockSkew({ skewMs: TOLERATED_SKEW_MS, events: 200 }),
   'clock-skew-wild': () => clockSkew({ skewMs: 600_000, events: 200 }),
+  'operator-walk': () => operatorWalk(),
   'payment-race': () => paymentRace({ rounds: 500, seed: 14 }),
   ...Object.fromEntries(OUTAGES.map((outage) => [`realtime-${outage}`, () => realtimeOutage(outage, 50, 13)])),
 }

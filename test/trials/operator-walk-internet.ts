@@ -1,0 +1,233 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { Server } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import { chromium } from 'playwright-core'
+import { SMTPServer } from 'smtp-server'
+import { Agent, request } from 'undici'
+import { signRequest } from '#apps/authenticate.ts'
+import { systemClock, unixSeconds } from '#shared/time.ts'
+import type { Response, SellerKeys } from '../support/api.ts'
+import { anAuthority } from '../support/certificates.ts'
+import type { Authority } from '../support/certificates.ts'
+import { Receiver } from '../support/receiver.ts'
+
+/** Public addresses, since webhooks go to no others; in the network of the trial they lead nowhere else. */
+export const INTERNET = '5.0.0.1'
+export const PAY = 'pay.example.com'
+export const SHOP = 'shop.example.com'
+export const SMTP = 'smtp.example.com'
+/** As README has it. */
+const SMTP_USER = { username: 'user', password: 'password' }
+const THANKS_PORT = 8443
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Buffer | string
+}
+
+/** Everybody else: payers with their browsers, the seller's shop, the mail server, and an authority whose certificates all of them have. */
+export class Internet {
+  readonly authority: Authority
+  readonly receiver: Receiver
+  readonly thanksUrl = `https://${SHOP}:${THANKS_PORT}/thanks`
+  readonly #thanks: Server
+  readonly #smtp: SMTPServer
+  #agent: Agent
+  #payAddress = ''
+
+  private constructor(authority: Authority, receiver: Receiver, thanks: Server, smtp: SMTPServer) {
+    this.authority = authority
+    this.receiver = receiver
+    this.#thanks = thanks
+    this.#smtp = smtp
+    this.#agent = this.#openAgent()
+  }
+
+  static async open(): Promise<Internet> {
+    const authority = anAuthority()
+    const tls = authority.issue(SHOP)
+    const receiver = await Receiver.start({ host: INTERNET, port: 443, tls })
+    const thanks = createServer(tls, (_request, response) => {
+      response.setHeader('Content-Type', 'text/html').end('<!doctype html><title>Thanks</title>')
+    })
+    await new Promise<void>((resolve) => thanks.listen(THANKS_PORT, INTERNET, resolve))
+    const smtp = new SMTPServer({
+      secure: true,
+      ...authority.issue(SMTP),
+      logger: false,
+      disableReverseLookup: true,
+      onAuth({ username, password }, _session, done) {
+        if (username === SMTP_USER.username && password === SMTP_USER.password) done(null, { user: username })
+        else done(new Error('who is that?'))
+      },
+    })
+    await new Promise<void>((resolve) => smtp.listen(465, INTERNET, resolve))
+    return new Internet(authority, receiver, thanks, smtp)
+  }
+
+  /** What the name of the service means from now on. */
+  pointTo(address: string): void {
+    this.#payAddress = address
+    void this.#agent.destroy()
+    this.#agent = this.#openAgent()
+  }
+
+  /** An https request to the service, whose certificate is checked. */
+  async call(method: string, path: string, { headers = {}, body }: CallOptions = {}): Promise<Response> {
+    const answer = await request(`https://${PAY}${path}`, {
+      method: method as 'GET',
+      headers,
+      dispatcher: this.#agent,
+      ...(body === undefined ? {} : { body }),
+    })
+    const text = await answer.body.text()
+    return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
+  }
+
+  /** A call that a seller's server signs. */
+  signed({ apiKey, secret }: SellerKeys, method: string, path: string, value?: object): Promise<Response> {
+    const body = Buffer.from(value === undefined ? '' : JSON.stringify(value))
+    const timestamp = String(unixSeconds(systemClock.now()))
+    const headers = {
+      'X-App-Key': apiKey,
+      'X-Timestamp': timestamp,
+      'X-Signature': signRequest(secret, timestamp, { method, target: path, body }),
+    }
+    if (value === undefined) return this.call(method, path, { headers })
+    const keyed = { ...headers, 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
+    return this.call(method, path, { headers: keyed, body })
+  }
+
+  /** A post of the bank-mail relay, of about this size. */
+  relayed(secret: string, bytes: number): Promise<Response> {
+    const raw = Buffer.from(`Subject: x\r\n\r\n${'x'.repeat(Math.floor(bytes * 0.75))}`).toString('base64')
+    const body = JSON.stringify({ envelope_to: `bank+0000000000@${PAY}`, raw })
+    const timestamp = String(unixSeconds(systemClock.now()))
+    const signature = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')
+    const headers = { 'Content-Type': 'application/json', 'X-Timestamp': timestamp, 'X-Signature': signature }
+    return this.call('POST', '/api/v1/webhooks/bank-transfer', { headers, body })
+  }
+
+  /** Pays on the hosted page, in a browser; the title of the page where the payer ends. */
+  async payInBrowser(checkoutUrl: string): Promise<string> {
+    const names = `MAP ${PAY} ${this.#payAddress},MAP ${SHOP} ${INTERNET}`
+    const browser = await chromium.launch({
+      executablePath: '/usr/bin/chromium',
+      args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
+    })
+    try {
+      // The authority is not among the browser's own; every other client here checks it.
+      const page = await (await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en' })).newPage()
+      await page.goto(checkoutUrl)
+      await page.locator('button[name=payment_method][value=test]').click()
+      await page.waitForURL(`${this.thanksUrl}**`)
+      return await page.title()
+    } finally {
+      await browser.close()
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#agent.destroy()
+    await this.receiver.stop()
+    this.#thanks.close()
+    this.#thanks.closeAllConnections()
+    await new Promise<void>((resolve) => this.#smtp.close(() => resolve()))
+    this.authority.discard()
+  }
+
+  #openAgent(): Agent {
+    const address = this.#payAddress
+    const lookup: LookupFunction = (_host, options, done) => {
+      if (options.all) done(null, [{ address, family: 4 }])
+      else done(null, address, 4)
+    }
+    return new Agent({ connect: { ca: readFileSync(this.authority.caPath, 'utf8'), lookup }, allowH2: false })
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}
+
+export interface Payment {
+  readonly externalRef: string
+  /** When the payer was told that it is done. */
+  readonly answeredMs: number
+}
+
+/** End users who pay one after another, each again until it is done. */
+export class Payers {
+  readonly done: Payment[] = []
+  /** Answers, or the lack of one, that a payer met instead of being done. */
+  readonly refusals: string[] = []
+  /** The longest that nobody was done. */
+  longestGapMs = 0
+  readonly #internet: Internet
+  readonly #keys: SellerKeys
+  #isStopping = false
+  #count = 0
+  readonly #running: Promise<unknown>
+
+  constructor(internet: Internet, keys: SellerKeys, name: string, payers: number) {
+    this.#internet = internet
+    this.#keys = keys
+    this.#running = Promise.all(Array.from({ length: payers }, () => this.#pay(name)))
+    this.#running.catch(() => undefined)
+  }
+
+  /** Until so many more are done. */
+  async waitFor(more: number): Promise<void> {
+    const target = this.done.length + more
+    while (this.done.length < target) {
+      await Promise.race([this.#running, new Promise((resolve) => setTimeout(resolve, 20))])
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopping = true
+    await this.#running
+  }
+
+  async #pay(name: string): Promise<void> {
+    while (!this.#isStopping) {
+      this.#count += 1
+      const externalRef = `${name}-${this.#count}`
+      while (!(await this.#payOnce(externalRef))) await new Promise((resolve) => setTimeout(resolve, 100))
+      const answeredMs = performance.now()
+      const last = this.done.at(-1)
+      if (last) this.longestGapMs = Math.max(this.longestGapMs, answeredMs - last.answeredMs)
+      this.done.push({ externalRef, answeredMs })
+    }
+  }
+
+  async #payOnce(externalRef: string): Promise<boolean> {
+    try {
+      const checkout = await openCheckout(this.#internet, this.#keys, externalRef)
+      const body = JSON.stringify({ payment_method: 'test' })
+      const headers = { 'Content-Type': 'application/json' }
+      const answer = await this.#internet.call('POST', `${new URL(checkout).pathname}/resolve`, { headers, body })
+      if (answer.status === 200) return true
+      this.refusals.push(`${answer.status} ${answer.text.slice(0, 200)}`)
+    } catch (error) {
+      this.refusals.push(String(error))
+    }
+    return false
+  }
+}
+
+/** Opens a checkout of the first price; its link. */
+export async function openCheckout(internet: Internet, keys: SellerKeys, externalRef: string): Promise<string> {
+  const answer = await internet.signed(keys, 'POST', '/api/v1/checkout-sessions', {
+    ...{ external_ref: externalRef, mode: 'subscription', price_id: 'price_1' },
+    ...{ success_url: internet.thanksUrl, cancel_url: `https://${SHOP}/plans` },
+  })
+  if (answer.status !== 201 && answer.status !== 200) throw new Error(`${answer.status} ${answer.text.slice(0, 200)}`)
+  return answer.body.data.checkout_url as string
+}

@@ -1,0 +1,483 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { SellerKeys } from '../support/api.ts'
+import { INTERNET, Internet, openCheckout, PAY, Payers, SHOP, SMTP } from './operator-walk-internet.ts'
+import { Machine, prepareDebian, removeMachines } from './operator-walk-machine.ts'
+import { openReadme } from './operator-walk-readme.ts'
+import type { Readme } from './operator-walk-readme.ts'
+
+export interface WalkFigures {
+  readonly seconds: Readonly<Record<string, number>>
+  /** Payments that were answered over TLS. */
+  readonly payments: number
+  /** The longest that no payer was done while the daemon was upgraded and started again. */
+  readonly upgradeGapMs: number
+  /** Score of `systemd-analyze security`. */
+  readonly exposure: number
+  readonly restoredPayments: number
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+const PROGRAMS = { debootstrap: 'debootstrap', 'systemd-nspawn': 'systemd-container', ip: 'iproute2', curl: 'curl' }
+const FIRST = '5.0.0.11'
+const SECOND = '5.0.0.12'
+const DEADLINE_MS = 60_000
+
+/** Why the walk cannot be made here; null where it can. */
+function whatIsMissing(): string | null {
+  if (process.getuid?.() !== 0) return 'root, who may start machines'
+  return existsSync('/usr/bin/apt-get') ? null : 'Debian, whose packages it installs'
+}
+
+/**
+ * Walks README, Operating, on a fresh Debian with systemd as process 1, by the very text of its blocks: install, TLS in front by each
+ * proxy, payments, upgrade, backup, a power cut, restore on another machine, rotation of the key. Throws where a step does not do what
+ * README says.
+ */
+export async function operatorWalk(): Promise<WalkFigures> {
+  const lack = whatIsMissing()
+  if (lack !== null) throw new Error(`the operator's walk needs ${lack}`)
+  installPrograms()
+  prepareDebian()
+  // In a network of its own, where all addresses and ports are free.
+  const walk = spawn('unshare', ['--net', process.execPath, import.meta.filename], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const told = once(walk, 'message') as Promise<[WalkFigures]>
+  const ended = (once(walk, 'exit') as Promise<[number | null]>).then(([code]) => {
+    throw new Error(`the walk ended with ${code ?? 'a signal'}`)
+  })
+  const [figures] = await Promise.race([told, ended])
+  await ended.catch(() => undefined)
+  return figures
+}
+
+function installPrograms(): void {
+  const isThere = (program: string) =>
+    ['/usr/bin', '/usr/sbin', '/bin', '/sbin'].some((f) => existsSync(join(f, program)))
+  const packages = Object.entries(PROGRAMS).flatMap(([program, name]) => (isThere(program) ? [] : [name]))
+  if (packages.length === 0) return
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  for (const words of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
+    execFileSync('apt-get', ['-qq', ...words], { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  }
+}
+
+/** The steps done so far, each with its time. */
+class Diary {
+  readonly seconds: Record<string, number> = {}
+
+  async step<T>(name: string, run: () => Promise<T>): Promise<T> {
+    const startedMs = performance.now()
+    const result = await run()
+    this.seconds[name] = Math.round((performance.now() - startedMs) / 100) / 10
+    process.stdout.write(`  ${String(this.seconds[name]).padStart(6)} s  ${name}\n`)
+    return result
+  }
+}
+
+const RELAY_SECRET = 'relay-secret-of-the-trial'
+
+interface Walk {
+  readonly diary: Diary
+  readonly readme: Readme
+  readonly internet: Internet
+  readonly origin: Origin
+  readonly first: Machine
+  readonly second: Machine
+}
+
+async function walk(): Promise<WalkFigures> {
+  const folder = mkdtempSync(join(tmpdir(), 'paygate-walk-'))
+  execFileSync('ip', ['link', 'set', 'lo', 'up'])
+  execFileSync('ip', ['addr', 'add', INTERNET, 'dev', 'lo'])
+  const origin = new Origin(folder)
+  const hosts = (address: string) => [`${address} ${PAY}`, `${INTERNET} ${SHOP} ${SMTP}`]
+  const options = (name: string, address: string) => ({
+    ...{ folder: join(folder, name), address, gateway: INTERNET, hosts: hosts(address) },
+    ...{ origin: origin.folder, outsidePid: process.ppid },
+  })
+  const internet = await Internet.open()
+  const machines: Machine[] = []
+  const diary = new Diary()
+  try {
+    const readme = openReadme(ROOT)
+    const [packages = ''] = readme.blocks('Install as a service', 'bash')
+    const first = Machine.install(options('first', FIRST))
+    machines.push(first)
+    await diary.step('a fresh Debian 12 starts', () => first.boot())
+    await diary.step('install: packages and program', async () => {
+      await first.run(packages.replace('git clone …', 'git clone --quiet /srv/origin'))
+      await first.powerOff()
+    })
+    const second = Machine.install(options('second', SECOND), first)
+    machines.push(second)
+    await first.boot()
+    return await walkOn({ diary, readme, internet, origin, first, second })
+  } finally {
+    for (const machine of machines) await machine.cutPower()
+    await internet.stop()
+    removeMachines(folder)
+  }
+}
+
+async function walkOn(walk: Walk): Promise<WalkFigures> {
+  const { diary, internet, first, second } = walk
+  await diary.step('install: database and service', () => install(walk, first))
+  const exposure = await diary.step('the unit, as systemd runs it', () => checkUnit(first))
+  const seller = await diary.step('an app and a plan', () => openApp(walk, first))
+  internet.pointTo(FIRST)
+  await diary.step('TLS by nginx', () => putInFront(walk, first, 'nginx', seller))
+  await first.run('systemctl disable --now nginx')
+  await diary.step('TLS by Caddy', () => putInFront(walk, first, 'caddy', seller))
+  await diary.step('logs', () => readLogs(walk, first, seller))
+  await diary.step('doctor has no fault', () => expectWell(first))
+  const upgrade = await diary.step('upgrade while payers pay', () => upgradeUnderLoad(walk, first, seller))
+  const backup = await diary.step('backup while payers pay', () => backUp(walk, first, seller))
+  await diary.step('a power cut', () => cutPower(walk, first, seller, backup.done))
+  await first.run('systemctl disable --now billing-daemon')
+  await diary.step('another machine starts', () => second.boot())
+  await diary.step('restore there', () => restore(walk, first, second))
+  internet.pointTo(SECOND)
+  await diary.step('payments go on there', () => checkRestored(walk, second, seller, backup.before))
+  await diary.step('another encryption key', () => rotateKey(walk, second))
+  const payments = upgrade.payments + backup.done.length
+  return {
+    seconds: diary.seconds,
+    payments,
+    upgradeGapMs: upgrade.gapMs,
+    exposure,
+    restoredPayments: backup.before.length,
+  }
+}
+
+/** What the machine's operator types when a block of README opens an editor: a script of sed. */
+function typeIntoEditor(machine: Machine, script: string): void {
+  writeFileSync(machine.path('/root/typed.sed'), script)
+  const lines = ['#!/bin/sh', 'exec sed -i -f /root/typed.sed "$1"', '']
+  writeFileSync(machine.path('/usr/local/bin/editor'), lines.join('\n'), { mode: 0o755 })
+}
+
+async function install({ readme, internet, origin }: Walk, machine: Machine): Promise<void> {
+  const [, database = '', service = ''] = readme.blocks('Install as a service', 'bash')
+  await machine.run(database)
+  copyFileSync(internet.authority.caPath, machine.path('/etc/paygate/ca.pem'))
+  writeFileSync(machine.path('/etc/paygate/credentials/BILLING_RELAY_SECRET'), RELAY_SECRET, { mode: 0o600 })
+  const [, authority] = /`(NODE_EXTRA_CA_CERTS=[^`]+)`/.exec(readme.section('Operating')) ?? []
+  const settings = [
+    `BILLING_MAIL_FROM=Billing <billing@${PAY}>`,
+    `BILLING_RELAY_AUTHSERV_IDS=mx.${PAY}`,
+    `BILLING_RELAY_ADDRESS=bank+{code}@${PAY}`,
+    'BILLING_LOG_LEVEL=debug',
+    authority,
+  ]
+  typeIntoEditor(machine, `s|^BILLING_BASE_URL=.*|BILLING_BASE_URL=https://${PAY}|\n$a ${settings.join('\\n')}\n`)
+  const said = await machine.run(service)
+  // The newest migration comes with the upgrade.
+  if (origin.newestMigration !== null && said.includes(origin.newestMigration))
+    throw new Error(`the earlier version has ${origin.newestMigration}`)
+}
+
+/** What systemd makes of the unit: a user of its own without rights, system calls filtered, signs of life. Returns its exposure. */
+async function checkUnit(machine: Machine): Promise<number> {
+  expectText(await machine.run('systemd-analyze verify billing-daemon.service 2>&1'), /^$/)
+  const security = await machine.run('systemd-analyze security --no-pager billing-daemon')
+  const exposure = Number(/Overall exposure level for billing-daemon\.service: ([\d.]+)/.exec(security)?.[1])
+  const show = async (property: string) => (await machine.run(`systemctl show -P ${property} billing-daemon`)).trim()
+  const status = await machine.run('cat /proc/$(systemctl show -P MainPID billing-daemon)/status')
+  expectText(status, /^Uid:\t(?!0\t)/m)
+  for (const set of ['Prm', 'Eff', 'Bnd', 'Amb']) expectText(status, new RegExp(`^Cap${set}:\t0+$`, 'm'))
+  expectText(status, /^NoNewPrivs:\t1$/m)
+  expectText(status, /^Seccomp:\t2$/m)
+  expectText(await show('StatusText'), /^listening on 127\.0\.0\.1:8080$/)
+  const ready = await show('WatchdogTimestampMonotonic')
+  await until('a sign of life reaches the watchdog', async () => (await show('WatchdogTimestampMonotonic')) !== ready)
+  const claimed = Number(/`systemd-analyze security`: ([\d.]+)/.exec(openReadme(ROOT).section('Operating'))?.[1])
+  if (!(exposure <= claimed)) throw new Error(`the unit's exposure is ${exposure}, and README says ${claimed}`)
+  return exposure
+}
+
+async function openApp({ internet }: Walk, machine: Machine): Promise<SellerKeys> {
+  const cli = async (words: string) => JSON.parse(await machine.run(`billing-cli ${words} --json`))
+  const hooks = `--webhook-url https://${SHOP}/hooks`
+  const app = await cli(`app create --name Reader --auth hmac --sandbox ${hooks}`)
+  internet.receiver.secret = (await cli(`app rotate-webhook-secret ${app.app_id}`)).webhook_secret
+  await cli(`method enable ${app.app_id} test`)
+  await cli(`plan create ${app.app_id} --code premium --name Premium --price 99000:VND:month`)
+  return { apiKey: app.api_key, secret: app.api_secret }
+}
+
+const PROXY_FILES = {
+  nginx: { folder: `/etc/letsencrypt/live/${PAY}`, user: 'root' },
+  caddy: { folder: '/etc/caddy', user: 'caddy' },
+} as const
+type Proxy = keyof typeof PROXY_FILES
+
+/** Installs a proxy with its block of README, and looks at the service through it. */
+async function putInFront(walk: Walk, machine: Machine, proxy: Proxy, seller: SellerKeys): Promise<void> {
+  await configureProxy(walk, machine, proxy)
+  const { internet } = walk
+  await until('the proxy answers', async () => (await statusOf(() => internet.call('GET', '/healthz'))) === 200)
+  await checkAnswers(internet, seller)
+  await checkPayment(internet, seller, `${proxy} 1/ü`)
+  await checkLimits(internet, seller)
+  await checkHidden(internet, machine)
+}
+
+async function configureProxy({ readme, internet }: Walk, machine: Machine, proxy: Proxy): Promise<void> {
+  const block = readme.block('Reverse proxy', proxy)
+  const [, file = ''] = /^# (\/\S+)/.exec(block) ?? []
+  const [, packages = ''] = /\((apt-get install [^)]+)\)/.exec(block) ?? []
+  await machine.run(`${packages} -y --no-install-recommends`)
+  const { folder, user } = PROXY_FILES[proxy]
+  await machine.run(`mkdir -p ${folder}`)
+  const { cert, key } = internet.authority.issue(PAY)
+  writeFileSync(machine.path(`${folder}/fullchain.pem`), cert)
+  writeFileSync(machine.path(`${folder}/privkey.pem`), key, { mode: 0o600 })
+  await machine.run(`chown ${user} ${folder}/privkey.pem`)
+  const ours = `tls ${folder}/fullchain.pem ${folder}/privkey.pem`
+  writeFileSync(machine.path(file), proxy === 'caddy' ? block.replace(`${PAY} {`, `${PAY} {\n  ${ours}`) : block)
+  await machine.run(`systemctl enable --now ${proxy} && systemctl reload ${proxy}`)
+}
+
+async function checkAnswers(internet: Internet, seller: SellerKeys): Promise<void> {
+  const { status, headers } = await internet.call('GET', '/healthz')
+  const expected = {
+    'strict-transport-security': 'max-age=31536000',
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+  }
+  expectEqual([status, ...Object.keys(expected).map((name) => headers[name])], [200, ...Object.values(expected)])
+  const refused = await internet.signed({ ...seller, secret: 'wrong' }, 'GET', '/api/v1/plans')
+  expectEqual([refused.status, refused.headers['strict-transport-security']], [401, 'max-age=31536000'])
+  const unknown = await internet.call('GET', `/checkout/${'0'.repeat(64)}`)
+  expectEqual([unknown.status, unknown.headers['referrer-policy']], [404, 'no-referrer'])
+  expectText(String(unknown.headers['content-security-policy']), /frame-ancestors 'none'/)
+}
+
+/** A payment in a browser, by an end user whose name must be escaped in paths; the seller is told by https. */
+async function checkPayment(internet: Internet, seller: SellerKeys, externalRef: string): Promise<void> {
+  const before = internet.receiver.received.length
+  const checkout = await openCheckout(internet, seller, externalRef)
+  expectText(checkout, new RegExp(`^https://${PAY}/checkout/[0-9a-f]{64}$`))
+  expectEqual(await internet.payInBrowser(checkout), 'Thanks')
+  await internet.receiver.waitFor(before + 1)
+  const [webhook] = internet.receiver.received.slice(before)
+  expectEqual([webhook!.verified, webhook!.body.data.external_ref], [true, externalRef])
+  const path = `/api/v1/subscriptions/${encodeURIComponent(externalRef)}`
+  const subscription = await internet.signed(seller, 'GET', path)
+  expectEqual([subscription.status, subscription.body.data?.status], [200, 'active'])
+}
+
+/** The proxy lets through what the service takes, and leaves it to the service to refuse more. */
+async function checkLimits(internet: Internet, seller: SellerKeys): Promise<void> {
+  const relayed = await internet.relayed(RELAY_SECRET, 250 * 1024)
+  expectEqual([relayed.status, relayed.body.status], [200, 'ignored'])
+  const tooLarge = await internet.relayed(RELAY_SECRET, 280 * 1024)
+  expectEqual([tooLarge.status, tooLarge.body.error?.code], [400, 'invalid_request'])
+  const large = await internet.signed(seller, 'POST', '/api/v1/customers', { name: 'x'.repeat(110 * 1024) })
+  expectEqual([large.status, large.body.error?.code], [413, 'payload_too_large'])
+}
+
+/** Figures are for this machine alone, and the daemon itself is not on the network. */
+async function checkHidden(internet: Internet, machine: Machine): Promise<void> {
+  for (const path of ['/metrics', '/metrics/', '/METRICS', '//metrics', '/%6detrics', '/metrics?x=1']) {
+    const { status } = await internet.call('GET', path)
+    if (status !== 404 && status !== 403) throw new Error(`${path} answers ${status} from outside`)
+  }
+  expectText(machine.fromInside('curl', '-sS', 'http://127.0.0.1:8080/metrics'), /^paygate_payments_total/m)
+  const code = await new Promise((resolve) => {
+    const socket = connect(8080, machine.address, () => resolve('connected'))
+    socket.once('error', ({ message }) => resolve(message)).once('close', () => socket.destroy())
+  })
+  expectText(String(code), /ECONNREFUSED/)
+}
+
+/** The commands of README, Logs: one request is found by its id, with the address that the client had. */
+async function readLogs({ readme, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<void> {
+  const [follow = '', find = ''] = readme.block('Logs', 'bash').trim().split('\n')
+  const headers = { 'X-Forwarded-For': '198.51.100.7' }
+  const answer = await internet.call('GET', '/api/v1/plans', { headers })
+  const id = String(answer.headers['x-request-id'])
+  const logged = JSON.parse(await machine.run(find.replace('…', id)))
+  expectEqual([logged.client, logged.status], [INTERNET, 401])
+  await machine.run(follow.replace(' -f ', ' '))
+  const log = await machine.run('journalctl -u billing-daemon -o cat')
+  for (const secret of [seller.secret, RELAY_SECRET, internet.receiver.secret!])
+    expectText(log, new RegExp(`^(?!.*${secret})`, 's'))
+}
+
+/** Nothing is wrong, and nothing is worth a look. */
+async function expectWell(machine: Machine): Promise<void> {
+  let unwell: unknown
+  const isWell = async () => {
+    const { stdout, code } = await machine.try('billing-cli doctor --json')
+    unwell = JSON.parse(stdout).filter(({ mend }: { mend: unknown }) => mend !== null)
+    return code === 0 && (unwell as unknown[]).length === 0
+  }
+  await until(() => `doctor finds all well: ${JSON.stringify(unwell)}`, isWell)
+}
+
+async function upgradeUnderLoad(
+  { readme, internet, origin }: Walk,
+  machine: Machine,
+  seller: SellerKeys,
+): Promise<{ payments: number; gapMs: number }> {
+  const block = readme.block('Upgrade', 'bash')
+  const restart = block.indexOf('systemctl restart')
+  const payers = new Payers(internet, seller, 'upgrade', 3)
+  await payers.waitFor(20)
+  origin.publishNewest()
+  const said = await machine.run(`exec 2>&1\n${block.slice(0, restart)}`)
+  expectText(said, /^Installing the npm packages/m)
+  if (origin.newestMigration !== null) expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
+  await payers.waitFor(20)
+  if (payers.refusals.length > 0) throw new Error(`before the restart: ${payers.refusals.join('\n')}`)
+  await machine.run(block.slice(restart))
+  await payers.waitFor(20)
+  await payers.stop()
+  return { payments: payers.done.length, gapMs: Math.round(payers.longestGapMs) }
+}
+
+interface Backup {
+  /** Payments that were answered before the backup began. */
+  readonly before: readonly string[]
+  readonly done: readonly string[]
+}
+
+async function backUp({ readme, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<Backup> {
+  const payers = new Payers(internet, seller, 'backup', 3)
+  await payers.waitFor(50)
+  const before = payers.done.map(({ externalRef }) => externalRef)
+  await machine.run(readme.block('Back up and restore', 'bash', 'mariadb-dump'))
+  await payers.waitFor(20)
+  await payers.stop()
+  if (payers.refusals.length > 0) throw new Error(`while the backup was made: ${payers.refusals.join('\n')}`)
+  return { before, done: payers.done.map(({ externalRef }) => externalRef) }
+}
+
+/** After a power cut everything starts again by itself, and no answered payment is gone. */
+async function cutPower(
+  { internet }: Walk,
+  machine: Machine,
+  seller: SellerKeys,
+  done: readonly string[],
+): Promise<void> {
+  await machine.cutPower()
+  await machine.boot()
+  await until('the service is back', async () => (await statusOf(() => internet.call('GET', '/readyz'))) === 200)
+  await expectActive(internet, seller, done)
+  await machine.run('billing-cli ledger verify')
+}
+
+async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
+  const { readme } = walk
+  const [, database = ''] = readme.blocks('Install as a service', 'bash')
+  await to.run(database)
+  for (const file of readdirSync(from.path('/root')).filter((name) => /^paygate-.*\.gz$/.test(name)))
+    copyFileSync(from.path(`/root/${file}`), to.path(`/root/${file}`))
+  await to.run(readme.block('Back up and restore', 'bash', 'zcat'))
+  await configureProxy(walk, to, 'nginx')
+}
+
+async function checkRestored(
+  { internet }: Walk,
+  machine: Machine,
+  seller: SellerKeys,
+  before: readonly string[],
+): Promise<void> {
+  await until('the service answers there', async () => (await statusOf(() => internet.call('GET', '/readyz'))) === 200)
+  await expectActive(internet, seller, before)
+  await checkPayment(internet, seller, 'after the restore')
+  await machine.run('billing-cli webhook test 1')
+  await expectWell(machine)
+  await machine.run('billing-cli ledger verify')
+}
+
+async function rotateKey({ readme, internet }: Walk, machine: Machine): Promise<void> {
+  typeIntoEditor(machine, `s|^|k2:${randomBytes(32).toString('base64')},|\n`)
+  const said = await machine.run(readme.block('Rotate the encryption key', 'bash'))
+  expectText(said, /^[1-9]\d* secrets rotated/m)
+  typeIntoEditor(machine, 's|,.*||\n')
+  await machine.run('editor /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS && systemctl restart billing-daemon')
+  const before = internet.receiver.received.length
+  await machine.run('billing-cli webhook test 1')
+  expectEqual(internet.receiver.received[before]?.verified, true)
+  expectText(await machine.run('billing-cli doctor'), /open under key "k2"/)
+}
+
+async function expectActive(internet: Internet, seller: SellerKeys, refs: readonly string[]): Promise<void> {
+  for (const externalRef of refs) {
+    const answer = await internet.signed(seller, 'GET', `/api/v1/subscriptions/${externalRef}`)
+    if (answer.body.data?.status !== 'active')
+      throw new Error(`${externalRef} had paid: ${answer.status} ${answer.text}`)
+  }
+}
+
+/** The repository that machines clone: first the version before the newest migration, then the one that is checked out here. */
+class Origin {
+  readonly folder: string
+  /** What the upgrade brings; null where no earlier version is known. */
+  readonly newestMigration: string | null
+  readonly #newest: string
+
+  constructor(folder: string) {
+    this.folder = join(folder, 'origin')
+    execFileSync('git', ['clone', '--quiet', '--no-hardlinks', ROOT, this.folder])
+    this.#newest = this.#git('rev-parse', 'HEAD')
+    const file = join('migrations', readdirSync(join(this.folder, 'migrations')).sort().at(-1)!)
+    const [, name = ''] = /export class (\w+)/.exec(readFileSync(join(this.folder, file), 'utf8')) ?? []
+    const [, parent] = this.#git('log', '-1', '--diff-filter=A', '--format=%H %P', '--', file).split(' ')
+    this.newestMigration = parent ? name : null
+    if (parent) this.#git('reset', '--quiet', '--hard', parent)
+    // The next version has another list of packages, so that the upgrade looks at them.
+    const lock = join(this.folder, 'package-lock.json')
+    writeFileSync(lock, `${readFileSync(lock, 'utf8')}\n`)
+    this.#git('commit', '--quiet', '--all', '--message=An earlier version')
+  }
+
+  publishNewest(): void {
+    const next = this.#git('commit-tree', `${this.#newest}^{tree}`, '-p', 'HEAD', '-m', 'The version of here')
+    this.#git('reset', '--quiet', '--hard', next)
+  }
+
+  #git(...words: readonly string[]): string {
+    const author = ['-c', 'user.name=Trial', '-c', 'user.email=trial@example.com']
+    return execFileSync('git', ['-C', this.folder, ...author, ...words], { encoding: 'utf8' }).trim()
+  }
+}
+
+async function until(what: string | (() => string), holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + DEADLINE_MS
+  while (!(await holds())) {
+    if (performance.now() > deadline)
+      throw new Error(`in vain waited until ${typeof what === 'string' ? what : what()}`)
+    await delay(200)
+  }
+}
+
+/** The status of an answer; null where none came. */
+async function statusOf(ask: () => Promise<{ readonly status: number }>): Promise<number | null> {
+  try {
+    return (await ask()).status
+  } catch {
+    return null
+  }
+}
+
+function expectText(text: string, pattern: RegExp): void {
+  if (!pattern.test(text)) throw new Error(`${pattern.source} is not in:\n${text.slice(-3000)}`)
+}
+
+function expectEqual(actual: unknown, expected: unknown): void {
+  const [is, should] = [JSON.stringify(actual), JSON.stringify(expected)]
+  if (is !== should) throw new Error(`${is} instead of ${should}`)
+}
+
+if (import.meta.main) process.send!(await walk(), () => process.disconnect())
