@@ -13,11 +13,17 @@ export function presentApp(app: App): Record<string, unknown> {
     webhook_url: app.webhookUrl,
     has_webhook_secret: app.webhookSecret !== null,
     mail_from: app.mailFrom,
-    identity: app.identity,
+    identity: app.identity && presentIdentity(app.identity),
     realtime: app.realtimeDatabaseUrl ? { database_url: app.realtimeDatabaseUrl, path: app.realtimePath } : null,
     bank_account_id: app.bankAccountId,
     clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),
     created_at: formatTimestamp(app.createdAt),
     updated_at: formatTimestamp(app.updatedAt),
   }
+}
+
+function presentIdentity(identity: NonNullable<App['identity']>): Record<string, string> {
+  const { provider } = identity
+  if (provider === 'firebase') return { provider, project_id: identity.projectId }
+  return { provider, issuer: identity.issuer, audience: identity.audience, jwks_url: identity.jwksUrl }
 }

@@ -11,6 +11,13 @@ const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   'bank account': 'bank-account list',
   'bank mail': 'bank-mail list',
 }
+/** What the operator typed for a field that the command calls otherwise. */
+const TYPED_AS: Readonly<Record<string, string>> = {
+  projectId: '--firebase-project',
+  jwksUrl: '--jwks-url',
+  databaseUrl: '--database-url',
+  serviceAccount: '--service-account',
+}
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
 const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
@@ -35,7 +42,8 @@ export function explainError(thrown: unknown): string {
 function withHint(error: Error): string {
   const noun = /^([a-z ]+?)(?: "[^"]*"| (?:evt_)?\d+)? not found$/.exec(error.message)?.[1]
   const place = noun === undefined ? undefined : WHERE_TO_LOOK[noun]
-  return place === undefined ? error.message : `${error.message}; see billing-cli ${place}`
+  if (place !== undefined) return `${error.message}; see billing-cli ${place}`
+  return error.message.replace(/^\w+(?=: )/, (field) => TYPED_AS[field] ?? field)
 }
 
 function ofDatabase(error: Error): string | null {

@@ -103,12 +103,12 @@ describe("the command line: apps, methods and banks' accounts", function () {
     const { app } = await anApp(testContext(), { auth: 'identity' })
     const id = String(app.id)
     const firebase = await cli.json(['app', 'set-identity', id, '--firebase-project', 'my-project'])
-    expect(firebase.identity).to.deep.equal({ provider: 'firebase', projectId: 'my-project' })
+    expect(firebase.identity).to.deep.equal({ provider: 'firebase', project_id: 'my-project' })
     const oidc = await cli.table([
       ...['app', 'set-identity', id, '--issuer', 'https://id.example', '--audience', 'shop'],
       ...['--jwks-url', 'https://id.example/jwks.json'],
     ])
-    expect(oidc).to.include('oidc')
+    expect(oidc).to.include('oidc').and.include('jwks_url')
 
     const file = join(scratchFolder('cli'), 'account.json')
     writeFileSync(file, aServiceAccountFile())
@@ -123,6 +123,11 @@ describe("the command line: apps, methods and banks' accounts", function () {
     await cli.faults(
       [2, ['app', 'set-realtime', id, '--service-account', file], '--database-url'],
       [2, [...words, '--service-account', `${file}.gone`], 'cannot be read'],
+      [
+        1,
+        ['app', 'set-realtime', id, '--database-url', 'nope', '--service-account', file],
+        'error: --database-url: must',
+      ],
       [
         2,
         ['app', 'set-identity', id, '--firebase-project', 'a', '--issuer', 'https://id.example'],

@@ -198,7 +198,10 @@ describe('the command line: payments, and work that runs by itself', function ()
     const ran = await cli.run(['realtime', 'resync', id, '--all', '--json'])
     expect(ran.code).to.equal(1)
     expect(JSON.parse(ran.stdout)).to.include({ written: 0, failed: 1 })
-    expect(await cli.misused(['realtime', 'resync', id])).to.include('--all or --failed')
+    await cli.faults(
+      [2, ['realtime', 'resync', id], '--all or --failed'],
+      [2, ['realtime', 'resync', id, 'user-1', '--all'], 'exclude each other'],
+    )
     const plain = String((await anApp(ctx)).app.id)
     expect(await cli.refused(['realtime', 'resync', plain, '--all'])).to.include('realtime')
   })

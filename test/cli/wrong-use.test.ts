@@ -45,9 +45,6 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
       [['app', 'create'], '--name'],
       [['app', 'create', '--name', 'Shop'], '--auth'],
       [['app', 'show'], '<app>'],
-      [['method', 'list'], '<app>'],
-      [['transaction', 'show'], '<id>'],
-      [['customer', 'show'], '<app>'],
     ]
     for (const [words, missing] of lines) {
       const ran = await cli.run(words, { stdin: 'y\n1\n' })
@@ -104,11 +101,39 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
     }
   })
 
-  it('ends quietly when its reader has seen enough', async () => {
+  it('ends quietly when its reader has seen enough, and says so where the disk is full', async () => {
     const { env } = openCli()
-    const line = `set -o pipefail; ${PROGRAM} docs | head -c 1`
+    const line = `set -o pipefail; ${PROGRAM} docs | head -c 1; ${PROGRAM} docs > /dev/full; echo " $?"`
     const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', line], { env })
-    expect([stdout, stderr]).to.deep.equal(['*', ''])
+    expect([stdout, stderr]).to.deep.equal(['* 1\n', 'error: the output cannot be written: ENOSPC\n'])
+  })
+
+  it('explains a command by its words, and is as wide and as plain as ever where the locale knows no UTF-8', async () => {
+    const cli = openCli()
+    const { stdout } = await cli.run(['help', 'app', 'create'])
+    expect(stdout).to.equal((await cli.run(['app', 'create', '--help'])).stdout)
+    expect(await cli.run(['help', 'nonsense'])).to.include({ code: 2, stdout: '' })
+    const { app } = await anApp(testContext(), { name: 'Sách hay' })
+    const plain = openCli({ LC_ALL: 'C', LANG: 'C', COLUMNS: '20', TERM: 'dumb' })
+    const { value, text } = await plain.both(['app', 'show', String(app.id)])
+    expect(value.name).to.equal('Sách hay')
+    expect(text).to.include('[TEST] Sách hay').and.include('│ Sách hay')
+  })
+
+  it('lets two operators have one of two changes that exclude each other', async () => {
+    const cli = openCli()
+    const id = String((await anApp(testContext())).app.id)
+    const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
+    const ran = await Promise.all([cli.run(create), cli.run(create)])
+    expect(ran.map(({ code }) => code).sort()).to.deep.equal([0, 1])
+    expect(ran.find(({ code }) => code === 1)?.stderr).to.include('"pro" is the code of another plan')
+  })
+
+  it('refuses receivers that are plainly not public, where such are not allowed', async () => {
+    const cli = openCli({ BILLING_WEBHOOK_ALLOW_INSECURE: '0' })
+    const id = String((await anApp(testContext())).app.id)
+    const update = (url: string) => [1, ['app', 'update', id, '--webhook-url', url], 'public host'] as const
+    await cli.faults(update('http://shop.example/h'), update('https://127.1/h'), update('https://[::ffff:10.0.0.1]/h'))
   })
 
   it('says where to look where an app is not known, and shows what was typed without obeying it', async () => {

@@ -12,10 +12,10 @@ export interface Bank {
 const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] = [
   ['970425', 'ABB', 'ABBANK', 'An Binh'],
   ['970416', 'ACB', 'ACB', 'A Chau'],
-  ['970405', 'VBA', 'Agribank', 'VBARD', 'AGRI'],
+  ['970405', 'VBA', 'Agribank', 'VBARD', 'AGRI', 'Nong nghiep va Phat trien Nong thon Viet Nam'],
   ['970409', 'BAB', 'BacABank', 'Bac A'],
   ['970438', 'BVB', 'BaoVietBank', 'Bao Viet'],
-  ['970418', 'BIDV', 'BIDV'],
+  ['970418', 'BIDV', 'BIDV', 'Dau tu va Phat trien Viet Nam'],
   ['970454', 'VCCB', 'BVBank', 'VietCapitalBank', 'Ban Viet'],
   ['546034', 'CAKE', 'CAKE', 'CAKE by VPBank'],
   ['970444', 'CBB', 'CBBank'],
@@ -39,10 +39,10 @@ const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] =
   ['970452', 'KLB', 'Kienlongbank', 'Kien Long'],
   ['963369', 'LIOBANK', 'Liobank'],
   ['970449', 'LPB', 'LPBank', 'LienVietPostBank'],
-  ['970422', 'MB', 'MBBank', 'Military Bank'],
+  ['970422', 'MB', 'MBBank', 'Military Bank', 'Quan doi'],
   ['970414', 'MBV', 'MBV', 'OceanBank', 'OJB'],
   ['971025', 'MOMO', 'MoMo'],
-  ['970426', 'MSB', 'MSB', 'Maritime Bank'],
+  ['970426', 'MSB', 'MSB', 'Maritime Bank', 'Hang Hai Viet Nam'],
   ['970428', 'NAB', 'Nam A Bank', 'NamABank'],
   ['970419', 'NCB', 'NCB', 'Quoc Dan'],
   ['801011', 'NHBHN', 'Nonghyup Hanoi', 'Nonghyup'],
@@ -50,25 +50,25 @@ const VIETQR_LIST: readonly (readonly [string, string, string, ...string[]])[] =
   ['970439', 'PBVN', 'Public Bank', 'PublicBank'],
   ['970430', 'PGB', 'PGBank'],
   ['970412', 'PVCB', 'PVcomBank'],
-  ['970403', 'STB', 'Sacombank'],
+  ['970403', 'STB', 'Sacombank', 'Sai Gon Thuong Tin'],
   ['970400', 'SGICB', 'SaigonBank'],
   ['970429', 'SCB', 'SCB', 'Sai Gon'],
-  ['970440', 'SEAB', 'SeABank'],
-  ['970443', 'SHB', 'SHB'],
+  ['970440', 'SEAB', 'SeABank', 'Dong Nam A'],
+  ['970443', 'SHB', 'SHB', 'Sai Gon Ha Noi'],
   ['970424', 'SHBVN', 'Shinhan Bank', 'ShinhanBank', 'Shinhan'],
   ['970410', 'SCVN', 'Standard Chartered', 'StandardChartered'],
-  ['970407', 'TCB', 'Techcombank'],
+  ['970407', 'TCB', 'Techcombank', 'Ky thuong Viet Nam'],
   ['963388', 'TIMO', 'Timo', 'Timo by BVBank'],
-  ['970423', 'TPB', 'TPBank'],
+  ['970423', 'TPB', 'TPBank', 'Tien Phong'],
   ['546035', 'UBANK', 'Ubank'],
   ['970458', 'UOB', 'UOB', 'United Overseas Bank'],
-  ['970441', 'VIB', 'VIB'],
+  ['970441', 'VIB', 'VIB', 'Quoc te Viet Nam'],
   ['970427', 'VAB', 'VietABank', 'Viet A'],
   ['970433', 'VIETBANK', 'VietBank'],
-  ['970436', 'VCB', 'Vietcombank'],
-  ['970415', 'ICB', 'VietinBank', 'CTG'],
+  ['970436', 'VCB', 'Vietcombank', 'Ngoai thuong Viet Nam'],
+  ['970415', 'ICB', 'VietinBank', 'CTG', 'Cong thuong Viet Nam'],
   ['970406', 'VIKKI', 'Vikki', 'DongA Bank', 'DOB'],
-  ['970432', 'VPB', 'VPBank'],
+  ['970432', 'VPB', 'VPBank', 'Viet Nam Thinh Vuong'],
   ['970421', 'VRB', 'VRB'],
   ['970457', 'WVN', 'Woori', 'Woori Bank'],
 ]
@@ -88,9 +88,13 @@ export function findBank(text: string): Bank | null {
 }
 
 function fold(text: string): string {
-  return text
-    .normalize('NFKD')
-    .replace(/đ/gi, 'd')
-    .replace(/[^0-9a-z]/gi, '')
-    .toLowerCase()
+  return (
+    text
+      .normalize('NFKD')
+      .replace(/đ/gi, 'd')
+      .replace(/[^0-9a-z]/gi, '')
+      .toLowerCase()
+      // "Ngân hàng TMCP Á Châu" is how a bank signs, "Á Châu" what it is called.
+      .replace(/^nganhang(thuongmaicophan|tmcp)?/, '')
+  )
 }

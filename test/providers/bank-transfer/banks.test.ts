@@ -2,8 +2,20 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { BANKS, findBank } from '#providers/bank-transfer/banks.ts'
 
+/** As the bank signs. */
+const NAME = 'Ngân hàng TMCP Ngoại thương Việt Nam'
+
 describe('banks', () => {
-  for (const text of ['VCB', 'vcb', '970436', 'Vietcombank', 'VIETCOMBANK', ' vietcom bank ']) {
+  for (const text of [
+    'VCB',
+    'vcb',
+    '970436',
+    'Vietcombank',
+    'VIETCOMBANK',
+    ' vietcom bank ',
+    NAME,
+    'ngoai thuong viet nam',
+  ]) {
     it(`finds Vietcombank as "${text}"`, () => {
       expect(findBank(text)).to.deep.equal({ bin: '970436', code: 'VCB', name: 'Vietcombank' })
     })
@@ -19,7 +31,7 @@ describe('banks', () => {
   })
 
   it('finds no bank by a text that is none', () => {
-    for (const text of ['', ' ', 'XYZ', '000000', '970436x']) expect(findBank(text)).to.equal(null)
+    for (const text of ['', ' ', 'XYZ', 'Ngân hàng', '000000', '970436x']) expect(findBank(text)).to.equal(null)
   })
 
   it('has each BIN and each code once, and finds each bank by BIN, code and name', () => {
