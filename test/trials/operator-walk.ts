@@ -130,7 +130,7 @@ async function walk(): Promise<WalkFigures> {
 async function walkOn(walk: Walk): Promise<WalkFigures> {
   const { diary, internet, first, second } = walk
   await diary.step('install: database and service', () => install(walk, first))
-  const exposure = await diary.step('the unit, as systemd runs it', () => checkUnit(first))
+  const exposure = await diary.step('the unit, as systemd runs it', () => checkUnit(walk, first))
   const seller = await diary.step('an app and a plan', () => openApp(walk, first))
   internet.pointTo(FIRST)
   await diary.step('TLS by nginx', () => putInFront(walk, first, 'nginx', seller))
@@ -185,7 +185,7 @@ async function install({ readme, internet, origin }: Walk, machine: Machine): Pr
 }
 
 /** What systemd makes of the unit: a user of its own without rights, system calls filtered, signs of life. Returns its exposure. */
-async function checkUnit(machine: Machine): Promise<number> {
+async function checkUnit({ readme }: Walk, machine: Machine): Promise<number> {
   expectText(await machine.run('systemd-analyze verify billing-daemon.service 2>&1'), /^$/)
   const security = await machine.run('systemd-analyze security --no-pager billing-daemon')
   const exposure = Number(/Overall exposure level for billing-daemon\.service: ([\d.]+)/.exec(security)?.[1])
@@ -198,7 +198,7 @@ async function checkUnit(machine: Machine): Promise<number> {
   expectText(await show('StatusText'), /^listening on 127\.0\.0\.1:8080$/)
   const ready = await show('WatchdogTimestampMonotonic')
   await until('a sign of life reaches the watchdog', async () => (await show('WatchdogTimestampMonotonic')) !== ready)
-  const claimed = Number(/`systemd-analyze security`: ([\d.]+)/.exec(openReadme(ROOT).section('Operating'))?.[1])
+  const claimed = Number(/`systemd-analyze security`: ([\d.]+)/.exec(readme.section('Operating'))?.[1])
   if (!(exposure <= claimed)) throw new Error(`the unit's exposure is ${exposure}, and README says ${claimed}`)
   return exposure
 }
@@ -380,8 +380,8 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
   const { readme } = walk
   const [, database = ''] = readme.blocks('Install as a service', 'bash')
   await to.run(database)
-  for (const file of readdirSync(from.path('/root')).filter((name) => /^paygate-.*\.gz$/.test(name)))
-    copyFileSync(from.path(`/root/${file}`), to.path(`/root/${file}`))
+  const backups = from.path('/var/backups/paygate')
+  for (const file of readdirSync(backups)) copyFileSync(join(backups, file), to.path(`/root/${file}`))
   await to.run(readme.block('Back up and restore', 'bash', 'zcat'))
   await configureProxy(walk, to, 'nginx')
 }

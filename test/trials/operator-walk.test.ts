@@ -1,0 +1,89 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import type { Command } from 'commander'
+import { describe, it } from 'mocha'
+import { createProgram } from '#cli/program.ts'
+import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
+import { RELAY_BODY_BYTES } from '#providers/bank-mail/routes.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { openReadme } from './operator-walk-readme.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+describe('README, Operating (the trial operator-walk walks all of it)', () => {
+  const readme = openReadme(ROOT)
+  const operating = readme.section('Operating')
+  const scripts = readme.blocks('Operating', 'bash')
+
+  it('names commands and options that billing-cli has', async () => {
+    const program = await createProgram()
+    const lines = [...operating.matchAll(/billing-cli ([a-z][^`|&;#\n]*)/g)].map(([, words]) =>
+      words!.trim().split(/\s+/),
+    )
+    expect(lines.length).to.be.above(10)
+    for (const words of lines) {
+      const command = commandOf(program, words)
+      expect(command.commands, words.join(' ')).to.deep.equal([])
+      const options = [...command.options, ...program.options].flatMap(({ long, short }) => [long, short])
+      for (const option of words.filter((word) => word.startsWith('-')))
+        expect(options, words.join(' ')).to.include(option)
+    }
+  })
+
+  it('has scripts that bash can read, of programs and folders that the project has', () => {
+    expect(scripts.length).to.be.above(5)
+    for (const script of scripts) execFileSync('bash', ['-n'], { input: script })
+    for (const [path] of scripts.join('\n').matchAll(/\b(bin|templates)\/[\w/.-]+/g))
+      expect(existsSync(join(ROOT, path)), path).to.equal(true)
+  })
+
+  it('names the secrets and the unit as the service has them', () => {
+    for (const secret of CREDENTIALS) expect(operating).to.contain(`\`${secret}\``)
+    const units = [...scripts.join('\n').matchAll(/(?:systemctl [a-z -]+|journalctl -u )(billing[\w-]*)/g)]
+    expect(units.length).to.be.above(4)
+    for (const [, unit] of units) expect(UNIT_FILE.endsWith(`/${unit}.service`), unit).to.equal(true)
+  })
+
+  it('has reverse proxies that fit the sample of the settings: one proxy, the address of the client, the port, the largest mail', () => {
+    const setting = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(SAMPLE_ENVIRONMENT)?.[1]
+    const listens = `${setting('BILLING_HOST')}:${setting('BILLING_PORT')}`
+    const host = new URL(setting('BILLING_BASE_URL')!).host
+    expect(setting('BILLING_TRUST_PROXY')).to.equal('1')
+    const nginx = readme.block('Reverse proxy', 'nginx')
+    expect(nginx).to.match(new RegExp(`server_name ${host};`))
+    expect(nginx).to.contain(`proxy_pass http://${listens};`)
+    expect(nginx).to.contain('proxy_set_header X-Forwarded-For $remote_addr;')
+    expect(nginx).to.contain('location = /metrics { return 404; }')
+    const [, kilobytes] = /client_max_body_size (\d+)k;/.exec(nginx) ?? []
+    expect(Number(kilobytes) * 1024).to.be.above(RELAY_BODY_BYTES)
+    const caddy = readme.block('Reverse proxy', 'caddy')
+    expect(caddy).to.match(new RegExp(`^${host} {$`, 'm'))
+    // It sets X-Forwarded-For by itself.
+    expect(caddy).to.match(new RegExp(`^ *reverse_proxy ${listens}$`, 'm'))
+    expect(caddy).to.contain('respond /metrics 404')
+    for (const proxy of [nginx, caddy]) expect(proxy).to.contain('Strict-Transport-Security max-age=31536000')
+  })
+
+  it('installs a unit in which systemd finds no fault, and that exposes no more than README says', () => {
+    const file = join(scratchFolder('unit'), 'billing-daemon.service')
+    writeFileSync(file, renderUnit({ root: ROOT, prefix: '' }))
+    const [, claimed = ''] = /`systemd-analyze security`: ([\d.]+)/.exec(operating) ?? []
+    execFileSync('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file], { stdio: 'pipe' })
+    const threshold = `--threshold=${Number(claimed) * 10}`
+    execFileSync('systemd-analyze', ['security', '--no-pager', '--offline=true', threshold, file], { stdio: 'pipe' })
+  })
+})
+
+/** The command that a line names, with its arguments left out. */
+function commandOf(program: Command, words: readonly string[]): Command {
+  let command = program
+  for (const word of words) {
+    const child = command.commands.find((candidate) => candidate.name() === word)
+    if (!child) break
+    command = child
+  }
+  expect(command, words.join(' ')).not.to.equal(program)
+  return command
+}
