@@ -30,13 +30,15 @@ describe("the command line: apps, methods and banks' accounts", function () {
     expect(hmac).to.have.all.keys('app_id', 'api_key', 'api_secret')
     expect(hmac.api_secret).to.match(/^sk_/)
     expect(identity.api_secret).to.equal(null)
-    const shown = await cli.table(['app', 'create', '--name', 'Shop', '--auth', 'hmac'])
-    expect(shown).to.include('api_secret').and.include('not shown again')
+    const shop = ['app', 'create', '--name', 'Shop', '--auth', 'hmac', '--webhook-url', 'https://shop.example/h']
+    const shown = await cli.run(shop)
+    expect(shown.stdout).to.include('api_secret').and.include('not shown again')
+    expect(shown.stderr).to.include('billing-cli app rotate-webhook-secret')
 
     const { value: apps, text } = await cli.both(['app', 'list'])
     expect(apps.map(({ name }: { name: string }) => name)).to.have.members(['Reader', 'Phone', 'Shop'])
     expect(JSON.stringify(apps)).not.to.include(hmac.api_secret)
-    expect(text).to.include('[TEST]').and.include('[LIVE]').and.include(hmac.api_key.slice(0, 8))
+    expect(text).to.include('[TEST]').and.include('[LIVE]').and.include(hmac.api_key)
     const { value: app, text: one } = await cli.both(['app', 'show', hmac.api_key])
     expect(app).to.include({ app_id: hmac.app_id, name: 'Reader', sandbox: true, disabled: false })
     expect(one).to.include('[TEST] Reader')

@@ -94,6 +94,14 @@ describe('the command line: payments, and work that runs by itself', function ()
       [1, ['transaction', 'show', '999'], 'billing-cli transaction list'],
     )
     expect(JSON.stringify(await cli.json(['audit', 'list']))).to.include('fee of the bank')
+    const more = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT-more', amount: 5000 })
+    expect(await cli.json(['bank-mail', 'match', String(more), id, '--dry-run'])).to.deep.include({
+      status: 'already_completed',
+      effects: [
+        `5000 VND of ACB are booked for transaction ${id} of user-1`,
+        'the transaction is completed already: flagged, for money that came twice',
+      ],
+    })
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
   })
 
