@@ -20,7 +20,7 @@ const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** Where the machine sees the network that packages come from; its own leads to the trial alone. */
 const OUTSIDE = '/srv/outside'
 const BOOT_MS = 60_000
-const COMMAND_MS = 600_000
+const COMMAND_MS = 1_200_000
 
 /** The least Debian that starts: no package but what systemd needs. Made once, and copied for each machine. */
 export function prepareDebian(): void {

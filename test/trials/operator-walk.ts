@@ -27,7 +27,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const PROGRAMS = { debootstrap: 'debootstrap', 'systemd-nspawn': 'systemd-container', ip: 'iproute2', curl: 'curl' }
 const FIRST = '5.0.0.11'
 const SECOND = '5.0.0.12'
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 120_000
 
 /** Why the walk cannot be made here; null where it can. */
 function whatIsMissing(): string | null {
