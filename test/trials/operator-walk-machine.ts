@@ -86,6 +86,7 @@ export class Machine {
 
   async boot(): Promise<void> {
     const { folder, origin, outsidePid, gateway, address } = this.#options
+    this.#leader = 0
     this.#container = spawn(
       // It goes with the trial.
       'setpriv',
@@ -164,7 +165,9 @@ export class Machine {
   async cutPower(): Promise<void> {
     if (!this.#container || this.#container.exitCode !== null || this.#container.signalCode !== null) return
     const off = once(this.#container, 'exit')
-    process.kill(this.#leader, 'SIGKILL')
+    // Without one it did not come so far; 0 would mean the trial itself.
+    if (this.#leader > 0) process.kill(this.#leader, 'SIGKILL')
+    else this.#container.kill('SIGKILL')
     await off
   }
 
