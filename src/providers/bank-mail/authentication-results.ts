@@ -4,6 +4,8 @@ export interface AuthenticationResults {
   readonly authservId: string
   /** Empty where the field says `none`: nothing was checked. */
   readonly results: readonly MethodResult[]
+  /** Without versions, and with no property types but those of RFC 8601: as every server reads it, and writes it. */
+  readonly isPlain: boolean
 }
 
 export interface MethodResult {
@@ -37,6 +39,7 @@ class NotByTheGrammar extends Error {}
 const BLANK = /[ \t]/
 const DIGITS = /[0-9]+/y
 const KEYWORD = /[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?/y
+const PLAIN_TYPES: ReadonlySet<string> = new Set(['smtp', 'header', 'body', 'policy'])
 /** RFC 2045 token. */
 const TOKEN = /[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]+/y
 /** A name, or an address with or without its local part. */
@@ -48,6 +51,7 @@ class Reader {
   readonly #text: string
   #at = 0
   #remarks = ''
+  #isPlain = true
 
   constructor(text: string) {
     this.#text = text
@@ -69,10 +73,11 @@ class Reader {
       else isNone = true
     }
     if (isNone ? results.length > 0 : results.length === 0) throw new NotByTheGrammar()
-    return { authservId, results }
+    return { authservId, results, isPlain: this.#isPlain }
   }
 
   #readVersion(): void {
+    this.#isPlain = false
     if (this.#take(DIGITS) !== '1') throw new NotByTheGrammar()
     this.#expectBoundary()
     this.#skip()
@@ -100,6 +105,7 @@ class Reader {
   }
 
   #readMethodVersion(): void {
+    this.#isPlain = false
     this.#expect('/')
     this.#skip()
     if (this.#take(DIGITS) !== '1') throw new NotByTheGrammar()
@@ -128,6 +134,7 @@ class Reader {
   }
 
   #readProperty(type: string, properties: Map<string, string>): void {
+    if (!PLAIN_TYPES.has(type)) this.#isPlain = false
     this.#expect('.')
     this.#skip()
     const name = `${type}.${this.#take(KEYWORD).toLowerCase()}`

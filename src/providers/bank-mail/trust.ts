@@ -41,6 +41,9 @@ const FREE_MAIL = [
 /** More signatures than any mail has: checking them costs, and servers give up after a few. */
 const MOST_SIGNATURES = 10
 
+/** More results than any server writes; OpenDKIM reads no field that has more. */
+const MOST_PLAIN_RESULTS = 16
+
 /** Fields that must not stand twice: a signature covers one of them, and a reader may take the other. */
 const SINGLE_FIELDS = ['from', 'subject', 'content-type', 'content-transfer-encoding', 'mime-version', 'message-id']
 
@@ -86,6 +89,8 @@ interface Block {
   readonly results: readonly MethodResult[]
   /** Whether the results stand above every `Received`, where only the server itself can have put them. */
   readonly isProven: boolean
+  /** Whether they are one field of a form that every server reads, so that it would have removed it had the sender written it. */
+  readonly isPlain: boolean
   /** Index of the first field below all that this server wrote. */
   readonly end: number
 }
@@ -96,7 +101,7 @@ interface Block {
  *
  * A server prepends its findings: often above its own `Received`, sometimes below. Below, they stand where the sender's own
  * fields begin, and a sender who forges them gets by a server that removes only what it can parse (OpenDKIM leaves an
- * `Authentication-Results` with a version, an unknown property type or more than 16 results). Hence `isProven`.
+ * `Authentication-Results` with a version, an unknown property type or more than 16 results). Hence `isProven` and `isPlain`.
  */
 function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: string) => boolean): Block | null {
   const proven: AuthenticationResults[] = []
@@ -121,7 +126,16 @@ function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: 
   const all = [...proven, ...possible]
   if (all.length === 0 || contradict(all)) return null
   const evidence = proven.length > 0 ? proven : possible
-  return { results: evidence.flatMap(({ results }) => results), isProven: proven.length > 0, end }
+  return {
+    results: evidence.flatMap(({ results }) => results),
+    isProven: proven.length > 0,
+    isPlain: evidence.length === 1 && evidence.every(isPlain),
+    end,
+  }
+}
+
+function isPlain(report: AuthenticationResults): boolean {
+  return report.isPlain && report.results.length <= MOST_PLAIN_RESULTS
 }
 
 /** The `by` of a `Received`, in lower case; null where it is not plain to see. */
@@ -228,14 +242,18 @@ function signedBy(signatures: readonly Signature[], domains: readonly string[]):
   return signatures.filter(({ domain }) => domains.some((parent) => isWithin(domain, parent)))
 }
 
-/**
- * Whether a block passes a signature of these domains that the mail can have had. A mail with signatures must have one of theirs:
- * without one, nothing can have passed. And where the finding stands where a sender could have put it, there must be one in any
- * case, since it made the receiving server speak for itself.
- */
+/** Whether a block passes a signature of these domains that the mail can have had. */
 function passes(mail: Evidence, block: Block, domains: readonly string[]): boolean {
-  if (!hasPass(block.results, domains)) return false
-  return signedBy(mail.signatures, domains).length > 0 || (block.isProven && mail.signatures.length === 0)
+  return hasPass(block.results, domains) && canHavePassed(mail, block, domains)
+}
+
+/**
+ * A mail with signatures must have one of theirs: without one, nothing can have passed. On a mail without any, a finding must stand
+ * where a sender cannot have put it, or be such that the receiving server would have removed it: there it may not speak for itself.
+ */
+function canHavePassed(mail: Evidence, block: Block, domains: readonly string[]): boolean {
+  if (signedBy(mail.signatures, domains).length > 0) return true
+  return mail.signatures.length === 0 && (block.isProven || block.isPlain)
 }
 
 function isDirect(mail: Evidence): boolean {
@@ -249,7 +267,7 @@ function isForwarded(mail: Evidence, forwarders: readonly string[]): boolean {
     if (!passes(mail, mail.ours, [forwarder]) || !areSound(mail.fields, mail.signatures, [forwarder])) return false
     const theirs = readBlock(mail.fields, mail.ours.end, (name) => isWithin(name, forwarder))
     if (!theirs || !hasPass(theirs.results, mail.domains)) return false
-    return theirs.isProven || signedBy(mail.signatures, mail.domains).length > 0
+    return theirs.isProven || canHavePassed(mail, theirs, mail.domains)
   })
 }
 
@@ -257,7 +275,7 @@ function isForwarded(mail: Evidence, forwarders: readonly string[]): boolean {
 function isSealed(mail: Evidence, sealers: readonly string[]): boolean {
   const { ours, domains } = mail
   if (!ours.results.some((result) => result.method === 'arc' && isPass(result))) return false
-  if (!ours.isProven && signedBy(mail.signatures, domains).length === 0) return false
+  if (!ours.isProven && !canHavePassed(mail, ours, domains)) return false
   for (const { sealer, saw } of readArcChain(mail.fields)?.reverse() ?? []) {
     if (!sealers.includes(sealer)) return false
     if (isWithin(saw.authservId, sealer) && !contradict([saw]) && hasPass(saw.results, domains)) return true

@@ -70,14 +70,27 @@ export const FORGED_FINDINGS: Record<string, string> = {
   'of the chain, and the results too': `${FORGED.trim()}; arc=pass\r\nARC-Authentication-Results: i=1; mx.${SEALER}; dkim=pass header.d=timo.vn\r\n`,
 }
 
+/** What a server that removes findings forged in its name (RFC 8601, 5) leaves, since it cannot read them, or is confused by them. */
+const LEFT_BY_SERVERS = [
+  'with a version',
+  'with a property type that no server knows',
+  'behind forty other results',
+  'with the name quoted',
+  'with a blank that does not break',
+  'twice',
+  'below a Received of another server',
+]
+
 const FORGERIES: Record<string, Attack> = {}
 for (const [how, findings] of Object.entries(FORGED_FINDINGS)) {
   FORGERIES[`findings forged ${how}, on a server that writes its own above`] = (victim) =>
     receivedBy(OUR_MX, findings + forgery(victim))
   FORGERIES[`findings forged ${how}, on a server that writes its own below its Received`] = (victim) =>
     receivedBy(OUR_MX, findings + forgery(victim), { belowReceived: true })
-  FORGERIES[`findings forged ${how}, on a server that is silent about unsigned mails`] = (victim) =>
-    takenBy(OUR_MX, findings + forgery(victim))
+  if (LEFT_BY_SERVERS.includes(how)) {
+    FORGERIES[`findings forged ${how}, on a server that is silent about unsigned mails`] = (victim) =>
+      takenBy(OUR_MX, findings + forgery(victim))
+  }
   FORGERIES[`findings forged ${how}, over a signature of the attacker's own`] = async (victim) =>
     receivedBy(OUR_MX, findings + (await signed(forgery(victim), EVIL)))
   FORGERIES[`findings forged ${how}, over a signature of the bank's that does not hold`] = async (victim) =>

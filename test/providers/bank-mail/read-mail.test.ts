@@ -77,6 +77,14 @@ describe('a bank mail', () => {
     expect(await read(found + takenBy(OUR_MX, bankMail('TIMO', PAID)))).to.include({ trust: 'direct' })
   })
 
+  it('is trusted without a signature below the server’s own Received where its finding is one, in the form that servers remove', async () => {
+    const below = (findings: string) => read(takenBy(OUR_MX, findings + bankMail('TIMO', PAID)))
+    const plain = `Authentication-Results: ${OUR_MX}; spf=pass smtp.mailfrom=timo.vn; dkim=pass header.d=timo.vn\r\n`
+    expect(await below(plain)).to.include({ trust: 'direct' })
+    expect(await below(plain.replace('; spf', ' 1; spf'))).to.include({ trust: null })
+    expect(await below(plain + plain)).to.include({ trust: null })
+  })
+
   it('is read the same with the line ends and the first line that a mail server gives a pipe', async () => {
     const mail = await genuineMail('TIMO', PAID)
     const piped = `From support@timo.vn Fri Nov 13 06:37:10 2026\n${mail.replaceAll('\r\n', '\n')}`
