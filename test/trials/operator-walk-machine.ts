@@ -15,7 +15,8 @@ export interface Ran {
 
 const BASE = join(import.meta.dirname, '../../var/trials/debian-12')
 const SUITE = 'bookworm'
-const MIRROR = 'http://deb.debian.org/debian'
+/** Where this machine says its packages come from. */
+const SOURCES = ['etc/apt/sources.list', 'etc/apt/sources.list.d/debian.sources']
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** Where the machine sees the network that packages come from; its own leads to the trial alone. */
 const OUTSIDE = '/srv/outside'
@@ -27,15 +28,13 @@ export function prepareDebian(): void {
   if (existsSync(BASE)) return
   const unfinished = `${BASE}.${process.pid}`
   mkdirSync(unfinished, { recursive: true })
-  execFileSync('debootstrap', ['--variant=minbase', '--include=systemd-sysv,dbus', SUITE, unfinished, MIRROR], {
+  execFileSync('debootstrap', ['--variant=minbase', '--include=systemd-sysv,dbus', SUITE, unfinished], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  const suites = [
-    `${MIRROR} ${SUITE}`,
-    `${MIRROR} ${SUITE}-updates`,
-    `http://deb.debian.org/debian-security ${SUITE}-security`,
-  ]
-  writeFileSync(join(unfinished, 'etc/apt/sources.list'), suites.map((suite) => `deb ${suite} main\n`).join(''))
+  for (const file of SOURCES) {
+    rmSync(join(unfinished, file), { force: true })
+    if (existsSync(`/${file}`)) cpSync(`/${file}`, join(unfinished, file))
+  }
   renameSync(unfinished, BASE)
 }
 
