@@ -144,6 +144,7 @@ function writePostfix(
   )
   chownSync(join(folder, 'data'), user, group)
   writeFileSync(join(config, 'transport'), 'bank@pay.example paygate:\n')
+  const credentials = writeCredentials(folder, relay.secret)
   writeFileSync(
     join(config, 'main.cf'),
     [
@@ -162,7 +163,7 @@ function writePostfix(
       `transport_maps = texthash:${join(config, 'transport')}`,
       'smtpd_relay_restrictions = reject_unauth_destination',
       'milter_default_action = tempfail',
-      `export_environment = TZ MAIL_CONFIG LANG PATH=${process.env['PATH'] ?? ''} BILLING_BASE_URL=${relay.baseUrl} BILLING_RELAY_SECRET=${relay.secret}`,
+      `export_environment = TZ MAIL_CONFIG LANG PATH=${process.env['PATH'] ?? ''} BILLING_BASE_URL=${relay.baseUrl} CREDENTIALS_DIRECTORY=${credentials}`,
     ].join('\n'),
   )
   const services = [
@@ -190,6 +191,17 @@ function writePostfix(
       `paygate unix - n n - 2 pipe flags=q user=nobody:nogroup argv=${RELAY} \${original_recipient}`,
     ].join('\n'),
   )
+}
+
+/** A folder that the pipe's user alone can read. */
+function writeCredentials(folder: string, secret: string): string {
+  const credentials = join(folder, 'relay')
+  const file = join(credentials, 'BILLING_RELAY_SECRET')
+  const nobody = Number(execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }))
+  mkdirSync(credentials, { mode: 0o500 })
+  writeFileSync(file, secret, { mode: 0o400 })
+  for (const path of [credentials, file]) chownSync(path, nobody, 0)
+  return credentials
 }
 
 /** Ports that nobody listens on at the moment. */

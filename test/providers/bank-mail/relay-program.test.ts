@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,6 +10,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankMails } from '#providers/bank-mail/store.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { genuineMail, TRANSFER } from '../../support/bank-mails.ts'
+import { scratchFolder } from '../../support/scratch.ts'
 import { aBankShop, RELAY_SECRET } from './bank-shop.ts'
 import type { BankShop } from './bank-shop.ts'
 
@@ -63,6 +65,15 @@ describe('bin/bank-mail-relay', () => {
     await once(server, 'listening')
     return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   }
+
+  it('takes its secret from a file, as a mail server hands its settings to everybody', async () => {
+    const folder = scratchFolder('relay')
+    writeFileSync(join(folder, 'BILLING_RELAY_SECRET'), `${RELAY_SECRET}\n`)
+    const mail = await genuineMail('TIMO', TRANSFER)
+    const environment = { BILLING_BASE_URL: shop.service.url, CREDENTIALS_DIRECTORY: folder }
+    expect(await run(mail, [address()], environment)).to.include({ code: 0, error: '' })
+    expect(await shop.service.ctx.db.manager.find(bankMails)).to.have.length(1)
+  })
 
   it('posts the mail with its recipient, signed, and exits 0 with the decision', async () => {
     const payment = await shop.pay()
