@@ -1,6 +1,5 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { JobRun } from '#db/store.ts'
@@ -15,6 +14,7 @@ import { testContext, testEnvironment } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 describe('the scheduler', () => {
   let ctx: TestContext
@@ -34,10 +34,6 @@ describe('the scheduler', () => {
     const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 50, restartMs: 20, ...rest })
     running.push(scheduler)
     return scheduler
-  }
-
-  async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-    while (!(await condition())) await delay(10)
   }
 
   function failures(job: string): string[] {

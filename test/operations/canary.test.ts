@@ -19,8 +19,10 @@ import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 import { aPlan, aSubscription } from '../support/factories.ts'
+import { inTurns } from '../support/in-turns.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
+import { until } from '../support/until.ts'
 
 const canary = (name: string) => `canary-${name}-${randomBytes(8).toString('hex')}`
 
@@ -66,14 +68,12 @@ async function startEcho(): Promise<{ url: string; stop(): Promise<void> }> {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  // A test that fails before it stops this ends all the same.
+  server.unref()
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   }
-}
-
-async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve))
 }
 
 /** A database user with a password of its own; the test database is open to root alone. */
@@ -305,14 +305,14 @@ async function runEveryCommand(cli: Cli, seen: Seen, appId: number, identity: nu
     ['notification', 'list'],
     ['app', 'export', id, '--dir', exported],
   ]
-  for (const words of commands) {
-    for (const form of ['doctor', 'audit'].includes(words[0]!)
-      ? [words, [...words, '--json']]
-      : [[...words, '--json']]) {
-      const { stdout, stderr } = await cli.run(form)
-      seen.add(form.join(' '), stdout + stderr)
-      expect(stdout + stderr, form.join(' ')).to.not.equal('')
-    }
+  const forms = commands.flatMap((words) =>
+    ['doctor', 'audit'].includes(words[0]!) ? [words, [...words, '--json']] : [[...words, '--json']],
+  )
+  const shown = await inTurns(forms, (form) => cli.run(form), 2)
+  for (const [index, { stdout, stderr }] of shown.entries()) {
+    const name = forms[index]!.join(' ')
+    seen.add(name, stdout + stderr)
+    expect(stdout + stderr, name).to.not.equal('')
   }
   const files = readdirSync(exported)
   expect(files).to.include('transactions.csv')
@@ -334,16 +334,17 @@ async function runRefusedStarts(
     { BILLING_DATABASE_URL: `mysql://u:${secrets['database password'] ?? ''}@127.0.0.1:9/x` },
     { BILLING_SMTP_URL: `http://u:${secrets['SMTP password'] ?? ''}@127.0.0.1` },
   ]
-  for (const change of wrong) {
-    const name = Object.entries(change).map(([variable, value]) => `${variable}=${value.slice(0, 12)}`)
-    for (const words of [
-      ['app', 'list'],
-      ['doctor', '--json'],
-    ]) {
-      const { code, stdout, stderr } = await openCli({ ...settings, ...change }).run(words)
-      expect(code, `${String(name)} ${words.join(' ')}`).to.equal(1)
-      seen.add(`${words.join(' ')} with a wrong ${Object.keys(change).join()}`, stdout + stderr)
-    }
+  const lines = [
+    ['app', 'list'],
+    ['doctor', '--json'],
+  ]
+  const tries = wrong.flatMap((change) => lines.map((words) => ({ change, words })))
+  const ran = await inTurns(tries, ({ change, words }) => openCli({ ...settings, ...change }).run(words), 2)
+  for (const [index, { code, stdout, stderr }] of ran.entries()) {
+    const { change, words } = tries[index]!
+    const name = `${words.join(' ')} with a wrong ${Object.keys(change).join()}`
+    expect(code, name).to.equal(1)
+    seen.add(name, stdout + stderr)
   }
   const refused: unknown = await startDaemonProcess({ ...settings, ...wrong[4] }).catch((error: unknown) =>
     messageOf(error),
