@@ -55,7 +55,9 @@ export const TEST_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`
 
 /** The environment of a child process that works on the test database. */
 export function testEnvironment(overrides: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const compiled = process.env['NODE_COMPILE_CACHE']
   return {
+    ...(compiled === undefined ? {} : { NODE_COMPILE_CACHE: compiled }),
     BILLING_ENV: 'development',
     BILLING_DATABASE_URL: testDatabase().url,
     BILLING_HOME: scratchFolder('home'),
