@@ -142,7 +142,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
   const given = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
   const reference = given === undefined ? {} : { reference: given }
-  const preview = await previewResolution(ctx, { transactionId, action: action, ...reference })
+  const preview = await previewResolution(ctx, { transactionId, action, ...reference })
   if (options.dryRun) {
     const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
     out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${effect}`)))
@@ -150,7 +150,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   }
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   await goAhead(options.yes, `Resolve transaction ${transactionId} so?`)
-  const resolved = await resolveTransaction(ctx, actor, { transactionId, action: action, note, ...reference })
+  const resolved = await resolveTransaction(ctx, actor, { transactionId, action, note, ...reference })
   out.result(presentTransaction(resolved), () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
