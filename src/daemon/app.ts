@@ -6,6 +6,7 @@ import type { AppRoute } from '#apps/authenticate.ts'
 import { checkoutRoutes } from '#checkout/routes.ts'
 import type { Context } from '#context.ts'
 import { customerRoutes } from '#customers/routes.ts'
+import { refuseBodyOfReads } from '#http/body.ts'
 import { errorEnvelope, requestIds } from '#http/errors.ts'
 import type { RequestState } from '#http/errors.ts'
 import { openRateLimit } from '#http/rate-limit.ts'
@@ -47,6 +48,7 @@ export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<R
   app.use(errorEnvelope(ctx))
   app.use(safeHeaders)
   app.use(crossOrigin)
+  app.use(refuseBodyOfReads)
   for (const router of routers(ctx, metrics, health)) app.use(routerRoutes(router)).use(refuseMethods(router))
   for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
     app.use(middleware)

@@ -1,9 +1,26 @@
 import type { IncomingMessage } from 'node:http'
+import type { Middleware } from 'koa'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { duplicateField } from './duplicate-field.ts'
+import type { RequestState } from './errors.ts'
 
 /** Largest body of an API call (contract 2). */
 export const API_BODY_BYTES = 100 * 1024
+
+/**
+ * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (contract 7, Callers). The signed
+ * text does not say where the path ends: one signature would be good for `GET …/a.x`, and for `GET …/a` with the body `x.`.
+ */
+export const refuseBodyOfReads: Middleware<RequestState> = async (http, next) => {
+  if ((http.method === 'GET' || http.method === 'HEAD') && hasBody(http.req)) {
+    throw new AppError('invalid_request', 'a GET or HEAD must not have a body', { headers: { Connection: 'close' } })
+  }
+  await next()
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
 
 /**
  * The exact bytes of the body: signatures are over bytes, and a decoded string has lost some of them.

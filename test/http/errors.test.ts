@@ -222,9 +222,10 @@ describe('the API when something is wrong', () => {
       expectRefusal(answer, 413, 'payload_too_large')
     })
 
-    it('that come with a GET are signed and not read', async () => {
+    it('that come with a GET are 400 invalid_request, signed or not', async () => {
       const target = '/api/v1/plans'
-      expect((await seller.get(target, { raw: '{"x":' })).status).to.equal(200)
+      expectRefusal(await seller.get(target, { raw: '{"x":' }), 400, 'invalid_request')
+      expectRefusal(await service.call('GET', target, { raw: '{}' }), 400, 'invalid_request')
     })
   })
 
