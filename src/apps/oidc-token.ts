@@ -1,5 +1,5 @@
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
-import type { JWTPayload, JWTVerifyGetKey } from 'jose'
+import type { JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound.ts'
 import { isLoopbackHost } from './loopback.ts'
@@ -20,21 +20,35 @@ const MAX_KEY_SETS = 256
 
 const keySets = new Map<string, JWTVerifyGetKey>()
 
-/** The claims of a token that the provider signed for this audience, not expired by more than the leeway. Throws for others. */
+/**
+ * The claims of an identity token that the provider signed for this audience, not expired by more than the leeway. Throws for others,
+ * and for tokens of another kind that the provider signs with the same keys (contract 7, Callers).
+ */
 export async function verifyOidcToken(
   ctx: Context,
   provider: OidcProvider,
   token: string,
   leewaySeconds: number,
 ): Promise<JWTPayload> {
-  const { payload } = await jwtVerify(token, keySetOf(ctx, provider.jwksUrl), {
+  const { payload, protectedHeader } = await jwtVerify(token, keySetOf(ctx, provider.jwksUrl), {
     issuer: provider.issuer,
     audience: provider.audience,
     algorithms: ALGORITHMS,
     clockTolerance: leewaySeconds,
     currentDate: ctx.clock.now(),
   })
+  refuseOtherKinds(protectedHeader, payload, provider.audience)
   return payload
+}
+
+/** Access tokens say so by their type, logout and security event tokens by their events, and another client's by `azp`. */
+function refuseOtherKinds({ typ }: JWTHeaderParameters, claims: JWTPayload, audience: string): void {
+  // A type is a media type, whose case does not count (RFC 7515, 4.1.9).
+  if (typ !== undefined && !(typeof typ === 'string' && typ.toUpperCase() === 'JWT'))
+    throw new Error('the token has another type')
+  if ('events' in claims) throw new Error('the token tells of events')
+  if (claims['azp'] !== undefined && claims['azp'] !== audience)
+    throw new Error('the token was issued to another client')
 }
 
 function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {

@@ -87,6 +87,13 @@ describe('identity tokens of an OIDC issuer', () => {
     })
   }
 
+  it('a token without a type, of type JWT in any case, and issued to the audience itself is let in', async () => {
+    for (const typ of [undefined, 'JWT', 'jwt']) expect((await call(await good({}, { typ }))).status).to.equal(200)
+    expect((await call(await good({ azp: issuer.audience }))).status).to.equal(200)
+    const both = { aud: [issuer.audience, 'another-app'], azp: issuer.audience }
+    expect((await call(await good(both))).status).to.equal(200)
+  })
+
   const attacks: Record<string, () => Promise<string> | string> = {
     'alg none': async () => {
       const [, payload] = (await good()).split('.')
@@ -142,6 +149,19 @@ describe('identity tokens of an OIDC issuer', () => {
       const header = { alg: 'RS256', kid, crit: ['x-new'], 'x-new': 1 }
       return new SignJWT(claims).setProtectedHeader(header).sign(privateKey, { crit: { 'x-new': true } })
     },
+    'an access token by its type': () => good({}, { typ: 'at+jwt' }),
+    'a logout token by its type': () => good({}, { typ: 'logout+jwt' }),
+    'a security event token by its type': () => good({}, { typ: 'secevent+jwt' }),
+    'a DPoP proof by its type': () => good({}, { typ: 'dpop+jwt' }),
+    'an empty type': () => good({}, { typ: '' }),
+    'a type that is a list': () => good({}, { typ: ['JWT'] }),
+    'a logout token by its events': () =>
+      good({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } }),
+    'events that are null': () => good({ events: null }),
+    'issued to another client (azp)': () => good({ azp: 'another-app' }),
+    'issued to another client, for two audiences': () =>
+      good({ aud: [issuer.audience, 'another-app'], azp: 'another-app' }),
+    'issued to a list of clients': () => good({ azp: [issuer.audience] }),
     'a huge token': () => good({ padding: 'x'.repeat(7000) }),
     'two parts': () => 'a.b',
     'no JSON': () => 'AAAA.BBBB.CCCC',
