@@ -6,6 +6,7 @@ import { unixSeconds } from '#shared/time.ts'
 import { findAppByKey, secretPlace } from './store.ts'
 import type { App } from './store.ts'
 import { verifyIdentityToken } from './verify-identity-token.ts'
+import type { EndUserToken } from './verify-identity-token.ts'
 
 /** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
@@ -16,6 +17,8 @@ export interface Caller {
   readonly app: App
   /** The `sub` of the identity token; null for a seller's server, which speaks for all end users. */
   readonly endUser: string | null
+  /** What counts of that token; null for a seller's server. */
+  readonly token: EndUserToken | null
 }
 
 export type AppRoute = ApiRoute<Caller>
@@ -33,11 +36,11 @@ export function signRequest(
 export const gate: Gate<Caller> = {
   async authenticate(ctx, call) {
     const app = await findAppByKey(ctx.db, header(call, 'x-app-key'))
-    const endUser = app?.auth === 'identity' ? await endUserOf(ctx, app, call) : null
-    const genuine = app?.auth === 'identity' ? endUser !== null : isSigned(ctx, app, call)
+    const token = app?.auth === 'identity' ? await tokenOf(ctx, app, call) : null
+    const genuine = app?.auth === 'identity' ? token !== null : isSigned(ctx, app, call)
     if (!app || !genuine) throw unauthorized()
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
-    return { appId: app.id, app, endUser }
+    return { appId: app.id, app, endUser: token?.sub ?? null, token }
   },
   admit(caller: Caller, access: Access) {
     if (access === 'hmac' && caller.app.auth !== 'hmac') throw forbidden()
@@ -70,11 +73,11 @@ function isSigned(ctx: Context, app: App | null, call: SignedCall): boolean {
   return isRight && isTimely && app?.apiSecret !== null && app !== null
 }
 
-async function endUserOf(ctx: Context, app: App, call: SignedCall): Promise<string | null> {
+async function tokenOf(ctx: Context, app: App, call: SignedCall): Promise<EndUserToken | null> {
   const token = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(header(call, 'authorization'))?.[1]
   if (!token) return null
   try {
-    return (await verifyIdentityToken(ctx, app, token)).sub
+    return await verifyIdentityToken(ctx, app, token)
   } catch (error) {
     if (error instanceof AppError && error.code === 'unauthorized') return null
     throw error

@@ -18,6 +18,8 @@ const MAX_SUBJECT_CHARACTERS = 191
 export interface EndUserToken {
   /** The end user. */
   readonly sub: string
+  /** The address that the issuer says it has verified; null where it says so of none. */
+  readonly verifiedEmail: string | null
 }
 
 /**
@@ -29,7 +31,8 @@ export async function verifyIdentityToken(ctx: Context, app: App, token: string)
   try {
     if (!app.identity) throw new Error('the app has no identity provider')
     if (token.length > MAX_TOKEN_LENGTH) throw new Error('the token is too long')
-    return { sub: subjectOf(await verifiedClaims(ctx, app.identity, token), unixSeconds(ctx.clock.now())) }
+    const claims = await verifiedClaims(ctx, app.identity, token)
+    return { sub: subjectOf(claims, unixSeconds(ctx.clock.now())), verifiedEmail: verifiedEmailOf(claims) }
   } catch (error) {
     ctx.log.debug({ appId: app.id, error }, 'an identity token was refused')
     throw new AppError('unauthorized', 'the identity token is not valid', { cause: error })
@@ -60,4 +63,9 @@ function subjectOf(claims: JWTPayload, nowSeconds: number): string {
     throw new Error('the token names no end user')
   }
   return sub
+}
+
+/** Some issuers write `email_verified` as text. */
+function verifiedEmailOf({ email, email_verified: isVerified }: JWTPayload): string | null {
+  return typeof email === 'string' && email !== '' && (isVerified === true || isVerified === 'true') ? email : null
 }

@@ -65,18 +65,24 @@ export interface CreatedSession {
 }
 
 /**
- * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. Throws
- * `invalid_request`, `price_not_found`, `already_lifetime`, `payment_method_unavailable`.
+ * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. `endUser` is
+ * the `sub` of the end user whose client asks, null for a seller's server. Throws `invalid_request`, `price_not_found`,
+ * `already_lifetime`, `payment_method_unavailable`.
  */
-export async function createCheckoutSession(ctx: Context, app: App, body: unknown): Promise<CreatedSession> {
+export async function createCheckoutSession(
+  ctx: Context,
+  app: App,
+  body: unknown,
+  endUser: string | null = null,
+): Promise<CreatedSession> {
   const input = validate(CreateSessionInput, body)
   checkRealtimeKey(app, input.external_ref)
   const price = input.mode === 'subscription' ? await findPriceOnSale(ctx.db, app.id, input.price_id) : null
   if (input.payment_method) await requireAvailable(ctx, app, input.payment_method, sumsAsked(input, price))
   return inTransaction(ctx, (tx) =>
     input.mode === 'subscription' && price
-      ? openSubscriptionCheckout(tx, app, input, price)
-      : openPaymentCheckout(tx, app, input as PaymentInput),
+      ? openSubscriptionCheckout(tx, app, input, price, endUser)
+      : openPaymentCheckout(tx, app, input as PaymentInput, endUser),
   )
 }
 
@@ -115,10 +121,11 @@ async function openSubscriptionCheckout(
   app: App,
   input: SubscriptionInput,
   found: PriceWithPlan,
+  endUser: string | null,
 ): Promise<CreatedSession> {
   const { price, plan } = found
   const now = wholeSeconds(appNow(app, tx.now))
-  const customerId = await customerIdOf(tx, app, input)
+  const customerId = await customerIdOf(tx, app, input, endUser)
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
   const current = await findSubscriptionOfEndUser(tx, endUserId)
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
@@ -141,8 +148,13 @@ async function openSubscriptionCheckout(
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, trial && presentTrial(found, trial))
 }
 
-async function openPaymentCheckout(tx: Tx, app: App, input: PaymentInput): Promise<CreatedSession> {
-  const customerId = await customerIdOf(tx, app, input)
+async function openPaymentCheckout(
+  tx: Tx,
+  app: App,
+  input: PaymentInput,
+  endUser: string | null,
+): Promise<CreatedSession> {
+  const customerId = await customerIdOf(tx, app, input, endUser)
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
   const transactionId = await openTransaction(tx, app, {
     endUserId,
@@ -160,8 +172,13 @@ async function openPaymentCheckout(tx: Tx, app: App, input: PaymentInput): Promi
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
 }
 
-async function customerIdOf(tx: Tx, app: App, input: SubscriptionInput | PaymentInput): Promise<number | null> {
-  return input.customer_id === undefined ? null : (await requireCustomer(tx, app.id, input.customer_id)).id
+async function customerIdOf(
+  tx: Tx,
+  app: App,
+  { customer_id: customerId }: SubscriptionInput | PaymentInput,
+  endUser: string | null,
+): Promise<number | null> {
+  return customerId === undefined ? null : (await requireCustomer(tx, app.id, customerId, endUser)).id
 }
 
 async function writeSession(

@@ -12,7 +12,7 @@ export const checkoutRoutes: readonly AppRoute[] = [
     async run(ctx, { caller, body }: ApiRequest<Caller>) {
       const named = (body as { external_ref?: unknown } | null)?.external_ref
       if (typeof named === 'string') requireSelf(caller, named)
-      return createCheckoutSession(ctx, caller.app, body)
+      return createCheckoutSession(ctx, caller.app, body, caller.endUser)
     },
     answer: (_ctx, _request, session) => ({ status: 201, data: session }),
   }),

@@ -7,7 +7,7 @@ import { validate } from '#shared/validate.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
 import { getCustomer, insertCustomer } from './store.ts'
-import type { Customer } from './store.ts'
+import type { Customer, NewCustomer } from './store.ts'
 
 export const CreateCustomerInput = z.strictObject({ ...requiredFields, ...optionalFields })
 
@@ -20,17 +20,7 @@ export async function createCustomer(
 ): Promise<Customer> {
   const fields = validate(CreateCustomerInput, input)
   return inTransaction(ctx, async (tx) => {
-    const customerId = await insertCustomer(tx, {
-      appId: app.id,
-      name: fields.name,
-      email: fields.email,
-      merchantCustomerId: fields.merchant_customer_id ?? null,
-      ccEmails: fields.cc_emails ?? [],
-      bccEmails: fields.bcc_emails ?? [],
-      locale: fields.locale ?? 'en',
-      createdAt: tx.now,
-      updatedAt: tx.now,
-    })
+    const customerId = await insertCustomer(tx, newCustomerOf(app, fields, tx.now))
     const customer = await getCustomer(tx, app.id, customerId)
     if (actor !== null) {
       const [subject, after] = [`customer ${customerId}`, presentCustomer(customer)]
@@ -38,4 +28,19 @@ export async function createCustomer(
     }
     return customer
   })
+}
+
+/** The row of a new customer. */
+export function newCustomerOf(app: App, fields: z.infer<typeof CreateCustomerInput>, now: Date): NewCustomer {
+  return {
+    appId: app.id,
+    name: fields.name,
+    email: fields.email,
+    merchantCustomerId: fields.merchant_customer_id ?? null,
+    ccEmails: fields.cc_emails ?? [],
+    bccEmails: fields.bcc_emails ?? [],
+    locale: fields.locale ?? 'en',
+    createdAt: now,
+    updatedAt: now,
+  }
 }

@@ -4,10 +4,20 @@ import { parseId } from '#shared/ids.ts'
 import { findCustomer } from './store.ts'
 import type { Customer } from './store.ts'
 
-/** The app's customer that a request's `customer_id` names; throws `invalid_request` on that field. */
-export async function requireCustomer(db: ReadOnly, appId: number, customerId: string): Promise<Customer> {
+/**
+ * The app's customer that a request's `customer_id` names; throws `invalid_request` on that field. Where an end user's client asks,
+ * `endUser` is its `sub`, and anybody else's customer is answered as an unknown one: ids count up. So is one that belongs to nobody,
+ * even where the subscription has it already, since before customers had owners any client could attach any of them.
+ */
+export async function requireCustomer(
+  db: ReadOnly,
+  appId: number,
+  customerId: string,
+  endUser: string | null,
+): Promise<Customer> {
   const id = parseId('cus', customerId)
   const customer = id === null ? null : await findCustomer(db, appId, id)
-  if (!customer) throw invalidField('customer_id', 'is no customer of this app')
+  if (!customer || (endUser !== null && customer.endUser !== endUser))
+    throw invalidField('customer_id', 'is no customer of this app')
   return customer
 }

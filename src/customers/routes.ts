@@ -4,6 +4,7 @@ import { commandRoute } from '#http/route.ts'
 import type { ApiRequest } from '#http/route.ts'
 import { requireId } from '#shared/ids.ts'
 import { createCustomer } from './create-customer.ts'
+import { createOwnCustomer } from './create-own-customer.ts'
 import { listCustomers } from './list-customers.ts'
 import { presentCustomer } from './present.ts'
 import { getCustomer } from './store.ts'
@@ -31,7 +32,8 @@ export const customerRoutes: readonly AppRoute[] = [
     method: 'POST',
     path: '/api/v1/customers',
     access: 'any',
-    run: (ctx, { caller, body }: ApiRequest<Caller>) => createCustomer(ctx, caller.app, body),
+    run: (ctx, { caller, body }: ApiRequest<Caller>) =>
+      caller.token ? createOwnCustomer(ctx, caller.app, caller.token, body) : createCustomer(ctx, caller.app, body),
     answer: (_ctx, _request, customer) => ({ status: 201, data: presentCustomer(customer) }),
   }),
   {

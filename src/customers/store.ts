@@ -1,6 +1,6 @@
-import { EntitySchema, In } from 'typeorm'
-import { bigint, exact, id, instant, json, nullable, words } from '#db/columns.ts'
-import { insertedId } from '#db/transaction.ts'
+import { EntitySchema, In, IsNull } from 'typeorm'
+import { bigint, exact, id, instant, int, json, nullable, words } from '#db/columns.ts'
+import { insertedId, insertedNew } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 
@@ -13,6 +13,10 @@ export interface Customer {
   ccEmails: string[]
   bccEmails: string[]
   locale: 'en' | 'vi'
+  /** The end user whose client made it, by the `sub` of its token; null for all others (contract 7, Callers). */
+  endUser: string | null
+  /** Which of the end user's customers it is, from 1: the unique key holds their number down. */
+  endUserSlot: number | null
   createdAt: Date
   updatedAt: Date
 }
@@ -28,14 +32,37 @@ export const customers = new EntitySchema<Customer>({
     ccEmails: json('cc_emails'),
     bccEmails: json('bcc_emails'),
     locale: exact('locale', 8),
+    endUser: nullable(exact('end_user', 191)),
+    endUserSlot: nullable(int('end_user_slot')),
     createdAt: instant('created_at'),
     updatedAt: instant('updated_at'),
   },
 })
 
-export async function insertCustomer(tx: Tx, row: Omit<Customer, 'id'>): Promise<number> {
+export type NewCustomer = Omit<Customer, 'id' | 'endUser' | 'endUserSlot'>
+
+/** Writes a customer that belongs to no end user. */
+export async function insertCustomer(tx: Tx, row: NewCustomer): Promise<number> {
   const result = await tx.manager.insert(customers, row)
   return insertedId(result)
+}
+
+/** Writes an end user's customer into one of its slots; null where another request took the slot. */
+export async function insertOwnCustomer(
+  tx: Tx,
+  row: NewCustomer,
+  endUser: string,
+  endUserSlot: number,
+): Promise<Customer | null> {
+  const insert = tx.manager.insert(customers, { ...row, endUser, endUserSlot })
+  if (!(await insertedNew('customers_app_end_user', insert))) return null
+  return tx.manager.findOneByOrFail(customers, { appId: row.appId, endUser, endUserSlot })
+}
+
+/** The slots of an end user that hold a customer. */
+export async function listOwnSlots(db: ReadOnly, appId: number, endUser: string): Promise<Set<number | null>> {
+  const own = await db.manager.find(customers, { where: { appId, endUser } })
+  return new Set(own.map(({ endUserSlot }) => endUserSlot))
 }
 
 export async function findCustomer(db: ReadOnly, appId: number, customerId: number): Promise<Customer | null> {
@@ -46,6 +73,22 @@ export async function getCustomer(db: ReadOnly, appId: number, customerId: numbe
   const customer = await findCustomer(db, appId, customerId)
   if (!customer) throw notFound('customer')
   return customer
+}
+
+/** The newest customer of this address that belongs to the end user or to nobody. */
+export async function findCustomerFor(
+  db: ReadOnly,
+  appId: number,
+  endUser: string,
+  email: string,
+): Promise<Customer | null> {
+  return db.manager.findOne(customers, {
+    where: [
+      { appId, email, endUser },
+      { appId, email, endUser: IsNull() },
+    ],
+    order: { createdAt: 'DESC', id: 'DESC' },
+  })
 }
 
 export interface CustomerFilter {

@@ -10,6 +10,7 @@ import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subsc
 import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
 import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
 import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
+import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -28,6 +29,7 @@ export const MIGRATIONS: Migrations = [
   RefusedAddresses1795200000008,
   ForwardingRequests1795200000009,
   LastDeliveries1795200000010,
+  CustomersOfEndUsers1795200000013,
 ]
 
 const LEASE_SECONDS = 15

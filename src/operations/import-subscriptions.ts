@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { insertCustomer, listCustomerRows } from '#customers/store.ts'
+import { findCustomerFor, insertCustomer } from '#customers/store.ts'
 import { recordAudit } from '#db/audit.ts'
 import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
@@ -178,14 +178,14 @@ async function writeImport(
   return true
 }
 
-/** The app's customer of this address, made where there is none; null where the file names none. */
+/** The app's customer of this address, unless another end user made it; made where there is none; null where the file names none. */
 async function customerOf(
   tx: Tx,
   app: App,
-  { customer_email: email, customer_name: name }: ImportLine,
+  { external_ref: externalRef, customer_email: email, customer_name: name }: ImportLine,
 ): Promise<number | null> {
   if (!email) return null
-  const [known] = await listCustomerRows(tx, { appId: app.id, merchantCustomerId: null, email, below: null, limit: 1 })
+  const known = await findCustomerFor(tx, app.id, externalRef, email)
   if (known) return known.id
   const blank = { merchantCustomerId: null, ccEmails: [], bccEmails: [], locale: 'en' as const }
   return insertCustomer(tx, {

@@ -15,7 +15,7 @@ export const AttachCustomerInput = z.strictObject({ customer_id: z.string() })
 
 /**
  * Attaches a customer, whom reminders go to from then on. Throws `not_found`, and `invalid_request` where the customer is not the
- * app's. `actor` is an operator's login name, null for the API.
+ * app's, or not the end user's whose client asks (`endUser`). `actor` is an operator's login name, null for the API.
  */
 export async function attachCustomer(
   ctx: Context,
@@ -23,12 +23,13 @@ export async function attachCustomer(
   externalRef: string,
   input: unknown,
   actor: string | null = null,
+  endUser: string | null = null,
 ): Promise<SubscriptionView> {
   const { customer_id } = validate(AttachCustomerInput, input)
   return inTransaction(ctx, async (tx) => {
     await lockExistingEndUser(tx, app.id, externalRef)
     const current = await getSubscription(tx, app.id, externalRef)
-    const customer = await requireCustomer(tx, app.id, customer_id)
+    const customer = await requireCustomer(tx, app.id, customer_id, endUser)
     const saved = await recordChange(tx, app, current, { customerId: customer.id })
     if (actor !== null) {
       await recordAudit(tx, {

@@ -34,7 +34,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     path: '/api/v1/subscriptions/:externalRef/customer',
     access: 'any',
     run: async (ctx, { caller, params, body }: ApiRequest<Caller>) =>
-      attachCustomer(ctx, caller.app, ownRef(caller, params), body),
+      attachCustomer(ctx, caller.app, ownRef(caller, params), body, null, caller.endUser),
     answer,
   }),
 ]

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { startService } from '../support/api.ts'
 import type { Response, TestService } from '../support/api.ts'
-import { aCheckout, aCustomer, anApp, aPlan, aSubscription, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import type { IdentityClients } from '../support/identity-clients.ts'
@@ -25,7 +25,7 @@ describe('identity-token apps', () => {
     await aSubscription(ctx, app, plan)
     const own = await aCheckout(ctx, app, { price_id: priceId(plan) })
     const others = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: priceId(plan) })
-    const customer = await aCustomer(ctx, app)
+    const customer = await anOwnCustomer(ctx, app, 'user-1')
     ids = {
       plan: `plan_${plan.id}`,
       price: priceId(plan),

@@ -275,7 +275,8 @@ describe('customers', () => {
       try {
         const client = await clients.app(service.ctx)
         const headers = await clients.headers(service.ctx, client, 'user-1')
-        const made = await service.call('POST', PATH, { headers, raw: JSON.stringify(WHOLE) })
+        const own = { ...WHOLE, cc_emails: [], bcc_emails: [] }
+        const made = await service.call('POST', PATH, { headers, raw: JSON.stringify(own) })
         expect(made.status).to.equal(201)
         const one = `${PATH}/${made.body.data.id}`
         expectRefusal(await service.call('GET', one, { headers }), 403, 'forbidden')

@@ -5,6 +5,7 @@ import { getApp } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
+import { createOwnCustomer } from '#customers/create-own-customer.ts'
 import type { Customer } from '#customers/store.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
@@ -75,6 +76,17 @@ export function priceId(plan: PlanWithPrices, index = 0): string {
 
 export async function aCustomer(ctx: Context, { app }: TestApp, changes: object = {}): Promise<Customer> {
   return createCustomer(ctx, app, { name: 'An Nguyen', email: 'an@example.com', ...changes })
+}
+
+/** A customer that belongs to an end user, as its client makes one. */
+export async function anOwnCustomer(
+  ctx: Context,
+  { app }: TestApp,
+  sub: string,
+  changes: object = {},
+): Promise<Customer> {
+  const input = { name: 'An Nguyen', email: 'an@example.com', ...changes }
+  return createOwnCustomer(ctx, app, { sub, verifiedEmail: null }, input)
 }
 
 export async function aCheckout(ctx: Context, { app }: TestApp, body: object): Promise<CreatedSession> {

@@ -1,3 +1,4 @@
+import type { JWTPayload } from 'jose'
 import { setIdentity } from '#apps/set-identity.ts'
 import type { Context } from '#context.ts'
 import { anApp } from './factories.ts'
@@ -8,8 +9,8 @@ import { startOidcIssuer } from './oidc-issuer.ts'
 export interface IdentityClients {
   /** A sandbox identity-token app. */
   app(ctx: Context): Promise<TestApp>
-  /** The headers by which the end user `sub` calls the API through the app, now. */
-  headers(ctx: Context, app: TestApp, sub: string): Promise<Record<string, string>>
+  /** The headers by which the end user `sub` calls the API through the app, now; `claims` adds to what its token says. */
+  headers(ctx: Context, app: TestApp, sub: string, claims?: JWTPayload): Promise<Record<string, string>>
   stop(): Promise<void>
 }
 
@@ -22,8 +23,8 @@ export async function startIdentityClients(): Promise<IdentityClients> {
       const identity = { provider: 'oidc', issuer: name, audience, jwksUrl }
       return { ...made, app: await setIdentity(ctx, 'tester', made.app, identity) }
     },
-    async headers(ctx, { apiKey }, sub) {
-      const token = await issuer.token(ctx.clock.now(), sub)
+    async headers(ctx, { apiKey }, sub, claims = {}) {
+      const token = await issuer.token(ctx.clock.now(), sub, claims)
       return { 'X-App-Key': apiKey, Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
     },
     stop: () => issuer.stop(),

@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import type { App } from '#apps/store.ts'
+import type { EndUserToken } from '#apps/verify-identity-token.ts'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { validate } from '#shared/validate.ts'
+import { CreateCustomerInput, newCustomerOf } from './create-customer.ts'
+import { requiredFields } from './customer-fields.ts'
+import { insertOwnCustomer, listOwnSlots } from './store.ts'
+import type { Customer } from './store.ts'
+
+/** Customers that the client of one end user can make. */
+const SLOTS = [1, 2, 3, 4, 5]
+
+/** Null and an empty list are what SDKs send for a list that was not set. */
+const noAddresses = z
+  .array(z.unknown())
+  .max(0, "may not be set by an end user's client")
+  .nullish()
+  .transform(() => null)
+
+/** As for a seller's server, except for what would make our mails a means of writing to strangers. */
+export const CreateOwnCustomerInput = CreateCustomerInput.extend({
+  name: requiredFields.name.refine((name) => !/:\/\/|www\./i.test(name), 'must not hold a web address'),
+  cc_emails: noAddresses,
+  bcc_emails: noAddresses,
+})
+
+/**
+ * Registers a customer that belongs to the end user whose client asks (contract 7, Callers). Its address is the one that the token
+ * has as verified, where it has one. Throws `invalid_request`, also for a sixth customer.
+ */
+export async function createOwnCustomer(
+  ctx: Context,
+  app: App,
+  { sub, verifiedEmail }: EndUserToken,
+  input: unknown,
+): Promise<Customer> {
+  const fields = validate(CreateOwnCustomerInput, input)
+  if (verifiedEmail !== null && lowerCase(fields.email) !== lowerCase(verifiedEmail))
+    throw invalidField('email', 'must be the verified address of the identity token')
+  return inTransaction(ctx, async (tx) => {
+    const row = newCustomerOf(app, fields, tx.now)
+    const taken = await listOwnSlots(tx, app.id, sub)
+    for (const slot of SLOTS) {
+      const customer = taken.has(slot) ? null : await insertOwnCustomer(tx, row, sub, slot)
+      if (customer) return customer
+    }
+    throw new AppError('invalid_request', `this end user has ${SLOTS.length} customers already: use one of them`)
+  })
+}
+
+/** ASCII letters alone: other alphabets have letters whose lower case is an ASCII one. */
+function lowerCase(address: string): string {
+  return address.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+}

@@ -1,0 +1,169 @@
+import { expect } from 'chai'
+import type { JWTPayload } from 'jose'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { customers } from '#customers/store.ts'
+import { importSubscriptions } from '#operations/import-subscriptions.ts'
+import { attachCustomer } from '#subscriptions/attach-customer.ts'
+import { getSubscription } from '#subscriptions/store.ts'
+import { startService } from '../support/api.ts'
+import type { Response, TestService } from '../support/api.ts'
+import { expectFault } from '../support/expect-fault.ts'
+import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import type { TestApp } from '../support/factories.ts'
+import { startIdentityClients } from '../support/identity-clients.ts'
+import type { IdentityClients } from '../support/identity-clients.ts'
+
+const AN = { name: 'An', email: 'an@example.com' }
+const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+
+/** Contract 7, Callers: whom the client of one end user can have mails sent to, and whom it can name. */
+describe('the customers of one end user', () => {
+  let service: TestService
+  let clients: IdentityClients
+  let app: TestApp
+  let price: string
+
+  beforeEach(async () => {
+    service = await startService()
+    clients = await startIdentityClients()
+    app = await clients.app(service.ctx)
+    const plan = await aPlan(service.ctx, app)
+    price = priceId(plan)
+    await aSubscription(service.ctx, app, plan)
+  })
+
+  afterEach(async () => {
+    await service.stop()
+    await clients.stop()
+  })
+
+  const call = async (
+    method: string,
+    path: string,
+    body: object,
+    { sub = 'user-1', claims = {}, through = app }: { sub?: string; claims?: JWTPayload; through?: TestApp } = {},
+  ): Promise<Response> =>
+    service.call(method, `/api/v1${path}`, {
+      headers: await clients.headers(service.ctx, through, sub, claims),
+      raw: JSON.stringify(body),
+    })
+  const make = (body: object, options?: Parameters<typeof call>[3]) => call('POST', '/customers', body, options)
+  const attach = (customer: string) => call('PUT', '/subscriptions/user-1/customer', { customer_id: customer })
+  const checkout = (customer: string) =>
+    call('POST', '/checkout-sessions', {
+      external_ref: 'user-1',
+      mode: 'subscription',
+      price_id: price,
+      customer_id: customer,
+      ...URLS,
+    })
+  const told = ({ status, text }: Response) => `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
+
+  it("another end user's customer is answered as an unknown one, in checkouts and attachments, and nothing changes", async () => {
+    const { id } = (await make(AN, { sub: 'victim' })).body.data
+    for (const name of [attach, checkout]) {
+      const answer = await name(id)
+      expectFault(answer, 'customer_id')
+      expect(told(answer)).to.equal(told(await name('cus_999999999')))
+    }
+    const { customerId } = await getSubscription(service.ctx.db, app.app.id, 'user-1')
+    expect(customerId).to.equal(null)
+  })
+
+  it('its own are taken in both', async () => {
+    const { id } = (await make(AN)).body.data
+    expect((await checkout(id)).status).to.equal(201)
+    const attached = await attach(id)
+    expect(attached.status, attached.text).to.equal(200)
+    expect(attached.body.data.customer_id).to.equal(id)
+  })
+
+  it('one that belongs to nobody cannot be named by a client, even where the subscription has it', async () => {
+    const { id } = await aCustomer(service.ctx, app)
+    await attachCustomer(service.ctx, app.app, 'user-1', { customer_id: `cus_${id}` }, 'linh')
+    expectFault(await attach(`cus_${id}`), 'customer_id')
+    expectFault(await checkout(`cus_${id}`), 'customer_id')
+  })
+
+  it("operators attach any customer of the app, also another end user's", async () => {
+    const { id } = await anOwnCustomer(service.ctx, app, 'user-2')
+    const { subscription } = await attachCustomer(service.ctx, app.app, 'user-1', { customer_id: `cus_${id}` }, 'linh')
+    expect(subscription.customerId).to.equal(id)
+  })
+
+  it('a paid checkout attaches the own customer', async () => {
+    const { id } = await anOwnCustomer(service.ctx, app, 'user-1')
+    await paid(service.ctx, app, { price_id: price, customer_id: `cus_${id}` })
+    expect((await attach(`cus_${id}`)).body.data.customer_id).to.equal(`cus_${id}`)
+  })
+
+  it('have no cc_emails and no bcc_emails; an empty list and null set none', async () => {
+    for (const field of ['cc_emails', 'bcc_emails']) {
+      for (const value of [['x@example.com'], ['no address'], 'x@example.com', [null], {}])
+        expectFault(await make({ ...AN, [field]: value }), field)
+    }
+    for (const value of [[], null]) {
+      const answer = await make({ ...AN, cc_emails: value, bcc_emails: value })
+      expect(answer.status, answer.text).to.equal(201)
+      expect(answer.body.data).to.deep.include({ cc_emails: [], bcc_emails: [] })
+    }
+  })
+
+  it('have the address that the token says is verified, case aside, and any where it says so of none', async () => {
+    const verified = (email: unknown, isVerified: unknown = true) => ({
+      claims: { email, email_verified: isVerified } as JWTPayload,
+    })
+    expectFault(await make(AN, verified('bo@example.com')), 'email')
+    expectFault(await make(AN, verified('bo@example.com', 'true')), 'email')
+    expectFault(await make({ ...AN, email: 'an@example.com.evil.example' }, verified('an@example.com')), 'email')
+    // The Kelvin sign, whose lower case is a k.
+    expectFault(await make({ ...AN, email: 'k@example.com' }, verified('\u212a@example.com')), 'email')
+    expect((await make({ ...AN, email: 'AN@example.com' }, verified('An@Example.com'))).status).to.equal(201)
+    expect((await make(AN, verified('an@example.com', 'true'))).status).to.equal(201)
+    expect((await make(AN, verified('bo@example.com', false))).status).to.equal(201)
+    expect((await make(AN, verified(undefined))).status).to.equal(201)
+  })
+
+  it('have a name without a web address in it', async () => {
+    for (const name of ['https://evil.example', 'Pay HTTP://evil.example', 'ftp://x', 'see WwW.evil.example', '://'])
+      expectFault(await make({ ...AN, name }), 'name')
+    for (const name of ['An www Nguyen', 'An: Nguyen / Ltd.'])
+      expect((await make({ ...AN, name })).status).to.equal(201)
+  })
+
+  it('are five at most, for each end user and app', async () => {
+    for (let index = 0; index < 5; index += 1) expect((await make(AN)).status).to.equal(201)
+    const sixth = await make(AN)
+    expectFault(sixth, null)
+    expect(sixth.body.error.message).to.include('5 customers')
+    expect((await make(AN, { sub: 'USER-1' })).status).to.equal(201)
+    expect((await make(AN, { through: await clients.app(service.ctx) })).status).to.equal(201)
+  })
+
+  it('are exactly five where thirty requests come at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 30 }, () => make(AN)))
+    const counts = [201, 400].map((status) => answers.filter((answer) => answer.status === status).length)
+    expect(counts, answers.find(({ status }) => status >= 500)?.text).to.deep.equal([5, 25])
+    const rows = await service.ctx.db.manager.find(customers, { where: { appId: app.app.id } })
+    expect(rows.map(({ endUser }) => endUser)).to.deep.equal(Array<string>(5).fill('user-1'))
+    expect(new Set(rows.map(({ endUserSlot }) => endUserSlot))).to.have.length(5)
+  })
+
+  it("an import attaches the customer of its own end user or of nobody, not one that another's client made", async () => {
+    const { ctx } = service
+    const other = await anOwnCustomer(ctx, app, 'user-7', { name: 'Fool', email: 'bo@example.com' })
+    const own = await anOwnCustomer(ctx, app, 'user-9', { email: 'chi@example.com' })
+    const lines = [
+      'external_ref,price_id,current_period_end,customer_email',
+      `user-8,${price},2026-04-01 00:00:00,bo@example.com`,
+      `user-9,${price},2026-04-01 00:00:00,chi@example.com`,
+    ]
+    await importSubscriptions(ctx, 'linh', app.app, lines.join('\n'), { dryRun: false })
+    const rows: { ref: string; customer: string }[] = await ctx.db.query(
+      "SELECT external_ref AS ref, customer_id AS customer FROM subscriptions WHERE external_ref <> 'user-1' ORDER BY id",
+    )
+    const [eight, nine] = rows.map(({ customer }) => Number(customer))
+    expect(eight).not.to.equal(other.id)
+    expect(nine).to.equal(own.id)
+  })
+})
