@@ -39,6 +39,8 @@ export async function createApp(ctx: Context, actor: string, input: unknown): Pr
       webhookSecret: null,
       mailFrom: null,
       identity: null,
+      allowsClientAmounts: false,
+      returnOrigins: null,
       realtimeDatabaseUrl: null,
       realtimeServiceAccount: null,
       realtimePath: null,

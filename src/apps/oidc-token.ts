@@ -2,7 +2,7 @@ import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
 import type { JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound.ts'
-import { isLoopbackHost } from './loopback.ts'
+import { isHttpsOrOwn } from './loopback.ts'
 import type { IdentityProvider } from './store.ts'
 
 type OidcProvider = Extract<IdentityProvider, { provider: 'oidc' }>
@@ -55,9 +55,7 @@ function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
   const known = keySets.get(jwksUrl)
   if (known) return known
   const url = new URL(jwksUrl)
-  if (url.protocol !== 'https:' && !(ctx.config.env === 'development' && isLoopbackHost(url.hostname))) {
-    throw new Error('the address of the key set must be https')
-  }
+  if (!isHttpsOrOwn(url, ctx.config.env === 'development')) throw new Error('the address of the key set must be https')
   const mayFetch = openAllowance()
   const keySet = createRemoteJWKSet(url, {
     cacheMaxAge: KEYS_FRESH_MS,

@@ -14,6 +14,8 @@ export function presentApp(app: App): Record<string, unknown> {
     has_webhook_secret: app.webhookSecret !== null,
     mail_from: app.mailFrom,
     identity: app.identity && presentIdentity(app.identity),
+    client_amounts: app.allowsClientAmounts,
+    return_origins: app.returnOrigins,
     realtime: app.realtimeDatabaseUrl ? { database_url: app.realtimeDatabaseUrl, path: app.realtimePath } : null,
     bank_account_id: app.bankAccountId,
     clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),

@@ -4,7 +4,7 @@ import { recordAudit } from '#db/audit.ts'
 import { inTransaction } from '#db/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { text, validate, webAddress } from '#shared/validate.ts'
-import { isLoopbackHost } from './loopback.ts'
+import { isHttpsOrOwn } from './loopback.ts'
 import { getApp, updateAppRow } from './store.ts'
 import type { App } from './store.ts'
 
@@ -21,7 +21,7 @@ const setIdentityInput = (isDevelopment: boolean) =>
         issuer: text(512),
         audience: text(512),
         jwksUrl: webAddress.refine(
-          (value) => isKeysUrl(value, isDevelopment),
+          (value) => URL.canParse(value) && isHttpsOrOwn(new URL(value), isDevelopment),
           isDevelopment ? 'must be https (http on loopback)' : 'must be https',
         ),
       }),
@@ -50,10 +50,4 @@ export async function setIdentity(ctx: Context, actor: string, app: App, input: 
     })
     return getApp(tx, app.id)
   })
-}
-
-function isKeysUrl(value: string, isDevelopment: boolean): boolean {
-  if (!URL.canParse(value)) return false
-  const { protocol, hostname } = new URL(value)
-  return protocol === 'https:' || (isDevelopment && isLoopbackHost(hostname))
 }

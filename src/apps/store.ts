@@ -25,6 +25,10 @@ export interface App {
   webhookSecret: string | null
   mailFrom: string | null
   identity: IdentityProvider | null
+  /** Whether clients of an identity-token app may open checkouts of mode `payment`, whose amount they choose. */
+  allowsClientAmounts: boolean
+  /** Origins that such clients may have payers return to; null allows any. */
+  returnOrigins: string[] | null
   realtimeDatabaseUrl: string | null
   realtimeServiceAccount: string | null
   realtimePath: string | null
@@ -48,6 +52,8 @@ export const apps = new EntitySchema<App>({
     webhookSecret: nullable(longtext('webhook_secret')),
     mailFrom: nullable(words('mail_from', 320)),
     identity: nullable(json('identity')),
+    allowsClientAmounts: flag('client_amounts'),
+    returnOrigins: nullable(json('return_origins')),
     realtimeDatabaseUrl: nullable(exact('realtime_database_url', 2048)),
     realtimeServiceAccount: nullable(longtext('realtime_service_account')),
     realtimePath: nullable(exact('realtime_path', 768)),

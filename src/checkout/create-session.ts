@@ -20,6 +20,7 @@ import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
+import { refuseClientChoices } from './refuse-client-choices.ts'
 import { insertCheckoutSession } from './store.ts'
 
 const either = {
@@ -66,8 +67,8 @@ export interface CreatedSession {
 
 /**
  * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. `endUser` is
- * the `sub` of the end user whose client asks, null for a seller's server. Throws `invalid_request`, `price_not_found`,
- * `already_lifetime`, `payment_method_unavailable`.
+ * the `sub` of the end user whose client asks, null for a seller's server. Throws `invalid_request`, `forbidden`,
+ * `price_not_found`, `already_lifetime`, `payment_method_unavailable`.
  */
 export async function createCheckoutSession(
   ctx: Context,
@@ -76,6 +77,7 @@ export async function createCheckoutSession(
   endUser: string | null = null,
 ): Promise<CreatedSession> {
   const input = validate(CreateSessionInput, body)
+  if (endUser !== null) refuseClientChoices(app, input)
   checkRealtimeKey(app, input.external_ref)
   const price = input.mode === 'subscription' ? await findPriceOnSale(ctx.db, app.id, input.price_id) : null
   if (input.payment_method) await requireAvailable(ctx, app, input.payment_method, sumsAsked(input, price))

@@ -108,6 +108,8 @@ interface UpdateOptions {
   readonly webhookUrl?: string
   readonly mailFrom?: string
   readonly path?: string
+  readonly clientAmounts?: 'on' | 'off'
+  readonly returnOrigins?: string
 }
 
 function registerUpdate(app: Command): void {
@@ -118,16 +120,29 @@ function registerUpdate(app: Command): void {
     .option('--webhook-url <url>', 'where its webhooks go')
     .option('--mail-from <address>', 'sender of its mails')
     .option('--path <template>', 'path of the realtime node, with {uid}')
+    .option(
+      '--client-amounts <on_or_off>',
+      'whether clients with an identity token may open one-time payments, whose amount they choose',
+      oneOf('on', 'off'),
+    )
+    .option(
+      '--return-origins <origins>',
+      'origins, parted by commas, that success_url and cancel_url of such clients must have',
+    )
     .action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
       await inSession(command, async (session) => {
         if (Object.keys(options).length === 0)
-          throw new UsageError('nothing to change: give --name, --webhook-url, --mail-from or --path')
+          throw new UsageError(
+            'nothing to change: give --name, --webhook-url, --mail-from, --path, --client-amounts or --return-origins',
+          )
         const { updateApp } = await import('#apps/update-app.ts')
         const input = {
           ...(options.name === undefined ? {} : { name: options.name }),
           ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl || null }),
           ...(options.mailFrom === undefined ? {} : { mail_from: options.mailFrom || null }),
           ...(options.path === undefined ? {} : { path: options.path }),
+          ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
+          ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
         }
         await printApp(session.out, await updateApp(session.ctx, session.actor, await session.app(named), input))
       })
@@ -136,7 +151,14 @@ function registerUpdate(app: Command): void {
     update,
     'app update 1 --webhook-url https://shop.example.com/hooks',
     'app update 1 --mail-from billing@shop.example.com',
+    'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
+    'app update 2 --client-amounts on',
   )
+}
+
+/** Null for an empty text, which takes the limit away. */
+function originsOf(given: string): string[] | null {
+  return given === '' ? null : given.split(',').map((origin) => origin.trim())
 }
 
 function registerSwitches(app: Command): void {

@@ -17,6 +17,8 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   jwksUrl: '--jwks-url',
   databaseUrl: '--database-url',
   serviceAccount: '--service-account',
+  client_amounts: '--client-amounts',
+  return_origins: '--return-origins',
 }
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/

@@ -11,6 +11,7 @@ import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused
 import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
 import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
 import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
+import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -30,6 +31,7 @@ export const MIGRATIONS: Migrations = [
   ForwardingRequests1795200000009,
   LastDeliveries1795200000010,
   CustomersOfEndUsers1795200000013,
+  ClientSettings1795200000014,
 ]
 
 const LEASE_SECONDS = 15

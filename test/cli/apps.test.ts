@@ -81,6 +81,34 @@ describe("the command line: apps, methods and banks' accounts", function () {
     expect(text).to.include('app.update')
   })
 
+  it("sets what clients of an identity-token app may choose, shows it, and refuses it for a server's app", async () => {
+    const ctx = testContext()
+    const id = String((await anApp(ctx, { auth: 'identity' })).app.id)
+    const server = String((await anApp(ctx)).app.id)
+    const origins = 'https://a.example, https://b.example:8443'
+    const words = ['app', 'update', id, '--client-amounts', 'on', '--return-origins', origins]
+    const changed = await cli.json(words)
+    const shown = { client_amounts: true, return_origins: ['https://a.example', 'https://b.example:8443'] }
+    expect(changed).to.deep.include(shown)
+    const { value, text } = await cli.both(['app', 'show', id])
+    expect(value).to.deep.include(shown)
+    expect(text)
+      .to.match(/client_amounts +│ yes/)
+      .and.include('https://b.example:8443')
+    const cleared = await cli.table(['app', 'update', id, '--client-amounts', 'off', '--return-origins', ''])
+    expect(cleared)
+      .to.match(/client_amounts +│ no/)
+      .and.match(/return_origins +│ -/)
+    const log = await cli.json(['audit', 'list', '--app', id])
+    expect(log[1].after).to.deep.include(shown)
+    await cli.faults(
+      [2, ['app', 'update', id, '--client-amounts', 'yes'], 'on or off'],
+      [2, ['app', 'update', id], '--client-amounts or --return-origins'],
+      [1, ['app', 'update', id, '--return-origins', 'https://a.example/ok'], 'error: --return-origins: "https://a.'],
+      [1, ['app', 'update', server, '--client-amounts', 'on'], 'error: --client-amounts: only identity-token apps'],
+    )
+  })
+
   it('exports what an app has, without its secrets', async () => {
     const { app, secret } = await anApp(testContext())
     const folder = join(scratchFolder('cli'), 'export')

@@ -1,0 +1,15 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+/** What an operator allows the clients of an identity-token app. The defaults let a daemon of before insert its apps. */
+export class ClientSettings1795200000014 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    if (await runner.hasColumn('apps', 'client_amounts')) return
+    await runner.query(
+      'ALTER TABLE apps ADD COLUMN client_amounts TINYINT NOT NULL DEFAULT 0, ADD COLUMN return_origins TEXT NULL',
+    )
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE apps DROP COLUMN client_amounts, DROP COLUMN return_origins')
+  }
+}

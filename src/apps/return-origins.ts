@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { isHttpsOrOwn } from './loopback.ts'
+
+const MOST = 20
+
+/** Origins as browsers write them, without repetitions; the first that is none is named (contract 7, Callers). */
+export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
+  return z
+    .array(z.string().max(300, 'must have at most 300 characters'))
+    .min(1, 'must hold at least one origin')
+    .max(MOST, `must hold at most ${MOST} origins`)
+    .transform((given, check) => {
+      const origins = given.map((value) => originOf(value, isDevelopment))
+      const wrong = given.find((_, index) => origins[index] === null)
+      if (wrong === undefined) return [...new Set(origins.filter((origin) => origin !== null))]
+      const schemes = isDevelopment ? 'https (http on loopback)' : 'https'
+      check.addIssue(`"${wrong}" is no origin: write ${schemes}://host[:port], without a path`)
+      return z.NEVER
+    })
+}
+
+/** Null for anything but scheme, host and port: an address with a path would seem to allow that path alone. */
+function originOf(value: string, isDevelopment: boolean): string | null {
+  if (!/^https?:\/\/[^\s/\\?#@*]+$/i.test(value) || !URL.canParse(value)) return null
+  const url = new URL(value)
+  return isHttpsOrOwn(url, isDevelopment) ? url.origin : null
+}

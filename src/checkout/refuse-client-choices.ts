@@ -1,0 +1,24 @@
+import type { App } from '#apps/store.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+
+interface ClientChoices {
+  readonly mode: 'subscription' | 'payment'
+  readonly success_url: string
+  readonly cancel_url: string
+}
+
+/**
+ * Refuses what the client of an end user may not choose: the amount of a payment, unless an operator allows it, and, where the
+ * operator named origins, addresses elsewhere (contract 7, Callers). Throws `forbidden` and `invalid_request`.
+ */
+export function refuseClientChoices(app: App, input: ClientChoices): void {
+  if (input.mode === 'payment' && !app.allowsClientAmounts)
+    throw new AppError(
+      'forbidden',
+      'clients of this app may not open checkouts of mode payment: they would choose the amount',
+    )
+  for (const field of ['success_url', 'cancel_url'] as const) {
+    if (app.returnOrigins && !app.returnOrigins.includes(new URL(input[field]).origin))
+      throw invalidField(field, 'must have one of the origins that the app allows')
+  }
+}
