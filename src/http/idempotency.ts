@@ -32,7 +32,7 @@ export interface KeyedRequest {
   readonly appId: number
   readonly path: string
   readonly key: string
-  /** Distinguishes callers within an app, so that one end user never reads another's answer. */
+  /** The end user who calls, empty for the app's server: each has keys of its own. */
   readonly subject: string
   readonly body: Buffer
   readonly requestId: string
@@ -57,7 +57,7 @@ class KeyNotHeld extends Error {
 export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   if (!/^[\x20-\x7e]{1,255}$/.test(request.key))
     throw invalidField('Idempotency-Key', 'must be 1 to 255 printable ASCII characters')
-  const scope = { appId: request.appId, pathHash: sha256Hex(request.path), idempotencyKey: request.key }
+  const scope = { appId: request.appId, pathHash: sha256Hex(scopeTextOf(request)), idempotencyKey: request.key }
   const requestHash = sha256Hex(Buffer.concat([Buffer.from(`${request.subject}\n`), request.body]))
   const leaseToken = randomHex(16)
   const kept = await claimKey(ctx, scope, requestHash, leaseToken)
@@ -73,6 +73,11 @@ export async function answerOnce(ctx: Context, request: KeyedRequest, work: Keye
   } finally {
     clearInterval(timer)
   }
+}
+
+/** No path holds a line break, so that no subject can pass for a part of one. */
+function scopeTextOf({ path, subject }: KeyedRequest): string {
+  return subject === '' ? path : `${path}\n${subject}`
 }
 
 interface Hold {

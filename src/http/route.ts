@@ -65,7 +65,7 @@ export interface Gate<Caller extends { readonly appId: number }> {
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
   /** Throws `forbidden` where the caller may not use routes of this access. */
   admit(caller: Caller, access: Access): void
-  /** What the caller's repeated requests must share, besides the body, to be the same request. */
+  /** Whom keys and limits belong to within the app: an end user, or '' for the app's server. */
   subject(caller: Caller): string
 }
 

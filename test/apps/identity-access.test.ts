@@ -105,7 +105,7 @@ describe('identity-token apps', () => {
     expect(stranger.body.data).to.deep.equal([])
   })
 
-  it('repeats an answer by its Idempotency-Key to the same end user only', async () => {
+  it('keeps the Idempotency-Keys of each end user apart: one cannot read or spoil the answer of another', async () => {
     const headers = async (sub: string) => ({
       ...(await clients.headers(service.ctx, app, sub)),
       'Idempotency-Key': 'once',
@@ -117,7 +117,14 @@ describe('identity-token apps', () => {
       })
     const first = await post('user-1')
     expect((await post('user-1')).text).to.equal(first.text)
-    expect((await post('user-2')).body.error.code).to.equal('idempotency_conflict')
+    const second = await post('user-2')
+    expect(second.status, second.text).to.equal(201)
+    expect(second.body.data.id).not.to.equal(first.body.data.id)
+    expect((await post('user-2')).text).to.equal(second.text)
+    expect((await post('user-1')).text).to.equal(first.text)
+    // Subjects are texts of anybody's choice: none may be taken for a path and another subject.
+    expect((await post('/api/v1/customers')).body.data.id).not.to.equal(first.body.data.id)
+    expect((await post('\nuser-1')).body.data.id).not.to.equal(first.body.data.id)
   })
 
   it('answers carry CORS headers for any origin, without credentials; errors too', async () => {
