@@ -106,7 +106,7 @@ async function serve<Caller extends { readonly appId: number }>(
   const target = http.req.url ?? ''
   const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   gate.admit(caller, route.access)
-  await rateLimit.take(caller.appId)
+  await rateLimit.take(caller.appId, gate.subject(caller))
   const request = (): ApiRequest<Caller> => ({
     caller,
     params: http.params,

@@ -1,9 +1,13 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { openRateLimit } from '#http/rate-limit.ts'
+import type { RateLimit } from '#http/rate-limit.ts'
+import { AppError } from '#shared/errors.ts'
 import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
+import type { Response, SellerClient, TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { anApp } from '../support/factories.ts'
+import { startIdentityClients } from '../support/identity-clients.ts'
 
 describe('the rate limit', () => {
   let service: TestService
@@ -59,7 +63,69 @@ describe('the rate limit', () => {
     }
   })
 
+  it('counts each end user of an identity-token app by itself, at a fifth: one cannot use up what the others need', async () => {
+    const limited = await startService({ BILLING_RATE_LIMIT_PER_SECOND: '10' })
+    const clients = await startIdentityClients()
+    try {
+      const client = await clients.app(limited.ctx)
+      const callerOf = async (sub: string) => {
+        const headers = await clients.headers(limited.ctx, client, sub)
+        return () => limited.call('GET', '/api/v1/plans', { headers })
+      }
+      const [flooder, another] = await Promise.all([callerOf('flooder'), callerOf('another')])
+      let refused: Response | undefined
+      while (!refused) {
+        const flood = await Promise.all(Array.from({ length: 50 }, flooder))
+        refused = flood.find(({ status }) => status !== 200)
+      }
+      expectRefusal(refused, 429, 'rate_limited')
+      expect(refused.headers['retry-after']).to.match(/^[12]$/)
+      expect((await another()).status).to.equal(200)
+    } finally {
+      await limited.stop()
+      await clients.stop()
+    }
+  })
+
   function burst(size: number) {
     return Promise.all(Array.from({ length: size }, () => seller.get('/api/v1/plans')))
   }
+})
+
+describe('the allowance of one end user', () => {
+  /** How many of so many requests at one instant are let through. */
+  const passed = async (limit: RateLimit, subject: string, requests: number, appId = 1): Promise<number> => {
+    const outcomes = await Promise.allSettled(Array.from({ length: requests }, () => limit.take(appId, subject)))
+    for (const outcome of outcomes) {
+      if (outcome.status === 'fulfilled') continue
+      expect(outcome.reason).to.be.instanceOf(AppError).and.include({ code: 'rate_limited' })
+      expect((outcome.reason as AppError).headers['Retry-After']).to.match(/^[12]$/)
+    }
+    return outcomes.filter(({ status }) => status === 'fulfilled').length
+  }
+
+  it('is a fifth of the app, in bursts of twice that; a server has all of it', async () => {
+    const limit = openRateLimit(100)
+    expect(await passed(limit, 'user-1', 41)).to.equal(40)
+    expect(await passed(limit, 'user-2', 41)).to.equal(40)
+    expect(await passed(limit, 'user-1', 41, 2), 'of another app').to.equal(40)
+    expect(await passed(openRateLimit(100), '', 201)).to.equal(200)
+  })
+
+  it('is five a second at least, and never more than what the app has', async () => {
+    expect(await passed(openRateLimit(10), 'user-1', 11)).to.equal(10)
+    expect(await passed(openRateLimit(24), 'user-1', 11)).to.equal(10)
+    expect(await passed(openRateLimit(3), 'user-1', 11)).to.equal(6)
+  })
+
+  it('is used up by itself: what is refused to one end user is not taken from the app', async () => {
+    const limit = openRateLimit(100)
+    expect(await passed(limit, 'flooder', 1000)).to.equal(40)
+    const others = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((sub) => passed(limit, sub, 40)))
+    expect(others.reduce((sum, count) => sum + count)).to.equal(160)
+  })
+
+  it('is unlimited where the limit is 0', async () => {
+    expect(await passed(openRateLimit(0), 'user-1', 1000)).to.equal(1000)
+  })
 })
