@@ -20,6 +20,7 @@ import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
+import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
 import { insertCheckoutSession } from './store.ts'
 
@@ -68,7 +69,7 @@ export interface CreatedSession {
 /**
  * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. `endUser` is
  * the `sub` of the end user whose client asks, null for a seller's server. Throws `invalid_request`, `forbidden`,
- * `price_not_found`, `already_lifetime`, `payment_method_unavailable`.
+ * `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
  */
 export async function createCheckoutSession(
   ctx: Context,
@@ -136,6 +137,7 @@ async function openSubscriptionCheckout(
   if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, now))) {
     return writeSession(tx, app, input, { endUserId, customerId, transactionId: null }, presentTrial(found, trial))
   }
+  if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
   const transactionId = await openTransaction(tx, app, {
     ...subject,
     mode: 'subscription',
@@ -158,6 +160,7 @@ async function openPaymentCheckout(
 ): Promise<CreatedSession> {
   const customerId = await customerIdOf(tx, app, input, endUser)
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+  if (endUser !== null) await limitOpenCheckouts(tx, endUserId, appNow(app, tx.now))
   const transactionId = await openTransaction(tx, app, {
     endUserId,
     externalRef: input.external_ref,

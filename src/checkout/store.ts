@@ -64,3 +64,25 @@ export async function findLatestRenewal(db: ReadOnly, subscriptionId: number): P
     order: { createdAt: 'DESC', id: 'DESC' },
   })
 }
+
+/**
+ * When fewer than `most` of the end user's checkouts will be open, that is pending and not expired at `now`, all in the app's own time;
+ * null where fewer are open already.
+ */
+export async function findWhenPlaceIsFree(
+  db: ReadOnly,
+  endUserId: number,
+  most: number,
+  now: Date,
+): Promise<Date | null> {
+  // Reads what is open alone, last to expire first: the end user may have any number of checkouts that expired.
+  const rows = await db.manager.query<{ expiresAt: Date }[]>(
+    `SELECT STRAIGHT_JOIN s.expires_at AS expiresAt
+     FROM checkout_sessions s FORCE INDEX (checkout_sessions_end_user_expires)
+     JOIN transactions t FORCE INDEX (PRIMARY) ON t.id = s.transaction_id
+     WHERE s.end_user_id = ? AND s.expires_at > ? AND t.status = 'pending'
+     ORDER BY s.expires_at DESC LIMIT 1 OFFSET ?`,
+    [endUserId, now, most - 1],
+  )
+  return rows[0]?.expiresAt ?? null
+}

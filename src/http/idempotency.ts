@@ -51,7 +51,7 @@ class KeyNotHeld extends Error {
 
 /**
  * Runs the request once for its `Idempotency-Key`: the first answer is kept and given again. Where the command is one transaction,
- * the answer is committed with its work. Answers that a retry may better (5xx) are not kept. Throws `idempotency_conflict` for
+ * the answer is committed with its work. Answers that a retry may better (5xx and 429) are not kept. Throws `idempotency_conflict` for
  * another body under the same key, and while the first request still runs.
  */
 export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
@@ -107,7 +107,7 @@ async function answerOrRefusal({ requestId }: KeyedRequest, run: () => Promise<A
   try {
     return await run()
   } catch (thrown) {
-    if (!(thrown instanceof AppError) || thrown.status >= 500) throw thrown
+    if (!(thrown instanceof AppError) || thrown.status >= 500 || thrown.code === 'rate_limited') throw thrown
     return { status: thrown.status, body: Buffer.from(JSON.stringify(errorBody(thrown, requestId))) }
   }
 }
