@@ -258,7 +258,7 @@ function toConfig(settings: Settings): Config {
     home: resolve(settings.BILLING_HOME),
     host,
     port,
-    baseUrl: (settings.BILLING_BASE_URL ?? listenUrl(host, port)).replace(/\/+$/, ''),
+    baseUrl: (settings.BILLING_BASE_URL ?? listenUrl(host, port)).replace(/(?<!\/)\/+$/, ''),
     encryptionKeys: settings.BILLING_ENCRYPTION_KEYS,
     smtpUrl: settings.BILLING_SMTP_URL,
     mailFrom: settings.BILLING_MAIL_FROM,

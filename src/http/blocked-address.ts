@@ -57,7 +57,7 @@ export function isBlockedAddress(address: string): boolean {
 }
 
 function lastFourBytes(address: string): string {
-  const dotted = /(\d+\.\d+\.\d+\.\d+)$/.exec(address)
+  const dotted = /(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})$/.exec(address)
   if (dotted) return dotted[1] as string
   // The URL parser writes the shortest form: at most one `::`, two groups of the last 32 bits in hexadecimal.
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1)

@@ -111,7 +111,7 @@ export function keptLanguage(http: PageHttp): string {
 
 /** What goes in front of our own paths: empty, or the path of a base address that has one. */
 export function pathBase(ctx: Context): string {
-  return new URL(ctx.config.baseUrl).pathname.replace(/\/+$/, '')
+  return new URL(ctx.config.baseUrl).pathname.replace(/(?<!\/)\/+$/, '')
 }
 
 /** Renders a page and answers it, with the headers of every page. */

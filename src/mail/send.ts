@@ -81,8 +81,9 @@ export function senderOf(app: { readonly name: string; readonly mailFrom: string
 }
 
 function parseMailbox(text: string): Mailbox {
-  const match = /^\s*"?([^"<]*?)"?\s*<([^<>]+)>\s*$/.exec(text)
-  return match ? { name: match[1] ?? '', address: match[2] ?? '' } : { name: '', address: text.trim() }
+  const [, name, address] = /^([^<]*)<([^<>]+)>$/.exec(text.trim()) ?? []
+  if (name === undefined || address === undefined) return { name: '', address: text.trim() }
+  return { name: name.trim().replace(/^"([^"]*)"$/, '$1'), address }
 }
 
 class SmtpMailer implements Mailer {

@@ -72,6 +72,6 @@ function isSame(one: Credit, other: Credit): boolean {
 
 /** Without the bank's own tail, the text that stands last in the mail runs into what the mail ends with. */
 function isSameText(one: string, other: string): boolean {
-  const [first, second] = [one, other].map((text) => text.replace(/[\s.]+$/u, '')) as [string, string]
+  const [first, second] = [one, other].map((text) => text.replace(/(?<![\s.])[\s.]+$/u, '')) as [string, string]
   return first.startsWith(second) || second.startsWith(first)
 }
