@@ -18,7 +18,10 @@ export function mutatedMail(random: Random): Buffer {
   return Buffer.concat([head, tail])
 }
 
-const FINDINGS = `Authentication-Results: ${OUR_MX}; dkim=pass header.i=@acb.com.vn header.s=mail\r\n`
+const FINDINGS = `Authentication-Results: ${OUR_MX}; dkim=pass header.i=@acb.com.vn\r\n`
+/** Covers what the body is: where it stands, the body is read under any character set. */
+const SIGNATURE =
+  'DKIM-Signature: v=1; a=rsa-sha256; d=acb.com.vn; s=mail; h=from:subject:content-type:content-transfer-encoding; bh=x; b=x\r\n'
 
 function findingsFor(bank: MailBank): string {
   return FINDINGS.replace('acb.com.vn', BANK_MAILS[bank].domain)
@@ -26,7 +29,8 @@ function findingsFor(bank: MailBank): string {
 
 function soundMail(random: Random): [header: string, body: string] {
   const bank = pick(random, Object.keys(BANK_MAILS) as MailBank[])
-  const mail = findingsFor(bank) + takenBy(OUR_MX, bankMail(bank))
+  const signature = random() < 0.5 ? SIGNATURE.replace('acb.com.vn', BANK_MAILS[bank].domain) : ''
+  const mail = findingsFor(bank) + takenBy(OUR_MX, signature + bankMail(bank))
   const end = mail.indexOf('\r\n\r\n') + 4
   return random() < 0.5 ? [mail.slice(0, end), mail.slice(end)] : multipart(random, mail.slice(0, end), bank)
 }

@@ -11,24 +11,32 @@ export interface ArcSet {
   readonly saw: AuthenticationResults
 }
 
+export interface ArcChain {
+  /** Oldest first. */
+  readonly sets: readonly ArcSet[]
+  /** Names, in lower case, of the fields that the newest signature covers. */
+  readonly covered: ReadonlySet<string>
+}
+
 const LONGEST_CHAIN = 50
 
 /**
- * The ARC chain of a mail, oldest set first; null where it is not built as it must be: sets 1 to N, each with exactly one field
+ * The ARC chain of a mail; null where it is not built as it must be: sets 1 to N, each with exactly one field
  * of each kind, `cv=none` on the first and `cv=pass` on the others, every part readable, and a newest signature that covers
  * the whole body and what we read of the header. Whether the cryptography holds is the receiving server's `arc=pass` to say.
  */
-export function readArcChain(fields: readonly HeaderField[]): ArcSet[] | null {
+export function readArcChain(fields: readonly HeaderField[]): ArcChain | null {
   const seals = byInstance(valuesOf(fields, 'arc-seal'), signatureInstance)
   const signatures = byInstance(valuesOf(fields, 'arc-message-signature'), signatureInstance)
   const reports = byInstance(valuesOf(fields, 'arc-authentication-results'), reportInstance)
   if (!seals || !signatures || !reports || seals.length === 0) return null
   if (signatures.length !== seals.length || reports.length !== seals.length) return null
-  if (!coversWhatWeRead(signatures.at(-1) as string)) return null
-  const chain = seals.map((seal, index) =>
+  const covered = coveredWithWhole(signatures.at(-1) as string)
+  if (!covered?.has('from') || !covered.has('subject')) return null
+  const sets = seals.map((seal, index) =>
     readSet(index + 1, seal, signatures[index] as string, reports[index] as string),
   )
-  return chain.includes(null) ? null : (chain as ArcSet[])
+  return sets.includes(null) ? null : { sets: sets as ArcSet[], covered }
 }
 
 /** Field values ordered by instance, where the instances are 1 to N, each once. */
@@ -67,9 +75,8 @@ function readSet(instance: number, seal: string, signature: string, report: stri
   return { sealer, saw }
 }
 
-function coversWhatWeRead(signature: string): boolean {
+/** The fields that the signature covers together with the whole body; null where it leaves a part of that out. */
+function coveredWithWhole(signature: string): ReadonlySet<string> | null {
   const tags = parseTags(signature)
-  if (!tags || tags.has('l')) return false
-  const covered = coveredFields(tags)
-  return covered.has('from') && covered.has('subject')
+  return tags && !tags.has('l') ? coveredFields(tags) : null
 }

@@ -6,6 +6,8 @@ export interface AuthenticationResults {
   readonly results: readonly MethodResult[]
   /** Without versions, and with no property types but those of RFC 8601: as every server reads it, and writes it. */
   readonly isPlain: boolean
+  /** False where a comment holds a part of a quotation, or a quoted value holds what could end a comment or a value. */
+  readonly isIntact: boolean
 }
 
 export interface MethodResult {
@@ -52,6 +54,7 @@ class Reader {
   #at = 0
   #remarks = ''
   #isPlain = true
+  #isIntact = true
 
   constructor(text: string) {
     this.#text = text
@@ -73,7 +76,7 @@ class Reader {
       else isNone = true
     }
     if (isNone ? results.length > 0 : results.length === 0) throw new NotByTheGrammar()
-    return { authservId, results, isPlain: this.#isPlain }
+    return { authservId, results, isPlain: this.#isPlain, isIntact: this.#isIntact }
   }
 
   #readVersion(): void {
@@ -152,6 +155,7 @@ class Reader {
   #readPropertyValue(): string {
     if (this.#next() !== '"') return this.#take(PROPERTY_VALUE)
     const quoted = this.#take(QUOTED).slice(1, -1).replace(/\\(.)/g, '$1')
+    if (/[\s"();\\]/.test(quoted)) this.#isIntact = false
     return this.#next() === '@' ? quoted + this.#take(PROPERTY_VALUE) : quoted
   }
 
@@ -193,15 +197,18 @@ class Reader {
   #skipComment(): void {
     const start = this.#at
     let depth = 0
+    let quotes = 0
     do {
       const character = this.#next()
       if (character === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(character)) throw new NotByTheGrammar()
       if (character === '\\') this.#at += 1
+      if (character === '"') quotes += 1
       if (character === '(') depth += 1
       if (character === ')') depth -= 1
       this.#at += 1
     } while (depth > 0)
     if (this.#at > this.#text.length) throw new NotByTheGrammar()
+    if (quotes % 2 === 1) this.#isIntact = false
     this.#remarks += this.#text.slice(start, this.#at)
   }
 }

@@ -16,11 +16,15 @@ export interface Header {
 /** A mail server writes a few dozen; what has more was made to be expensive. */
 const MOST_FIELDS = 1000
 
+/** Of header and body together: parsers take their time for each line, and what a mail has is counted in hundreds. */
+const MOST_LINES = 10_000
+
 /** Reads the header of a mail down to its first empty line. A first line `From …`, which some mail servers add for pipes, is no field. */
 export function readHeader(raw: Buffer): Header {
-  const lines = headerLines(raw.toString('latin1'))
+  const text = raw.toString('latin1')
+  const lines = headerLines(text)
   const fields: HeaderField[] = []
-  let isWellFormed = lines.length > 0
+  let isWellFormed = lines.length > 0 && countLines(text) <= MOST_LINES
   for (const line of unfold(lines)) {
     if (fields.length > MOST_FIELDS) break
     const match = /^([\x21-\x39\x3b-\x7e]+)([ \t]*):(.*)$/s.exec(line)
@@ -34,6 +38,32 @@ export function readHeader(raw: Buffer): Header {
 /** The values of every field of this name (lower case), from top to bottom. */
 export function valuesOf(fields: readonly HeaderField[], name: string): string[] {
   return fields.filter((field) => field.name === name).map(({ value }) => value)
+}
+
+/** A field's value with every comment left out, in time proportional to its length; null where a comment or a quotation does not end. */
+export function withoutComments(value: string): string | null {
+  let text = ''
+  let depth = 0
+  let isQuoted = false
+  for (let at = 0; at < value.length; at += 1) {
+    const character = value.charAt(at)
+    if (character === '\\' && (isQuoted || depth > 0)) {
+      at += 1
+      if (depth === 0) text += character + value.charAt(at)
+      continue
+    }
+    if (character === '"' && depth === 0) isQuoted = !isQuoted
+    if (character === '(' && !isQuoted) depth += 1
+    else if (character === ')' && depth > 0) depth -= 1
+    else if (depth === 0) text += character
+  }
+  return depth === 0 && !isQuoted ? text : null
+}
+
+function countLines(text: string): number {
+  let count = 0
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1
+  return count
 }
 
 function headerLines(text: string): string[] {

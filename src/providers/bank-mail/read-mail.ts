@@ -10,8 +10,8 @@ import type { ForwardingRequest } from './forwarding-request.ts'
 import { readHeader, valuesOf } from './header-fields.ts'
 import type { HeaderField } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
+import { readTrust } from './read-trust.ts'
 import { readSoleAddress } from './sender-address.ts'
-import { findTrust } from './trust.ts'
 import type { TrustPath, TrustSettings } from './trust.ts'
 
 /** What a mail says, and nothing else of it. */
@@ -41,7 +41,7 @@ export interface ReadCredit {
 export async function readMail(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
   const header = readHeader(raw)
   const sender = findSender(header.fields)
-  const trust = sender?.isCertain ? findTrust(header, sender.reader.domains, settings) : null
+  const trust = sender?.isCertain ? await readTrust(raw, header, sender.reader.domains, settings) : null
   const credit = sender && trust && !isAnswer(header.fields) ? await readCredit(raw, sender.reader) : null
   const messageId = valuesOf(header.fields, 'message-id')[0]?.trim()
   return {

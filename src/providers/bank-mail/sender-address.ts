@@ -1,3 +1,5 @@
+import { withoutComments } from './header-fields.ts'
+
 export interface MailAddress {
   readonly localPart: string
   /** In lower case. */
@@ -29,23 +31,3 @@ const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?'
 const ADDRESS = String.raw`${ATOM}(?:\.${ATOM})*@${LABEL}(?:\.${LABEL})+`
 const BRACKETED = new RegExp(`^(?:${PHRASE})?<(${ADDRESS})>$`)
 const PLAIN = new RegExp(`^${ADDRESS}$`)
-
-/** The text with every comment left out; null where one does not end. */
-function withoutComments(value: string): string | null {
-  let text = ''
-  let depth = 0
-  let isQuoted = false
-  for (let at = 0; at < value.length; at += 1) {
-    const character = value.charAt(at)
-    if (character === '\\' && (isQuoted || depth > 0)) {
-      at += 1
-      if (depth === 0) text += character + value.charAt(at)
-      continue
-    }
-    if (character === '"' && depth === 0) isQuoted = !isQuoted
-    if (character === '(' && !isQuoted) depth += 1
-    else if (character === ')' && depth > 0) depth -= 1
-    else if (depth === 0) text += character
-  }
-  return depth === 0 && !isQuoted ? text : null
-}

@@ -13,6 +13,9 @@ export function parseTags(value: string): ReadonlyMap<string, string> | null {
   return tags
 }
 
+/** Tags without which nobody can verify a DKIM signature (RFC 6376, 3.5). */
+export const VERIFIABLE: readonly string[] = ['v', 'a', 'b', 'bh', 'd', 'h', 's']
+
 /** The names that a signature's `h=` covers, in lower case. */
 export function coveredFields(tags: ReadonlyMap<string, string>): ReadonlySet<string> {
   return new Set((tags.get('h') ?? '').split(':').map((name) => name.trim().toLowerCase()))

@@ -2,9 +2,9 @@ import { readArcChain } from './arc.ts'
 import { parseAuthenticationResults } from './authentication-results.ts'
 import type { AuthenticationResults, MethodResult } from './authentication-results.ts'
 import { isWithin } from './domains.ts'
-import { valuesOf } from './header-fields.ts'
+import { valuesOf, withoutComments } from './header-fields.ts'
 import type { Header, HeaderField } from './header-fields.ts'
-import { coveredFields, parseTags } from './tag-list.ts'
+import { coveredFields, parseTags, VERIFIABLE } from './tag-list.ts'
 
 /** Whom we believe, in lower case (contract 1, `BILLING_RELAY_…`). */
 export interface TrustSettings {
@@ -16,6 +16,12 @@ export interface TrustSettings {
 
 /** How a mail was shown to be the bank's. */
 export type TrustPath = 'direct' | 'forwarder' | 'arc'
+
+export interface Trust {
+  readonly path: TrustPath
+  /** Names, in lower case, of the fields that every signature covers on which this trust rests; none where it rests on no signature. */
+  readonly covered: ReadonlySet<string>
+}
 
 /** Anybody can have an address there, so that such a domain's signature says nothing of who forwarded a mail. */
 const FREE_MAIL = [
@@ -47,33 +53,32 @@ const MOST_PLAIN_RESULTS = 16
 /** Fields that must not stand twice: a signature covers one of them, and a reader may take the other. */
 const SINGLE_FIELDS = ['from', 'subject', 'content-type', 'content-transfer-encoding', 'mime-version', 'message-id']
 
-/** Fields that the bank's signature must cover where they stand: who wrote, what about, and how the body is to be read. */
-const COVERED_FIELDS = ['from', 'subject', 'content-type']
+/** Fields that the bank's signature must cover where they stand: who wrote, and what about. How the body is read is `read-trust.ts`'. */
+const COVERED_FIELDS = ['from', 'subject']
+
+/** Longer than any server's `Received`. */
+const LONGEST_RECEIVED = 2000
 
 /**
  * How the header shows that the mail is one of `domains`' (a bank's), or null where it does not (specification 5, contract 5).
  * Only what our own receiving server wrote counts, and what those whom it vouches for wrote. Anything malformed, anything said
  * twice and differently, is taken for what it most likely is.
  */
-export function findTrust(header: Header, domains: readonly string[], settings: TrustSettings): TrustPath | null {
-  const { fields } = header
-  if (!header.isWellFormed || SINGLE_FIELDS.some((name) => valuesOf(fields, name).length > 1)) return null
-  const ours = readBlock(fields, 0, (name) => settings.authservIds.includes(name))
-  const signatures = readSignatures(fields)
-  if (!ours || !signatures || !areSound(fields, signatures, domains)) return null
-  const mail: Evidence = { fields, ours, signatures, domains }
-  if (isDirect(mail)) return 'direct'
-  if (isForwarded(mail, settings.trustedForwarders)) return 'forwarder'
-  return isSealed(mail, settings.trustedArcSealers) ? 'arc' : null
+export function findTrust(header: Header, domains: readonly string[], settings: TrustSettings): Trust | null {
+  if (SINGLE_FIELDS.some((name) => valuesOf(header.fields, name).length > 1)) return null
+  const mail = readEvidence(header, domains, settings)
+  if (!mail || !areSound(mail, domains)) return null
+  if (isDirect(mail)) return { path: 'direct', covered: coveredBy(mail, domains) }
+  const forwarder = settings.trustedForwarders.find((name) => isForwardedBy(mail, name))
+  if (forwarder !== undefined) return { path: 'forwarder', covered: coveredBy(mail, [forwarder]) }
+  const seal = findSeal(mail, settings.trustedArcSealers)
+  return seal && { path: 'arc', covered: seal }
 }
 
 /** Whether our own server passed a signature of these domains. What the signature covers is not asked: it proves no content. */
 export function isSignedBy(header: Header, domains: readonly string[], settings: TrustSettings): boolean {
-  const { fields } = header
-  if (!header.isWellFormed) return false
-  const ours = readBlock(fields, 0, (name) => settings.authservIds.includes(name))
-  const signatures = readSignatures(fields)
-  return ours !== null && signatures !== null && isDirect({ fields, ours, signatures, domains })
+  const mail = readEvidence(header, domains, settings)
+  return mail !== null && isDirect(mail)
 }
 
 interface Evidence {
@@ -81,11 +86,26 @@ interface Evidence {
   /** What our own server wrote. */
   readonly ours: Block
   readonly signatures: readonly Signature[]
+  /** Signatures that our own server says did not pass. */
+  readonly failed: ReadonlySet<Signature>
   /** The bank's. */
   readonly domains: readonly string[]
 }
 
+/** Null where the header says nothing that can be relied on. */
+function readEvidence(header: Header, domains: readonly string[], settings: TrustSettings): Evidence | null {
+  const { fields } = header
+  if (!header.isWellFormed) return null
+  const ours = readBlock(fields, 0, (name) => settings.authservIds.includes(name))
+  const signatures = readSignatures(fields)
+  if (!ours || !signatures) return null
+  return { fields, ours, signatures, failed: failedSignatures(ours, signatures), domains }
+}
+
 interface Block {
+  /** Everything that this server seems to say, of which nothing contradicts the rest. */
+  readonly all: readonly MethodResult[]
+  /** What may prove something: what stands above every `Received`; where nothing does, what fields of plain form say. */
   readonly results: readonly MethodResult[]
   /** Whether the results stand above every `Received`, where only the server itself can have put them. */
   readonly isProven: boolean
@@ -120,16 +140,18 @@ function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: 
     const report = parseAuthenticationResults(value)
     if (!report) return null
     if (!isOwn(report.authservId)) continue
+    if (isBrokenUp(report)) return null
     ;(hasReceived ? possible : proven).push(report)
     end = index + 1
   }
   const all = [...proven, ...possible]
   if (all.length === 0 || contradict(all)) return null
-  const evidence = proven.length > 0 ? proven : possible
+  const isProven = proven.length > 0
   return {
-    results: evidence.flatMap(({ results }) => results),
-    isProven: proven.length > 0,
-    isPlain: evidence.length === 1 && evidence.every(isPlain),
+    all: all.flatMap(({ results }) => results),
+    results: (isProven ? proven : possible.filter(isPlain)).flatMap(({ results }) => results),
+    isProven,
+    isPlain: !isProven && possible.length === 1 && possible.every(isPlain),
     end,
   }
 }
@@ -138,12 +160,27 @@ function isPlain(report: AuthenticationResults): boolean {
   return report.isPlain && report.results.length <= MOST_PLAIN_RESULTS
 }
 
+/**
+ * Whether the sender's own text seems to have ended a comment and gone on as a result. Servers write the address of MAIL FROM into
+ * comments as it came: `(domain of "x); arc=pass (y"@evil.example designates …)`. What gives it away is a quotation that a comment
+ * cuts, an address in the properties that needs quotes, or the rest of that address where only findings about signatures belong.
+ */
+function isBrokenUp({ results, isIntact }: AuthenticationResults): boolean {
+  const senders = results
+    .map(({ properties }) => properties.get('smtp.mailfrom'))
+    .filter((sender) => sender !== undefined)
+  return !isIntact || new Set(senders).size > 1 || results.some(isJoinedWithSender)
+}
+
+function isJoinedWithSender({ method, properties, remarks }: MethodResult): boolean {
+  if (method !== 'dkim' && method !== 'arc') return false
+  return remarks.includes('@') || properties.has('smtp.mailfrom') || properties.has('smtp.helo')
+}
+
 /** The `by` of a `Received`, in lower case; null where it is not plain to see. */
 function receivedBy(value: string): string | null {
-  let bare = value
-  // Comments nest; each round takes the innermost away.
-  for (let round = 0; round < 5 && bare.includes('('); round += 1) bare = bare.replace(/\((?:[^()\\]|\\.)*\)/g, ' ')
-  const match = /^[ \t]*(?:from[ \t]+[^ \t;()]+[ \t]+)?by[ \t]+([^ \t;()]+)(?=[ \t;]|$)/i.exec(bare)
+  const bare = value.length > LONGEST_RECEIVED ? null : withoutComments(value)
+  const match = /^[ \t]*(?:from[ \t]+[^ \t;()]+[ \t]+)?by[ \t]+([^ \t;()]+)(?=[ \t;]|$)/i.exec(bare ?? '')
   return match?.[1]?.toLowerCase() ?? null
 }
 
@@ -158,7 +195,15 @@ function contradict(reports: readonly AuthenticationResults[]): boolean {
   }
   const hasPassed = results.some(({ result }) => result === 'pass')
   if (hasPassed && reports.some((report) => report.results.length === 0)) return true
-  return ['dkim', 'arc'].some((method) => saysNoneBesidePass(results, method) || reportsDiffer(reports, method))
+  return (
+    isSaidBesidePass(results, 'dkim', (said) => said === 'none') ||
+    isSaidBesidePass(results, 'arc', isNoPass) ||
+    signersDiffer(reports)
+  )
+}
+
+function isNoPass(said: string): boolean {
+  return said !== 'pass'
 }
 
 /** What the result is about: the signing domain of `dkim`, an address or name with others. */
@@ -168,22 +213,30 @@ function subjectOf(result: MethodResult): string {
   return name === undefined ? '' : `${name}=${result.properties.get(name)?.toLowerCase() ?? ''}`
 }
 
-function saysNoneBesidePass(results: readonly MethodResult[], method: string): boolean {
+function isSaidBesidePass(
+  results: readonly MethodResult[],
+  method: string,
+  contradicts: (said: string) => boolean,
+): boolean {
   const said = results.filter((result) => result.method === method).map(({ result }) => result)
-  return said.includes('none') && said.includes('pass')
+  return said.includes('pass') && said.some(contradicts)
 }
 
-/** Every field that speaks of the method must pass the same domains: a forged one cannot know what the true one will say. */
-function reportsDiffer(reports: readonly AuthenticationResults[], method: string): boolean {
+/** Every field that speaks of DKIM must pass the same domains: a forged one cannot know what the true one will say. */
+function signersDiffer(reports: readonly AuthenticationResults[]): boolean {
   const passed = reports
-    .filter(({ results }) => results.some((result) => result.method === method))
-    .map(({ results }) => passedDomains(results, method).sort().join(' '))
+    .filter(({ results }) => results.some(isAboutSignature))
+    .map(({ results }) => [...new Set(results.filter(isPassedSignature).map((result) => signedDomain(result) ?? '?'))])
+    .map((signers) => signers.sort().join(' '))
   return new Set(passed).size > 1
 }
 
-function passedDomains(results: readonly MethodResult[], method: string): string[] {
-  const passed = results.filter((result) => result.method === method && isPass(result))
-  return [...new Set(passed.map((result) => signedDomain(result) ?? ''))]
+function isAboutSignature({ method }: MethodResult): boolean {
+  return method === 'dkim'
+}
+
+function isPassedSignature(result: MethodResult): boolean {
+  return isAboutSignature(result) && isPass(result)
 }
 
 /** A pass under a key that its domain publishes for tests is none (RFC 6376, 3.6.1, `t=y`); some servers remark on it. */
@@ -201,9 +254,10 @@ function signedDomain(result: MethodResult): string | null {
   return /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/.test(signer) ? signer : null
 }
 
-function hasPass(results: readonly MethodResult[], domains: readonly string[]): boolean {
-  const passed = results.filter((result) => result.method === 'dkim' && isPass(result)).map(signedDomain)
-  return passed.some((domain) => domain !== null && domains.some((parent) => isWithin(domain, parent)))
+/** Whether the result passes a signature of these domains, or of one within them. */
+function passesOneOf(result: MethodResult, domains: readonly string[]): boolean {
+  const signer = isPassedSignature(result) ? signedDomain(result) : null
+  return signer !== null && domains.some((parent) => isWithin(signer, parent))
 }
 
 interface Signature {
@@ -219,23 +273,62 @@ function readSignatures(fields: readonly HeaderField[]): Signature[] | null {
   for (const value of values) {
     const tags = parseTags(value)
     const domain = tags?.get('d')?.toLowerCase()
-    if (!tags || !domain) return null
+    if (!tags || !domain || !hasPlainNames(tags)) return null
     signatures.push({ domain, tags })
   }
   return signatures
 }
 
+/** Servers write these tags into what they find: nothing that a result could begin or end with may stand in them. */
+function hasPlainNames(tags: ReadonlyMap<string, string>): boolean {
+  const [domain = '', selector = '', identity = ''] = ['d', 's', 'i'].map((name) => tags.get(name))
+  const isPlainName = (name: string): boolean => /^[\w.-]*$/.test(name)
+  return isPlainName(domain) && isPlainName(selector) && /^[\w.!#$%&'*+/?^`{|}~-]*(?:@[\w.-]+)?$/.test(identity)
+}
+
+/** Whether the result can be about the signature: nothing that it names is another's. */
+function fits({ properties }: MethodResult, { domain, tags }: Signature): boolean {
+  const [named, identity, selector, value] = SIGNATURE_PROPERTIES.map((name) => properties.get(name))
+  const identityDomain = identity?.slice(identity.lastIndexOf('@') + 1).toLowerCase()
+  return (
+    (named === undefined || named.toLowerCase() === domain) &&
+    (identityDomain === undefined || isWithin(identityDomain, domain)) &&
+    (selector === undefined || selector.toLowerCase() === tags.get('s')?.toLowerCase()) &&
+    (value === undefined || (tags.get('b') ?? '').replace(/[ \t]/g, '').startsWith(value))
+  )
+}
+
+const SIGNATURE_PROPERTIES = ['header.d', 'header.i', 'header.s', 'header.b'] as const
+
+/** Whether the result says which signature it is about, not only whose. */
+function namesSignature({ properties }: MethodResult): boolean {
+  return properties.has('header.s') || properties.has('header.b')
+}
+
+/** A failure that names no signature is about one that no pass names. */
+function failedSignatures({ all }: Block, signatures: readonly Signature[]): ReadonlySet<Signature> {
+  const passes = all.filter(isPassedSignature)
+  const failures = all.filter((result) => isAboutSignature(result) && !isPass(result))
+  const named = failures.filter(({ properties }) => SIGNATURE_PROPERTIES.some((name) => properties.has(name)))
+  const isFailed = (signature: Signature): boolean =>
+    named.some((result) => fits(result, signature)) ||
+    (failures.length > named.length && !passes.some((result) => fits(result, signature)))
+  return new Set(signatures.filter(isFailed))
+}
+
 /** Whether every signature of these domains covers the whole body and the fields that matter. */
-function areSound(
-  fields: readonly HeaderField[],
-  signatures: readonly Signature[],
-  domains: readonly string[],
-): boolean {
+function areSound({ fields, signatures }: Evidence, domains: readonly string[]): boolean {
   const present = COVERED_FIELDS.filter((name) => valuesOf(fields, name).length > 0)
   return signedBy(signatures, domains).every(({ tags }) => {
     const covered = coveredFields(tags)
     return !tags.has('l') && present.every((name) => covered.has(name))
   })
+}
+
+/** What all signatures of these domains cover; nothing where there is none. */
+function coveredBy({ signatures }: Evidence, domains: readonly string[]): ReadonlySet<string> {
+  const [first, ...others] = signedBy(signatures, domains).map(({ tags }) => coveredFields(tags))
+  return new Set([...(first ?? [])].filter((name) => others.every((covered) => covered.has(name))))
 }
 
 function signedBy(signatures: readonly Signature[], domains: readonly string[]): Signature[] {
@@ -244,16 +337,22 @@ function signedBy(signatures: readonly Signature[], domains: readonly string[]):
 
 /** Whether a block passes a signature of these domains that the mail can have had. */
 function passes(mail: Evidence, block: Block, domains: readonly string[]): boolean {
-  return hasPass(block.results, domains) && canHavePassed(mail, block, domains)
+  return block.results.some((result) => passesOneOf(result, domains) && canHavePassed(mail, block, result))
 }
 
 /**
- * A mail with signatures must have one of theirs: without one, nothing can have passed. On a mail without any, a finding must stand
- * where a sender cannot have put it, or be such that the receiving server would have removed it: there it may not speak for itself.
+ * On a mail with signatures, the result must be about one of them: one that can be verified at all, and that our own server does not
+ * call failed. On a mail without any, it must name none, and must stand where a sender cannot have put it, or be such that the
+ * receiving server would have removed it: there it may not speak for itself.
  */
-function canHavePassed(mail: Evidence, block: Block, domains: readonly string[]): boolean {
-  if (signedBy(mail.signatures, domains).length > 0) return true
-  return mail.signatures.length === 0 && (block.isProven || block.isPlain)
+function canHavePassed({ signatures, failed }: Evidence, block: Block, result: MethodResult): boolean {
+  if (signatures.length === 0) return !namesSignature(result) && (block.isProven || block.isPlain)
+  return signatures.some((signature) => fits(result, signature) && isVerifiable(signature) && !failed.has(signature))
+}
+
+/** Servers say nothing of a signature that lacks what every signature has, so that it must not speak for a forger either. */
+function isVerifiable({ tags }: Signature): boolean {
+  return VERIFIABLE.every((name) => (tags.get(name) ?? '') !== '')
 }
 
 function isDirect(mail: Evidence): boolean {
@@ -261,24 +360,40 @@ function isDirect(mail: Evidence): boolean {
 }
 
 /** Our server passes a trusted forwarder's signature, and the forwarder's own findings, right below, pass the bank's. */
-function isForwarded(mail: Evidence, forwarders: readonly string[]): boolean {
-  return forwarders.some((forwarder) => {
-    if (FREE_MAIL.some((domain) => isWithin(forwarder, domain))) return false
-    if (!passes(mail, mail.ours, [forwarder]) || !areSound(mail.fields, mail.signatures, [forwarder])) return false
-    const theirs = readBlock(mail.fields, mail.ours.end, (name) => isWithin(name, forwarder))
-    if (!theirs || !hasPass(theirs.results, mail.domains)) return false
-    return theirs.isProven || canHavePassed(mail, theirs, mail.domains)
-  })
+function isForwardedBy(mail: Evidence, forwarder: string): boolean {
+  if (FREE_MAIL.some((domain) => isWithin(forwarder, domain))) return false
+  if (!passes(mail, mail.ours, [forwarder]) || !areSound(mail, [forwarder])) return false
+  const theirs = readBlock(mail.fields, mail.ours.end, (name) => isWithin(name, forwarder))
+  if (!theirs) return false
+  return theirs.isProven ? saysPassed(mail, theirs.results) : passes(mail, theirs, mail.domains)
 }
 
-/** Our server passes the ARC chain, and going back over trusted sealers alone there is one that passed the bank's signature. */
-function isSealed(mail: Evidence, sealers: readonly string[]): boolean {
-  const { ours, domains } = mail
-  if (!ours.results.some((result) => result.method === 'arc' && isPass(result))) return false
-  if (!ours.isProven && !canHavePassed(mail, ours, domains)) return false
-  for (const { sealer, saw } of readArcChain(mail.fields)?.reverse() ?? []) {
-    if (!sealers.includes(sealer)) return false
-    if (isWithin(saw.authservId, sealer) && !contradict([saw]) && hasPass(saw.results, domains)) return true
+/** What somebody else found before us, and nobody can have forged: the bank's signature may have been changed or taken away since. */
+function saysPassed({ signatures, domains }: Evidence, results: readonly MethodResult[]): boolean {
+  return results.some(
+    (result) =>
+      passesOneOf(result, domains) &&
+      (!namesSignature(result) || signatures.some((signature) => fits(result, signature))),
+  )
+}
+
+/**
+ * Our server passes the ARC chain, and going back over trusted sealers alone there is one that passed the bank's signature: the
+ * fields that the newest seal covers. Null otherwise.
+ */
+function findSeal(mail: Evidence, sealers: readonly string[]): ReadonlySet<string> | null {
+  if (!passesChain(mail.ours)) return null
+  const chain = readArcChain(mail.fields)
+  for (const { sealer, saw } of chain?.sets.toReversed() ?? []) {
+    if (!sealers.includes(sealer)) return null
+    const isReport = isWithin(saw.authservId, sealer) && !isBrokenUp(saw) && !contradict([saw])
+    if (isReport && saysPassed(mail, saw.results)) return chain?.covered ?? null
   }
-  return false
+  return null
+}
+
+/** Below our `Received`, servers leave a field in place that says nothing of DKIM (OpenDKIM's RemoveARFrom does). */
+function passesChain({ results, isProven, isPlain }: Block): boolean {
+  const isTrue = isProven || (isPlain && results.some(isAboutSignature))
+  return isTrue && results.some((result) => result.method === 'arc' && isPass(result))
 }

@@ -123,6 +123,25 @@ describe('Authentication-Results', () => {
     })
   }
 
+  const INTACT: Record<string, boolean> = {
+    ' mx.x; spf=pass (mx: domain of a@b.example designates 1.2.3.4 as permitted sender) smtp.mailfrom=a@b.example': true,
+    ' mx.x; spf=pass (mx: domain of "a b"@b.example designates) smtp.mailfrom=b.example': true,
+    ' mx.x; arc=pass ("google.com:s=arc-20240605:i=1")': true,
+    ' mx.x; spf=pass smtp.mailfrom="a.b+caf_=c=d.example@e.example"': true,
+    ' mx.x; dkim=fail reason="no key; (none)" header.d=timo.vn': true,
+    ' mx.x; spf=pass (mx: domain of "x); arc=pass (y"@b.example designates)': false,
+    ' mx.x; spf=pass (mx: domain of "x\\"); arc=pass (\\"y"@b.example designates)': false,
+    ' mx.x; spf=pass (mx: (domain of "x)); arc=pass (y"@b.example designates)': false,
+    ' mx.x; spf=pass smtp.mailfrom="x; arc=pass"@b.example': false,
+    ' mx.x; spf=pass smtp.mailfrom="x)(y"@b.example': false,
+    ' mx.x; spf=pass smtp.mailfrom="x\\\\y"@b.example': false,
+  }
+  for (const [value, isIntact] of Object.entries(INTACT)) {
+    it(`${isIntact ? 'is' : 'is not'} intact:${value}`, () => {
+      expect(parseAuthenticationResults(value)?.isIntact).to.equal(isIntact)
+    })
+  }
+
   it('says to us what it says to an independent reader', () => {
     // The other reader takes any word that begins so for the word itself.
     const values = fc

@@ -34,6 +34,7 @@ describe('the header of a mail', () => {
     'a name with a letter that is not ASCII': 'Fr\xf6m: x\r\n\r\n',
     nothing: '',
     'more fields than any server writes': 'A: 1\r\n'.repeat(1001),
+    'more lines below it than any mail has': `A: 1\r\n\r\n${'x\r\n'.repeat(10_000)}`,
   }
   for (const [what, text] of Object.entries(MALFORMED)) {
     it(`is not well formed with ${what}`, () => {

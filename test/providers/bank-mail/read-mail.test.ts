@@ -57,6 +57,16 @@ describe('a bank mail', () => {
     expect(await read(await receivedBy(OUR_MX, mail, { belowReceived: true }))).to.include({ trust: 'direct' })
   })
 
+  it('is trusted where the server’s own Received has nested comments, if it has no more than 2,000 characters', async () => {
+    const mail = await signed(bankMail('TIMO', PAID), 'timo.vn')
+    const received = (comment: string) =>
+      `Received: from a (${'('.repeat(60)}b\\)${')'.repeat(60)} [203.0.113.7])\r\n by ${OUR_MX} (${comment}) with ESMTPS; x\r\n`
+    const findings = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
+    const longest = 'c'.repeat(2000 - received('').length + 'Received:\r\n\r\n'.length)
+    expect(await read(received(longest) + findings + mail)).to.include({ trust: 'direct' })
+    expect(await read(received(`${longest}c`) + findings + mail)).to.include({ trust: null })
+  })
+
   it('is trusted where the mail went through a second server of ours', async () => {
     const mail = await genuineMail('TIMO', PAID)
     expect(await read(takenBy(OUR_MX, mail))).to.include({ trust: 'direct' })
