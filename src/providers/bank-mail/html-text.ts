@@ -24,12 +24,18 @@ const INLINE = new Set([
 ])
 const UNSEEN = new Set(['head', 'title', 'script', 'style', 'template', 'noscript', 'object', 'iframe'])
 
-/** The words that a reader of the HTML sees, in order, entities decoded. */
+/** Deeper than any mail nests: the parser looks through all open elements for each one that ends. */
+const DEEPEST = 1000
+const PIECE_LENGTH = 4096
+
+/** The words that a reader of the HTML sees, in order, entities decoded. Nothing is read on from where elements nest without end. */
 export function htmlToText(html: string): string {
   const words: string[] = []
   let unseenDepth = 0
+  let depth = 0
   const parser = new Parser({
     onopentag(name, attributes) {
+      depth += 1
       if (unseenDepth > 0 || UNSEEN.has(name) || isHidden(attributes)) unseenDepth += 1
       else if (!INLINE.has(name)) words.push(' ')
     },
@@ -37,11 +43,14 @@ export function htmlToText(html: string): string {
       if (unseenDepth === 0) words.push(text)
     },
     onclosetag(name) {
+      depth -= 1
       if (unseenDepth > 0) unseenDepth -= 1
       else if (!INLINE.has(name)) words.push(' ')
     },
   })
-  parser.end(html)
+  for (let at = 0; at < html.length && depth <= DEEPEST; at += PIECE_LENGTH)
+    parser.write(html.slice(at, at + PIECE_LENGTH))
+  if (depth <= DEEPEST) parser.end()
   return words.join('')
 }
 

@@ -30,13 +30,17 @@ export interface BankReader {
   readCredit(text: string): Credit | null
 }
 
+/** Many times a notice: what takes time by the square of the length, as patterns of readers do, takes none that matters. */
+const LONGEST_TEXT = 10_000
+
 /** One line, composed letters, plain blanks; without asterisks (mail programs put them for bold) and invisible characters. */
 export function normalizeText(text: string): string {
   return text
-    .normalize('NFC')
     .replace(/[\p{Cf}*]/gu, '')
     .replace(/[\s\p{Z}\p{Cc}]+/gu, ' ')
     .trim()
+    .slice(0, LONGEST_TEXT)
+    .normalize('NFC')
 }
 
 /**
