@@ -38,6 +38,8 @@ export interface Config {
   readonly checkoutTtlSeconds: number
   /** 0 turns the limit off. */
   readonly rateLimitPerSecond: number
+  /** Reminder mails of one live app in one UTC day; 0 turns the limit off. */
+  readonly mailsPerAppPerDay: number
   /** Number of trusted reverse proxies in front. */
   readonly trustProxy: number
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
@@ -102,7 +104,9 @@ const Settings = z.object({
   BILLING_BASE_URL: address(/^https?:\/\/[^?#]+$/, 'must be an http(s) address without query'),
   BILLING_ENCRYPTION_KEYS: text,
   BILLING_SMTP_URL: address(/^smtps?:\/\//, 'must be smtp://… or smtps://…'),
+  BILLING_SMTP_ALLOW_PLAINTEXT: flag(false),
   BILLING_MAIL_FROM: text,
+  BILLING_MAILS_PER_APP_PER_DAY: whole(10_000, 0, 100_000_000),
   BILLING_RELAY_SECRET: text,
   BILLING_RELAY_AUTHSERV_IDS: list,
   BILLING_RELAY_TRUSTED_FORWARDERS: list,
@@ -233,6 +237,16 @@ function productionFaults(values: Values, environment: Environment): string[] {
   if (!base && !isLoopback(values.BILLING_HOST ?? DEFAULT_HOST)) {
     faults.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
   }
+  for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE'] as const) {
+    const address = URL.parse(values[name] ?? '')
+    if (address?.protocol === 'http:' && !isLoopback(address.hostname))
+      faults.push(`${name} must be https: in production`)
+  }
+  if (sendsPlaintext(values)) {
+    faults.push(
+      'BILLING_SMTP_URL must be smtps://… or end in ?requireTLS=true in production (or BILLING_SMTP_ALLOW_PLAINTEXT=1 for mails and password in plain text)',
+    )
+  }
   for (const name of ['BILLING_RELAY_SECRET', 'BILLING_METRICS_TOKEN'] as const) {
     const secret = values[name]
     if (secret !== undefined && secret.length < LEAST_SECRET_CHARACTERS) {
@@ -243,6 +257,15 @@ function productionFaults(values: Values, environment: Environment): string[] {
     if (environment[name]) faults.push(`${name} must not be set in production`)
   }
   return faults
+}
+
+/** Whether somebody between us and the mail server could read mails and password, by taking STARTTLS out of the server's greeting. */
+function sendsPlaintext(values: Values): boolean {
+  const server = URL.parse(values.BILLING_SMTP_URL ?? '')
+  if (server?.protocol !== 'smtp:' || isLoopback(server.hostname)) return false
+  const requires = server.searchParams.getAll('requireTLS')
+  const isRequired = requires.length === 1 && requires[0] === 'true'
+  return !isRequired && values.BILLING_SMTP_ALLOW_PLAINTEXT !== '1'
 }
 
 function isLoopback(host: string): boolean {
@@ -279,6 +302,7 @@ function toConfig(settings: Settings): Config {
     payosApiBase: settings.BILLING_PAYOS_API_BASE,
     checkoutTtlSeconds: settings.BILLING_CHECKOUT_TTL_SECONDS,
     rateLimitPerSecond: settings.BILLING_RATE_LIMIT_PER_SECOND,
+    mailsPerAppPerDay: settings.BILLING_MAILS_PER_APP_PER_DAY,
     trustProxy: settings.BILLING_TRUST_PROXY,
     logLevel: settings.BILLING_LOG_LEVEL,
     metricsToken: settings.BILLING_METRICS_TOKEN,

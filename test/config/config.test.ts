@@ -13,6 +13,8 @@ const PRODUCTION = {
   BILLING_BASE_URL: 'https://pay.example.com',
 }
 
+const MAIL = { BILLING_MAIL_FROM: 'billing@pay.example.com' }
+
 function faultsOf(environment: Readonly<Record<string, string>>): readonly string[] {
   try {
     loadConfig(environment)
@@ -35,6 +37,7 @@ describe('configuration (contract 1)', () => {
       sweepSeconds: 60,
       checkoutTtlSeconds: 3600,
       rateLimitPerSecond: 100,
+      mailsPerAppPerDay: 10_000,
       trustProxy: 0,
       logLevel: 'info',
     })
@@ -95,6 +98,20 @@ describe('configuration (contract 1)', () => {
     ],
     ['a relay secret that can be guessed', { BILLING_RELAY_SECRET: 'hush-hush' }, 'BILLING_RELAY_SECRET'],
     ['a metrics token that can be guessed', { BILLING_METRICS_TOKEN: 'hush-hush' }, 'BILLING_METRICS_TOKEN'],
+    ['a card provider over http', { BILLING_STRIPE_API_BASE: 'http://api.example.com' }, 'BILLING_STRIPE_API_BASE'],
+    ['a PayOS over http', { BILLING_PAYOS_API_BASE: 'http://10.0.0.7:8080/v2' }, 'BILLING_PAYOS_API_BASE'],
+    ['a mail server without TLS', { ...MAIL, BILLING_SMTP_URL: 'smtp://u:p@mail.example.com:587' }, 'BILLING_SMTP_URL'],
+    [
+      'a mail server whose TLS is only asked for',
+      { ...MAIL, BILLING_SMTP_URL: 'smtp://mail.example.com?requireTLS=1' },
+      'BILLING_SMTP_URL',
+    ],
+    [
+      'a mail server whose TLS is demanded and not demanded',
+      { ...MAIL, BILLING_SMTP_URL: 'smtp://mail.example.com?requireTLS=true&requireTLS=false' },
+      'BILLING_SMTP_URL',
+    ],
+    ['a mail server without a name', { ...MAIL, BILLING_SMTP_URL: 'smtp://' }, 'BILLING_SMTP_URL'],
     ['a database emulator', { FIREBASE_DATABASE_EMULATOR_HOST: '127.0.0.1:9000' }, 'FIREBASE_DATABASE_EMULATOR_HOST'],
     ['an identity emulator', { FIREBASE_AUTH_EMULATOR_HOST: '127.0.0.1:9099' }, 'FIREBASE_AUTH_EMULATOR_HOST'],
   ]
@@ -108,6 +125,43 @@ describe('configuration (contract 1)', () => {
       expect(faultsOf(environment).map((fault) => fault.split(' ')[0])).to.deep.equal([variable])
     })
   }
+
+  it('production names each insecure address at once', () => {
+    const faults = faultsOf({
+      ...PRODUCTION,
+      ...MAIL,
+      BILLING_STRIPE_API_BASE: 'http://a.example',
+      BILLING_PAYOS_API_BASE: 'http://b.example',
+      BILLING_SMTP_URL: 'smtp://hush:hush-hush@c.example',
+    })
+    expect(faults.map((fault) => fault.split(' ')[0])).to.deep.equal([
+      'BILLING_STRIPE_API_BASE',
+      'BILLING_PAYOS_API_BASE',
+      'BILLING_SMTP_URL',
+    ])
+    expect(faults.join()).to.not.include('hush')
+  })
+
+  const secure: Record<string, string>[] = [
+    { BILLING_STRIPE_API_BASE: 'https://a.example', BILLING_PAYOS_API_BASE: 'https://b.example/v2' },
+    { BILLING_STRIPE_API_BASE: 'http://127.0.0.1:9001', BILLING_PAYOS_API_BASE: 'http://localhost:9002' },
+    { BILLING_SMTP_URL: 'smtps://u:p@mail.example.com' },
+    { BILLING_SMTP_URL: 'smtp://u:p@mail.example.com:587?requireTLS=true' },
+    { BILLING_SMTP_URL: 'smtp://mail.example.com:587/?pool=true&requireTLS=true' },
+    { BILLING_SMTP_URL: 'smtp://127.0.0.1:25' },
+    { BILLING_SMTP_URL: 'smtp://[::1]:25' },
+    { BILLING_SMTP_URL: 'smtp://mail.example.com', BILLING_SMTP_ALLOW_PLAINTEXT: '1' },
+  ]
+  for (const change of secure) {
+    it(`production takes ${JSON.stringify(change)}`, () => {
+      expect(faultsOf({ ...PRODUCTION, ...MAIL, ...change })).to.deep.equal([])
+    })
+  }
+
+  it('development takes any address', () => {
+    const addresses = { BILLING_STRIPE_API_BASE: 'http://a.example', BILLING_SMTP_URL: 'smtp://mail.example.com' }
+    expect(faultsOf({ ...MAIL, ...addresses })).to.deep.equal([])
+  })
 
   it('development takes short secrets', () => {
     expect(faultsOf({ BILLING_RELAY_SECRET: 'hush', BILLING_METRICS_TOKEN: 'hush' })).to.deep.equal([])

@@ -122,6 +122,36 @@ describe('sending mail by SMTP', () => {
   })
 })
 
+describe('a mail server that is asked for with ?requireTLS=true', () => {
+  let inbox: SmtpInbox
+  afterEach(() => inbox.stop())
+
+  const sendTo = async (query: string): Promise<string> => {
+    const config = loadConfig({ BILLING_SMTP_URL: `${inbox.url}${query}`, BILLING_MAIL_FROM: 'billing@shop.example' })
+    const mailer = openMailer(config, silent) ?? expect.fail('no mailer')
+    try {
+      return await faultOf(mailer.send(MAIL))
+    } finally {
+      mailer.close()
+    }
+  }
+
+  it('gets no mail without STARTTLS, whatever else the address says', async () => {
+    inbox = await SmtpInbox.open()
+    expect(await sendTo('?requireTLS=true')).to.equal('away')
+    expect(await sendTo('?ignoreTLS=true&requireTLS=true')).to.equal('away')
+    expect(await sendTo('?requireTLS=true&opportunisticTLS=true')).to.equal('away')
+    expect(inbox.messagesSeen).to.equal(0)
+    expect(await sendTo('')).to.equal('none')
+  })
+
+  it('gets it over TLS where it offers STARTTLS', async () => {
+    inbox = await SmtpInbox.open({ starttls: true })
+    expect(await sendTo('?requireTLS=true')).to.equal('none')
+    expect(inbox.mails.map(({ overTls }) => overTls)).to.deep.equal([true])
+  })
+})
+
 describe('mail without an SMTP server', () => {
   let home: string
 

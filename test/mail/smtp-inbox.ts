@@ -10,6 +10,7 @@ export interface ReceivedMail {
   readonly from: string
   /** Every recipient of the envelope: To, Cc and Bcc. */
   readonly recipients: readonly string[]
+  readonly overTls: boolean
   readonly raw: string
   readonly parsed: Email
 }
@@ -82,7 +83,7 @@ export class SmtpInbox {
   #newServer(): SMTPServer {
     const server = new SMTPServer({
       authOptional: true,
-      disabledCommands: ['AUTH'],
+      disabledCommands: this.#starttls ? ['AUTH'] : ['AUTH', 'STARTTLS'],
       disableReverseLookup: true,
       hideSTARTTLS: !this.#starttls,
       logger: false,
@@ -124,6 +125,7 @@ export class SmtpInbox {
     this.mails.push({
       from: mailFrom ? mailFrom.address : '',
       recipients: rcptTo.map(({ address }) => address),
+      overTls: session.secure,
       raw: raw.toString('utf8'),
       parsed: await PostalMime.parse(raw),
     })
