@@ -15,7 +15,7 @@ import { bankMails } from '#providers/bank-mail/store.ts'
 import { bankAccounts } from '#providers/bank-transfer/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { realtimeWrites } from '#realtime/store.ts'
-import { reminders } from '#renewals/store.ts'
+import { dailyMails, reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import type { Keyring } from '#shared/crypto.ts'
 import { openLog } from '#shared/log.ts'
@@ -47,6 +47,7 @@ export const ENTITIES: readonly EntitySchema[] = [
   events,
   deliveryAttempts,
   reminders,
+  dailyMails,
   idempotencyKeys,
   auditLog,
   jobRuns,

@@ -13,6 +13,7 @@ import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deli
 import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
 import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
+import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -34,6 +35,7 @@ export const MIGRATIONS: Migrations = [
   CustomersOfEndUsers1795200000013,
   ClientSettings1795200000014,
   OpenCheckouts1795200000017,
+  DailyMails1795200000016,
 ]
 
 const LEASE_SECONDS = 15

@@ -4,6 +4,7 @@ import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import type { JobRun } from '#db/store.ts'
 import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
+import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
@@ -107,10 +108,25 @@ export async function checkOutbox(ctx: Context): Promise<Finding[]> {
   return [sound('outbox', `${depth} events wait, none is overdue`)]
 }
 
-/** Mails of which nobody knows whether they left, and mails to addresses that are not there. */
+/** Mails of which nobody knows whether they left, mails to addresses that are not there, and mails beyond an app's limit of the day. */
 export async function checkReminders(ctx: Context): Promise<Finding[]> {
-  const findings = [...(await unconfirmedFindings(ctx)), ...(await refusedFindings(ctx))]
-  return findings.length === 0 ? [sound('reminders', 'none is unconfirmed or refused')] : findings
+  const findings = [
+    ...(await unconfirmedFindings(ctx)),
+    ...(await refusedFindings(ctx)),
+    ...(await heldBackFindings(ctx)),
+  ]
+  return findings.length === 0 ? [sound('reminders', 'none is unconfirmed, refused or held back')] : findings
+}
+
+async function heldBackFindings(ctx: Context): Promise<Finding[]> {
+  return (await countHeldBack(ctx)).map(({ app, mails, limit }) => {
+    const detail = `app ${app.id}: ${mails} mail(s) are held back until tomorrow (UTC): it has sent its ${limit} of today`
+    const plan = `billing-cli reminders plan ${app.id} --days 0 shows them`
+    const mend = app.isSandbox
+      ? `${plan}; a sandbox app has 200 a day at most`
+      : `${plan}; BILLING_MAILS_PER_APP_PER_DAY is the limit`
+    return warning('reminders', detail, mend)
+  })
 }
 
 async function refusedFindings(ctx: Context): Promise<Finding[]> {

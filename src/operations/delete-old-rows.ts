@@ -5,6 +5,7 @@ import type { Tx } from '#db/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#providers/bank-mail/store.ts'
+import { deleteOldDailyMails } from '#renewals/store.ts'
 import { addMs, DAY_MS } from '#shared/time.ts'
 import { deleteOldAttempts } from '#webhooks/store.ts'
 
@@ -25,6 +26,7 @@ interface Kept {
 const KEPT = [
   { name: 'keysDeleted', forMs: ANSWER_KEPT_MS, remove: deleteOldIdempotencyKeys },
   { name: 'runsDeleted', forMs: 30 * DAY_MS, remove: deleteOldJobRuns },
+  { name: 'dailyMailsDeleted', forMs: 30 * DAY_MS, remove: deleteOldDailyMails },
   { name: 'mailsDeleted', forMs: 90 * DAY_MS, remove: deleteMoneylessMails },
   { name: 'attemptsDeleted', forMs: 400 * DAY_MS, remove: deleteOldAttempts },
 ] as const satisfies readonly Kept[]
@@ -36,7 +38,13 @@ export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<DeletedRows> {
-  const deleted: DeletedRows = { keysDeleted: 0, runsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
+  const deleted: DeletedRows = {
+    keysDeleted: 0,
+    runsDeleted: 0,
+    dailyMailsDeleted: 0,
+    mailsDeleted: 0,
+    attemptsDeleted: 0,
+  }
   for (const { name, forMs, remove } of KEPT) {
     deleted[name] = await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(tx.now, -forMs), BATCH_SIZE))
   }

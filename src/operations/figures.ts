@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
+import { findSpentApps } from '#renewals/daily-limit.ts'
 import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
@@ -40,9 +41,10 @@ export async function readFigures(ctx: Context): Promise<Figures> {
   }
 }
 
-/** Of apps in real time: the clocks of sandbox apps jump. */
+/** Of apps in real time: the clocks of sandbox apps jump. What a daily limit holds back is not late. */
 async function reminderLag(ctx: Context): Promise<number> {
   const now = ctx.clock.now()
+  const exceptApps = await findSpentApps(ctx)
   let lag = 0
   for (const stage of STAGES) {
     for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
@@ -52,6 +54,7 @@ async function reminderLag(ctx: Context): Promise<number> {
         stage,
         now,
         staleBefore: addMs(now, -CLAIM_LEASE_MS),
+        exceptApps,
         after: null,
         limit: 1,
       })

@@ -37,13 +37,20 @@ export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]>
   ]
 }
 
-/** Every mail that is due now in one sweep, page by page; nothing is claimed here. */
-export async function* findDue(ctx: Context, sweep: Sweep): AsyncGenerator<DueReminder> {
+/**
+ * Every mail that is due now in one sweep, page by page; nothing is claimed here. `spentApps` are left out: their mails of the day are
+ * used up, and the set may grow on the way.
+ */
+export async function* findDue(
+  ctx: Context,
+  sweep: Sweep,
+  spentApps: ReadonlySet<number>,
+): AsyncGenerator<DueReminder> {
   const apps = new Map<number, App>()
   for (const stage of STAGES) {
     // Only what has ended is stored as expired, and not at once: the notice looks among both, the ones that move last.
     for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
-      yield* findInWindow(ctx, sweep, stage, status, apps)
+      yield* findInWindow(ctx, sweep, stage, status, spentApps, apps)
     }
   }
 }
@@ -53,6 +60,7 @@ async function* findInWindow(
   sweep: Sweep,
   stage: Stage,
   status: Subscription['status'],
+  exceptApps: ReadonlySet<number>,
   apps: Map<number, App>,
 ): AsyncGenerator<DueReminder> {
   let after: Keyset | null = null
@@ -64,6 +72,7 @@ async function* findInWindow(
       stage,
       now: appNow(sweep, real),
       staleBefore: addMs(real, -CLAIM_LEASE_MS),
+      exceptApps,
       after,
       limit: PAGE_SIZE,
     })

@@ -1,19 +1,28 @@
 import { appNow } from '#apps/app-time.ts'
-import { listApps } from '#apps/store.ts'
+import { getApp, listApps } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import type { Customer } from '#customers/store.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
+import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow } from './stages.ts'
 import type { Stage } from './stages.ts'
 import { listEndingSubscriptions, listRemindersOf } from './store.ts'
 import type { Keyset, Reminder } from './store.ts'
 
-/** Why a mail will not go out. */
+/** Why a mail will not go out, or not today. */
 export type NoMailReason =
-  'already_sent' | 'unconfirmed' | 'address_refused' | 'opted_out' | 'no_customer' | 'app_disabled' | 'period_too_short'
+  | 'already_sent'
+  | 'unconfirmed'
+  | 'address_refused'
+  | 'opted_out'
+  | 'no_customer'
+  | 'app_disabled'
+  | 'period_too_short'
+  /** It is due, and the app has sent its mails of the day: sent when the next day begins (UTC), where its stage still holds. */
+  | 'daily_limit'
 
 /** One mail that is due between now and the horizon, were nobody to pay before. Times are the app's own. */
 export interface PlannedReminder {
@@ -39,12 +48,26 @@ const PAGE_SIZE = 500
  * have no end, and so no mail. One app, or all of them, each by its own clock.
  */
 export async function planReminders(ctx: Context, app: App | null, days: number): Promise<PlannedReminder[]> {
+  const spentApps = await findSpentApps(ctx)
   const planned: PlannedReminder[] = []
-  for (const each of app ? [app] : await listApps(ctx.db)) planned.push(...(await planApp(ctx, each, days)))
+  for (const each of app ? [app] : await listApps(ctx.db)) {
+    planned.push(...(await planApp(ctx, each, days, spentApps.has(each.id))))
+  }
   return planned
 }
 
-async function planApp(ctx: Context, app: App, days: number): Promise<PlannedReminder[]> {
+/** For operators: how many mails of which app are due and wait because its mails of the day are used up. */
+export async function countHeldBack(ctx: Context): Promise<{ app: App; mails: number; limit: number | null }[]> {
+  const counts = []
+  for (const appId of await findSpentApps(ctx)) {
+    const app = await getApp(ctx.db, appId)
+    const mails = (await planApp(ctx, app, 0, true)).filter(({ reason }) => reason === 'daily_limit').length
+    if (mails > 0) counts.push({ app, mails, limit: dailyLimit(ctx.config, app) })
+  }
+  return counts
+}
+
+async function planApp(ctx: Context, app: App, days: number, isSpent: boolean): Promise<PlannedReminder[]> {
   const now = appNow(app, ctx.clock.now())
   const horizon = addMs(now, days * DAY_MS)
   const planned: PlannedReminder[] = []
@@ -56,7 +79,7 @@ async function planApp(ctx: Context, app: App, days: number): Promise<PlannedRem
       after,
       limit: PAGE_SIZE,
     })
-    planned.push(...(await planPage(ctx, app, page, now, horizon)))
+    planned.push(...(await planPage(ctx, app, page, { now, horizon, isSpent })))
     const last = page.at(-1)
     if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) break
     after = { periodEnd: last.currentPeriodEnd, id: last.id }
@@ -68,8 +91,7 @@ async function planPage(
   ctx: Context,
   app: App,
   page: readonly Subscription[],
-  now: Date,
-  horizon: Date,
+  { now, horizon, isSpent }: { readonly now: Date; readonly horizon: Date; readonly isSpent: boolean },
 ): Promise<PlannedReminder[]> {
   const customers = await listCustomersByIds(
     ctx.db,
@@ -91,7 +113,8 @@ async function planPage(
       return from <= horizon && now < until
     }).map((stage) => {
       const known = tried.get(keyOf(subscription.id, periodEnd, stage)) ?? null
-      return present(app, subscription, periodEnd, stage, customer, known)
+      const isHeldBack = isSpent && stageWindow(stage, periodEnd).from <= now
+      return present(app, subscription, periodEnd, stage, customer, known, isHeldBack)
     })
   })
 }
@@ -107,8 +130,10 @@ function present(
   stage: Stage,
   customer: Customer | null,
   known: Reminder | null,
+  isHeldBack: boolean,
 ): PlannedReminder {
-  const reason = reasonAgainst(app, subscription, periodEnd, stage, customer, known)
+  const reason =
+    reasonAgainst(app, subscription, periodEnd, stage, customer, known) ?? (isHeldBack ? 'daily_limit' : null)
   return {
     app_id: app.id,
     is_test: app.isSandbox,

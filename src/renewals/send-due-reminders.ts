@@ -1,17 +1,28 @@
 import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer } from '#mail/send.ts'
 import type { Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
-import { MINUTE_MS, addMs } from '#shared/time.ts'
+import { MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
 import { composeReminder } from './compose-reminder.ts'
 import type { DueReminder } from './compose-reminder.ts'
+import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { recordSent } from './record-sent.ts'
 import { CLAIM_LEASE_MS, findDue, listSweeps } from './find-due.ts'
 import type { Sweep } from './find-due.ts'
 import { stageAt } from './stages.ts'
-import { claimReminder, dropClaim, freeClaim, markHandedOver, noteUnconfirmed, refuseClaim } from './store.ts'
+import {
+  claimReminder,
+  countMail,
+  dropClaim,
+  freeClaim,
+  listDeadClaims,
+  markHandedOver,
+  noteUnconfirmed,
+  refuseClaim,
+} from './store.ts'
 import type { Claim } from './store.ts'
 
 /** What became of the mails that a sweep took up. */
@@ -31,6 +42,9 @@ type Outcome = keyof SweepSummary
 /** A sweep of all apps ends after this long, well before its job is taken for one that never ends; the next one goes on. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
 
+/** Of mails that sweeps died at; more are left to the next sweep. */
+const MOST_DEAD = 1000
+
 export interface SweepOptions {
   /** Begins no further mail; those on their way are finished. */
   readonly signal?: AbortSignal
@@ -43,10 +57,16 @@ class NoLongerDue extends Error {
   override readonly name = 'NoLongerDue'
 }
 
+/** The app has sent as many mails today as it may. */
+class DayIsSpent extends Error {
+  override readonly name = 'DayIsSpent'
+}
+
 /**
  * Sends every mail whose stage holds now (specification 6; contract 4, Reminders). Each is claimed under its unique key, made, marked
  * as handed over between the mail server's go-ahead and the first byte, and recorded with its webhook event when the server took it.
  * A daemon that dies before the mark loses nothing; one that dies after it leaves the mail unconfirmed, and nobody sends it twice.
+ * What goes beyond an app's mails of the day is not claimed: a sweep of the next day sends it, where its stage still holds.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
   const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
@@ -58,12 +78,20 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   const signals = [options.signal, options.appId === undefined ? AbortSignal.timeout(LONGEST_SWEEP_MS) : undefined]
   const signal = AbortSignal.any(signals.filter((each) => each !== undefined))
   try {
+    await dropDeadClaims(ctx)
     for (const sweep of await listSweeps(ctx, options.appId)) await sendOneSweep(ctx, mailer, sweep, signal, summary)
   } finally {
     mailer.close()
   }
   if (Object.values(summary).some((count) => count > 0)) ctx.log.info({ ...summary }, 'reminders swept')
   return summary
+}
+
+/** A mail that a sweep died at would take a place of the day's that no sweep of an app without places looks for. */
+async function dropDeadClaims(ctx: Context): Promise<void> {
+  const now = ctx.clock.now()
+  const dead = await listDeadClaims(ctx.db, formatDay(now), addMs(now, -CLAIM_LEASE_MS), MOST_DEAD)
+  for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
 }
 
 async function sendOneSweep(
@@ -73,15 +101,21 @@ async function sendOneSweep(
   signal: AbortSignal,
   summary: SweepSummary,
 ): Promise<void> {
-  const dueMails = findDue(ctx, sweep)
+  const spentApps = await findSpentApps(ctx)
+  const dueMails = findDue(ctx, sweep, spentApps)
   let isMailServerAway = false
   const sendInTurn = async (): Promise<void> => {
     while (!isMailServerAway && !signal.aborted) {
       const next = await dueMails.next()
       if (next.done) return
       const due = next.value
+      if (spentApps.has(due.app.id)) continue
       const result = await sendOne(ctx, mailer, due)
       if (!result) continue
+      if (result === 'held_back') {
+        noteSpent(ctx, due.app, spentApps)
+        continue
+      }
       summary[result.outcome] += 1
       ctx.count('reminders_total', { stage: String(due.stage), outcome: result.outcome })
       // The next mail would fare no better, and each try keeps a claim from others for a while.
@@ -93,14 +127,21 @@ async function sendOneSweep(
   for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
 }
 
+function noteSpent(ctx: Context, app: App, spentApps: Set<number>): void {
+  if (spentApps.has(app.id)) return
+  spentApps.add(app.id)
+  const fields = { appId: app.id, limit: dailyLimit(ctx.config, app) }
+  ctx.log.warn(fields, 'the app has sent its reminder mails of the day: reminders plan shows what is held back')
+}
+
 /** Null where somebody else has the mail. */
 async function sendOne(
   ctx: Context,
   mailer: Mailer,
   due: DueReminder,
-): Promise<{ outcome: Outcome; isMailServerAway: boolean } | null> {
+): Promise<{ outcome: Outcome; isMailServerAway: boolean } | 'held_back' | null> {
   const claim = await claimMail(ctx, due)
-  if (!claim) return null
+  if (claim === null || claim === 'held_back') return claim
   try {
     const mail = await composeReminder(ctx.config, due)
     await mailer.send(mail, { beforeHandOver: () => handOver(ctx, due, claim) })
@@ -114,10 +155,21 @@ async function sendOne(
   return { outcome: 'sent', isMailServerAway: false }
 }
 
-async function claimMail(ctx: Context, due: DueReminder): Promise<Claim | null> {
+async function claimMail(ctx: Context, due: DueReminder): Promise<Claim | 'held_back' | null> {
   const { app, subscription, periodEnd, stage, customer } = due
   const key = { appId: app.id, subscriptionId: subscription.id, periodEnd, stage }
-  return inTransaction(ctx, (tx) => claimReminder(tx, key, customer.email, addMs(tx.now, -CLAIM_LEASE_MS)))
+  const limit = dailyLimit(ctx.config, app)
+  try {
+    return await inTransaction(ctx, async (tx) => {
+      const claim = await claimReminder(tx, key, customer.email, addMs(tx.now, -CLAIM_LEASE_MS))
+      if (!claim || limit === null) return claim
+      // The claim goes with the transaction: the mail stays due as it was.
+      return (await countMail(tx, claim, formatDay(tx.now), limit)) ?? Promise.reject(new DayIsSpent())
+    })
+  } catch (error) {
+    if (error instanceof DayIsSpent) return 'held_back'
+    throw error
+  }
 }
 
 /** The last look: a customer who has just paid or opted out gets no mail. */

@@ -9,7 +9,7 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { recordSent } from './record-sent.ts'
-import { findReminder, freeClaim, listUnconfirmed } from './store.ts'
+import { claimOf, findReminder, freeClaim, listUnconfirmed } from './store.ts'
 
 /** A mail that takes longer than this to be confirmed will not be. */
 const CONFIRMATION_MS = 3 * MINUTE_MS
@@ -62,7 +62,7 @@ export async function settleReminder(
     if (reminder.status !== 'claimed' || !reminder.handedOverAt) {
       throw new AppError('invalid_request', 'this reminder is not unconfirmed')
     }
-    const claim = { reminderId, claimedAt: reminder.claimedAt }
+    const claim = claimOf(reminder)
     if (outcome === 'not_sent') await freeClaim(tx, claim, 'not sent, an operator says')
     else {
       const subscription = await findSubscriptionById(tx, reminder.subscriptionId)

@@ -4,6 +4,7 @@ import { insertedNew } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { prices } from '#plans/store.ts'
 import type { Price } from '#plans/store.ts'
+import { formatDay } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { endsInWindow } from './stages.ts'
@@ -32,6 +33,8 @@ export interface Reminder {
   lastError: string | null
   /** The address that was refused for good. */
   refusedTo: string | null
+  /** The UTC day, `YYYY-MM-DD`, among whose mails of the app this one counts; null where none was counted. */
+  countedOn: string | null
 }
 
 export const reminders = new EntitySchema<Reminder>({
@@ -48,6 +51,24 @@ export const reminders = new EntitySchema<Reminder>({
     sentAt: nullable(instant('sent_at')),
     lastError: nullable(words('last_error', 500)),
     refusedTo: nullable(exact('refused_to', 254)),
+    countedOn: nullable(exact('counted_on', 10)),
+  },
+})
+
+/** How many mails of an app were sent in a UTC day or are being sent: what the daily limit is held against. */
+export interface DailyMails {
+  appId: number
+  /** `YYYY-MM-DD` */
+  day: string
+  mails: number
+}
+
+export const dailyMails = new EntitySchema<DailyMails>({
+  name: 'daily_mails',
+  columns: {
+    appId: { ...bigint('app_id'), primary: true },
+    day: { ...exact('day', 10), primary: true },
+    mails: int('mails'),
   },
 })
 
@@ -84,6 +105,8 @@ export async function listDueSubscriptions(
     readonly stage: Stage
     readonly now: Date
     readonly staleBefore: Date
+    /** Apps whose mails are not wanted. */
+    readonly exceptApps: ReadonlySet<number>
     readonly after: Keyset | null
     readonly limit: number
   },
@@ -91,6 +114,7 @@ export async function listDueSubscriptions(
   const bounds = endsInWindow(due.stage, due.now)
   const from = due.after ?? { periodEnd: bounds.after, id: Number.MAX_SAFE_INTEGER }
   const inScope = conditionOf(due.scope)
+  const except = [...due.exceptApps]
   // Left to itself the optimizer may join the small tables by buffer and sort the whole window for each page.
   const rows: { id: string }[] = await db.manager.query(
     `SELECT STRAIGHT_JOIN s.id
@@ -100,7 +124,7 @@ export async function listDueSubscriptions(
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
          AND r.status <> 'failed' AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
-     WHERE s.status = ? AND ${inScope.sql}
+     WHERE s.status = ? AND ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
        AND s.current_period_end >= ? AND s.current_period_end <= ?
        AND (s.current_period_end > ? OR s.id > ?)
        AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
@@ -112,6 +136,7 @@ export async function listDueSubscriptions(
       due.staleBefore,
       due.status,
       ...inScope.values,
+      ...(except.length === 0 ? [] : [except]),
       from.periodEnd,
       bounds.upTo,
       from.periodEnd,
@@ -151,11 +176,8 @@ export async function listPricesByIds(db: ReadOnly, priceIds: readonly number[])
 
 type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
 
-/** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. */
-export interface Claim {
-  readonly reminderId: number
-  readonly claimedAt: Date
-}
+/** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. `countedOn`: the day that has it among its mails. */
+export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn'>
 
 /** Claims the mail to `address` for the caller; null where it was sent, is being sent, is unconfirmed, or was refused for good. */
 export async function claimReminder(
@@ -172,12 +194,89 @@ export async function claimReminder(
     sentAt: null,
     lastError: null,
     refusedTo: null,
+    countedOn: null,
   } as const
   const isNew = await insertedNew('reminders_subscription_end_stage', tx.manager.insert(reminders, row))
   if (!isNew && !(await takeOver(tx, key, address, staleBefore))) return null
   const { subscriptionId, periodEnd, stage } = key
   const claimed = await tx.manager.findOneByOrFail(reminders, { subscriptionId, periodEnd, stage })
-  return { reminderId: claimed.id, claimedAt: claimed.claimedAt }
+  return claimOf(claimed)
+}
+
+export function claimOf({ id: reminderId, appId, claimedAt, countedOn }: Reminder): Claim {
+  return { reminderId, appId, claimedAt, countedOn }
+}
+
+/**
+ * Counts a claimed mail among the app's mails of `day`; null where they are `limit` already: then the caller's transaction must not
+ * be committed. One that a sweep died at is counted already. The statement that counts is the one that compares, so that no two
+ * daemons have the last mail of a day both.
+ */
+export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
+  if (claim.countedOn === day) return claim
+  const { appId, reminderId } = claim
+  await tx.manager.update(reminders, { id: reminderId }, { countedOn: day })
+  // Where there is a count, it is full: another try to insert it would only make callers wait for each other.
+  const isCounted =
+    (await raiseCount(tx, appId, day, limit)) ||
+    (!(await tx.manager.existsBy(dailyMails, { appId, day })) && (await beginDay(tx, appId, day, limit)))
+  return isCounted ? { ...claim, countedOn: day } : null
+}
+
+async function raiseCount(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
+  const result: Affected = await tx.manager.query(
+    'UPDATE daily_mails SET mails = mails + 1 WHERE app_id = ? AND day = ? AND mails < ?',
+    [appId, day, limit],
+  )
+  return result.affectedRows === 1
+}
+
+async function beginDay(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
+  await insertedNew('PRIMARY', tx.manager.insert(dailyMails, { appId, day, mails: 0 }))
+  return raiseCount(tx, appId, day, limit)
+}
+
+/** The mail of a claim that was just given up counts no more. */
+async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
+  if (countedOn === null) return
+  await tx.manager.query('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
+    appId,
+    countedOn,
+  ])
+}
+
+/** Claims that a sweep died at before `staleBefore`, nothing handed over, which still count among the mails of `day`; at most `limit`. */
+export async function listDeadClaims(db: ReadOnly, day: string, staleBefore: Date, limit: number): Promise<Claim[]> {
+  const rows = await db.manager
+    .createQueryBuilder(reminders, 'reminder')
+    .where(`reminder.status = 'claimed' AND reminder.claimedAt < :staleBefore`, { staleBefore })
+    .andWhere('reminder.handedOverAt IS NULL AND reminder.countedOn = :day', { day })
+    .limit(limit)
+    .getMany()
+  return rows.map(claimOf)
+}
+
+/** Apps that have sent as many mails on `day` as they may; a limit of null is none. */
+export async function listSpentApps(
+  db: ReadOnly,
+  day: string,
+  limits: { readonly live: number | null; readonly sandbox: number | null },
+): Promise<number[]> {
+  const rows: { id: string }[] = await db.manager.query(
+    `SELECT a.id FROM daily_mails d JOIN apps a ON a.id = d.app_id
+     WHERE d.day = ? AND d.mails >= CASE WHEN a.is_sandbox = 1 THEN ? ELSE ? END`,
+    [day, limits.sandbox, limits.live],
+  )
+  return rows.map(({ id }) => Number(id))
+}
+
+/** Removes up to `limit` counts of days before that of `before`; returns how many. */
+export async function deleteOldDailyMails(tx: Tx, before: Date, limit: number): Promise<number> {
+  const result: Affected = await tx.manager.query('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [
+    formatDay(before),
+    limit,
+  ])
+  return result.affectedRows
 }
 
 async function takeOver(tx: Tx, key: ReminderKey, address: string, staleBefore: Date): Promise<boolean> {
@@ -198,17 +297,26 @@ export interface Expected {
 
 /**
  * Marks, in one statement, that the mail leaves now; false where the claim is lost, or where the subscription was changed, renewed or
- * opted out, or its app disabled or its clock moved, since the mail was made. From here on nobody sends it again on their own.
+ * opted out, or its app disabled or its clock moved, or the day ended that has it among its mails, since the mail was made. From here
+ * on nobody sends it again on their own.
  */
 export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected): Promise<boolean> {
   const result: Affected = await tx.manager.query(
     `UPDATE reminders r SET r.handed_over_at = ?
      WHERE r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL
+       AND (r.counted_on IS NULL OR r.counted_on = ?)
        AND EXISTS (
          SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
          WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
            AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
-    [tx.now, claim.reminderId, claim.claimedAt, expected.subscriptionRevision, expected.clockOffsetMs],
+    [
+      tx.now,
+      claim.reminderId,
+      claim.claimedAt,
+      formatDay(tx.now),
+      expected.subscriptionRevision,
+      expected.clockOffsetMs,
+    ],
   )
   return result.affectedRows === 1
 }
@@ -225,20 +333,22 @@ export async function markSent(tx: Tx, claim: Claim): Promise<boolean> {
 
 /** Frees a claim whose mail was surely not handed over: the next sweep inside the window may try again. */
 export async function freeClaim(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  await tx.manager.query(
-    `UPDATE reminders SET status = 'failed', handed_over_at = NULL, last_error = ?
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders SET status = 'failed', handed_over_at = NULL, counted_on = NULL, last_error = ?
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
     [lastError, claim.reminderId, claim.claimedAt],
   )
+  if (result.affectedRows === 1) await uncountMail(tx, claim)
 }
 
 /** Frees a claim whose mail the server refused for good: no sweep tries again while the customer has this address. */
 export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
-  await tx.manager.query(
-    `UPDATE reminders SET status = 'refused', handed_over_at = NULL, refused_to = ?, last_error = ?
+  const result: Affected = await tx.manager.query(
+    `UPDATE reminders SET status = 'refused', handed_over_at = NULL, counted_on = NULL, refused_to = ?, last_error = ?
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
     [address, lastError, claim.reminderId, claim.claimedAt],
   )
+  if (result.affectedRows === 1) await uncountMail(tx, claim)
 }
 
 /** A mail that waits for another address. */
@@ -284,10 +394,11 @@ export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promi
 
 /** Takes back a claim whose mail was not due any more. */
 export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
-  await tx.manager.query(
+  const result: Affected = await tx.manager.query(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
     [claim.reminderId, claim.claimedAt],
   )
+  if (result.affectedRows === 1) await uncountMail(tx, claim)
 }
 
 /** Leaves the claim as it is, handed over and unconfirmed, and tells why. */

@@ -32,6 +32,11 @@ export function formatTimestampOrNull(instant: Date | null): string | null {
   return instant && formatTimestamp(instant)
 }
 
+/** `YYYY-MM-DD` of the UTC day. */
+export function formatDay(instant: Date): string {
+  return instant.toISOString().slice(0, 10)
+}
+
 /** ISO 8601 with an offset, `2026-07-01T00:00:00+00:00`: envelope times and `sent_at` (contract 4). */
 export function formatIsoOffset(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`

@@ -12,7 +12,7 @@ import { bankMail, genuineMail, OUR_MX, receivedBy, TRANSFER } from '../support/
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 
-const NOTHING = { keysDeleted: 0, runsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
+const NOTHING = { keysDeleted: 0, runsDeleted: 0, dailyMailsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
 
 describe('rows that are kept for a time', () => {
   it('are removed once it is over: answers of idempotency keys after a day, job runs after 30 days', async () => {
@@ -55,6 +55,16 @@ describe('rows that are kept for a time', () => {
     ctx.clock.advance('1s')
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, attemptsDeleted: 120 })
     expect(await ctx.db.query('SELECT id FROM delivery_attempts')).to.have.length(1)
+  })
+
+  it('are removed once it is over: counts of an app’s mails of a day after 30 days', async () => {
+    const ctx = testContext()
+    for (const day of ['2026-01-29', '2026-01-30', '2026-01-31'])
+      await ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (1, ?, 5)', [day])
+    // 30 days before 2026-03-01 is 2026-01-30.
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, dailyMailsDeleted: 1 })
+    const left: { day: string }[] = await ctx.db.query('SELECT day FROM daily_mails ORDER BY day')
+    expect(left.map(({ day }) => day)).to.deep.equal(['2026-01-30', '2026-01-31'])
   })
 
   it('end no work that was told to stop', async () => {

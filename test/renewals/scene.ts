@@ -34,10 +34,15 @@ export interface Scene {
 }
 
 export async function aScene(
-  options: { app?: AppOptions; prices?: readonly object[]; start?: string } = {},
+  options: {
+    app?: AppOptions
+    prices?: readonly object[]
+    start?: string
+    settings?: Readonly<Record<string, string>>
+  } = {},
 ): Promise<Scene> {
   const inbox = await SmtpInbox.open()
-  const settings = { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' }
+  const settings = { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example', ...options.settings }
   const ctx = testContext(settings, {}, new TestClock(options.start ?? '2026-03-01 10:00:00'))
   const seller = await anApp(ctx, { name: 'Reader', ...options.app })
   const plan = await aPlan(ctx, seller, { name: 'Premium', prices: options.prices ?? [MONTHLY] })

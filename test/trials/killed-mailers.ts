@@ -38,6 +38,8 @@ export async function killedMailers({ mails, kills, seed }: KilledMailersOptions
   const scene = await aScene()
   try {
     for (let n = 1; n <= mails; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    // A sandbox app may not send so many in a day.
+    await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
     scene.ctx.clock.set('2026-03-29 10:00:00')
     for (let kill = 1; kill <= kills; kill += 1) {
       await killedSweep(scene, 1 + Math.floor(random() * Math.max(1, mails / kills)), random() < 0.5)

@@ -1,0 +1,23 @@
+import type { App } from '#apps/store.ts'
+import type { Config } from '#config.ts'
+import type { Context } from '#context.ts'
+import { formatDay } from '#shared/time.ts'
+import { listSpentApps } from './store.ts'
+
+/** Enough to try everything out, and too few to pester strangers with. */
+const SANDBOX_MAILS_PER_DAY = 200
+
+/** How many reminder mails the app may send in one UTC day of real time; null where nothing limits it (contract 7, Callers). */
+export function dailyLimit(config: Config, app: Pick<App, 'isSandbox'>): number | null {
+  const limit = config.mailsPerAppPerDay === 0 ? null : config.mailsPerAppPerDay
+  return app.isSandbox ? Math.min(limit ?? SANDBOX_MAILS_PER_DAY, SANDBOX_MAILS_PER_DAY) : limit
+}
+
+/** Apps whose mails of today are used up: what else is due of them is held back until the day ends. */
+export async function findSpentApps(ctx: Context): Promise<Set<number>> {
+  const limits = {
+    live: dailyLimit(ctx.config, { isSandbox: false }),
+    sandbox: dailyLimit(ctx.config, { isSandbox: true }),
+  }
+  return new Set(await listSpentApps(ctx.db, formatDay(ctx.clock.now()), limits))
+}
