@@ -19,6 +19,7 @@ import { presentTransaction } from '#transactions/present.ts'
 import { payments, transactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
+import { guardCell } from './formula-cell.ts'
 import { listRowsAfter } from './store.ts'
 import type { AppRow, AppTable } from './store.ts'
 
@@ -112,11 +113,11 @@ function part<T extends AppRow>(
 async function writePart(ctx: Context, app: App, folder: string, { name, rows }: Part): Promise<number> {
   const lines = createWriteStream(join(folder, `${name}.jsonl`), { mode: 0o600 })
   const table = createWriteStream(join(folder, `${name}.csv`), { mode: 0o600 })
-  // A spreadsheet would run a cell that begins with = or + as a formula.
   const csv = stringify({
     header: true,
-    escape_formulas: true,
-    cast: { boolean: String, object: (value) => JSON.stringify(value) },
+    cast: { string: guardCell, boolean: String, object: (value) => JSON.stringify(value) },
+    // Some spreadsheets part cells by semicolons: what follows one would be a cell of its own.
+    quoted_match: ';',
   })
   csv.pipe(table)
   let count = 0

@@ -18,6 +18,7 @@ import { periodFrom } from '#subscriptions/period.ts'
 import type { Period } from '#subscriptions/period.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscription, findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+import { bareCell } from './formula-cell.ts'
 
 /** A line of the file; texts as they stand there. */
 const ImportLine = z.strictObject({
@@ -54,7 +55,8 @@ export interface ImportReport {
 /**
  * Takes over subscriptions that were sold elsewhere, from CSV with the header `external_ref,price_id,current_period_end` and, if
  * wanted, `anchor_day,customer_email,customer_name`. End users who have a subscription are skipped, so that a run that was cut short is
- * simply run again. Nothing is written in a dry run. Throws `invalid_request` for a file that is no such table.
+ * simply run again. The apostrophe that `app export` puts before what a spreadsheet would run is taken off. Nothing is written in a
+ * dry run. Throws `invalid_request` for a file that is no such table.
  */
 export async function importSubscriptions(
   ctx: Context,
@@ -83,7 +85,7 @@ export async function importSubscriptions(
 
 function readTable(csv: string): Record<string, string>[] {
   try {
-    return parse(csv, { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true })
+    return parse(csv, { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true, cast: bareCell })
   } catch (error) {
     throw new AppError('invalid_request', `the file is no CSV table: ${messageOf(error)}`)
   }

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
+import { stringify } from 'csv-stringify/sync'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#db/store.ts'
@@ -122,8 +123,48 @@ describe('moving in and out', () => {
         .map((file) => readFileSync(join(folder, file), 'utf8'))
         .join('\n')
       expect(all).to.not.include(story.app.secret).and.not.include('sk_').and.not.include('/renew/')
-      expect(readFileSync(join(folder, 'customers.csv'), 'utf8'), 'no cell is run as a formula').to.not.match(
-        /(^|,)"?=/m,
+    })
+
+    it('marks each cell of CSV that a spreadsheet would run, and quotes each that holds a semicolon', async () => {
+      const names: [name: string, cell: string][] = [
+        ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
+        ['  =1+1', "'  =1+1"],
+        ['+84 90', "'+84 90"],
+        ['-1+1', "'-1+1"],
+        ['@SUM(A1)', "'@SUM(A1)"],
+        ['\u00a0=1', "'\u00a0=1"],
+        ["'=1", "''=1"],
+        ['＝1', "'＝1"],
+        ['An; =1+1', '"An; =1+1"'],
+        ['-42', '-42'],
+        ['3.5', '3.5'],
+        ['An = Bình', 'An = Bình'],
+        ["O'Brien", "O'Brien"],
+      ]
+      for (const [name] of names) await story.seller.post('/api/v1/customers', { name, email: 'an@example.com' })
+      const folder = scratchFolder('export')
+      await exportApp(story.service.ctx, story.app.app, folder)
+      const [header = '', ...lines] = readFileSync(join(folder, 'customers.csv'), 'utf8').trim().split('\n')
+      const column = header.split(',').indexOf('name')
+      expect(column).to.equal(1)
+      expect(lines.map((line) => /^[^,]*,("(?:[^"]|"")*"|[^,]*),/.exec(line)?.[1])).to.deep.equal(
+        names.map(([, cell]) => cell),
+      )
+    })
+
+    it('gives lines that subscription import takes back as they were, the marks aside', async () => {
+      const refs = ['=cmd', '  @x', "'=y", "'z", '-42', '\u2007+1', "  '=q", 'plain']
+      for (const ref of refs) await story.pay(await story.checkout({ external_ref: ref, price_id: plan.prices[0] }))
+      const folder = scratchFolder('export')
+      await exportApp(story.service.ctx, story.app.app, folder)
+      const rows: Record<string, string>[] = parse(readFileSync(join(folder, 'subscriptions.csv'), 'utf8'), {
+        columns: true,
+      })
+      const columns = ['external_ref', 'price_id', 'current_period_end', 'anchor_day']
+      const report = await take(stringify(rows, { header: true, columns }))
+      // Each is found again under its own reference.
+      expect(report.lines.map((line) => [line.external_ref, line.result])).to.deep.equal(
+        refs.map((ref) => [ref, 'skipped']),
       )
     })
   })
