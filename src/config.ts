@@ -337,6 +337,22 @@ export function serviceManager(
   return { watchdogMs: isOurs && /^[1-9]\d*$/.test(microseconds) ? Number(microseconds) / 1000 : null }
 }
 
+/** Names that accounts have; anything else in the variable is not from sudo. */
+const ACCOUNT_NAME = /^[\p{L}\p{N}_.@+\\$-]{1,128}$/u
+
+/**
+ * Who runs a command, for the audit log: the login name, and behind sudo the one that called it, noted as such. Whoever is not root may
+ * set SUDO_USER to any name, so it is not believed there (contract 7, Command line).
+ */
+export function operatorName(
+  loginName: string,
+  environment: Environment = process.env,
+  uid: number | undefined = process.getuid?.(),
+): string {
+  const { SUDO_USER: caller = '' } = environment
+  return uid === 0 && ACCOUNT_NAME.test(caller) ? `${caller} (sudo)` : loginName
+}
+
 /** A secret that a command of the CLI may be given in its environment, so that none is ever an argument. */
 export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
   return environment[variable]

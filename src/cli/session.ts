@@ -13,7 +13,7 @@ import { UsageError } from './usage-error.ts'
 export interface Session {
   readonly ctx: Context
   readonly out: Output
-  /** The operator's login name, for the audit log. */
+  /** Who runs the command, for the audit log: `linh`, or `linh (sudo)`. */
   readonly actor: string
   /** The app that `<app>` names; on a terminal one is picked from a menu where it is missing. */
   readonly app: (named: string | undefined) => Promise<App>
@@ -23,12 +23,15 @@ export interface Session {
 export async function inSession(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const out = outputOf(command)
   refuseMissing(command)
-  const [{ loadConfig }, { openContext }] = await Promise.all([import('#config.ts'), import('#open-context.ts')])
+  const [{ loadConfig, operatorName }, { openContext }] = await Promise.all([
+    import('#config.ts'),
+    import('#open-context.ts'),
+  ])
   // A command's log lines would mix with its output; errors reach the operator as its message.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    await work({ ctx, out, actor: actorName(), app: (named) => pickApp(ctx, named) })
+    await work({ ctx, out, actor: operatorName(userInfo().username), app: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }
@@ -57,15 +60,10 @@ export function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST]' : '[LIVE]'
 }
 
-/** `[TEST] 1` for the app of each row of a list over several apps. */
-export async function appMarks(ctx: Context): Promise<(appId: number) => string> {
+/** The ids of all sandbox apps. */
+export async function sandboxApps(ctx: Context): Promise<ReadonlySet<number>> {
   const { listApps } = await import('#apps/store.ts')
-  const marks = new Map((await listApps(ctx.db)).map((app) => [app.id, `${markOf(app.isSandbox)} ${app.id}`]))
-  return (appId) => marks.get(appId) ?? String(appId)
-}
-
-function actorName(): string {
-  return userInfo().username
+  return new Set((await listApps(ctx.db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
 }
 
 async function pickApp(ctx: Context, named: string | undefined): Promise<App> {

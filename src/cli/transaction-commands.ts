@@ -6,7 +6,7 @@ import type { Choice } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit } from './pages.ts'
-import { appMarks, inSession } from './session.ts'
+import { inSession, markOf, sandboxApps } from './session.ts'
 import type { Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -54,11 +54,16 @@ function registerList(transaction: Command): void {
         const rows = await gatherRows(session.out, limit, (page) =>
           listTransactions(session.ctx, appId, { ...filter, ...page }),
         )
-        const markOf = await appMarks(session.ctx)
-        session.out.result(rows.map(presentTransaction), () => {
+        const sandboxes = await sandboxApps(session.ctx)
+        const shown = rows.map((row) => ({
+          app_id: row.appId,
+          sandbox: sandboxes.has(row.appId),
+          ...presentTransaction(row),
+        }))
+        session.out.result(shown, () => {
           const cells = rows.map((row) => [
             row.id,
-            markOf(row.appId),
+            `${markOf(sandboxes.has(row.appId))} ${row.appId}`,
             row.externalRef,
             row.planRef,
             amountWords(row),

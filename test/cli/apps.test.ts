@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { openCredentials } from '#apps/methods.ts'
@@ -8,7 +10,7 @@ import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli } from './run-cli.ts'
+import { openCli, PROGRAM } from './run-cli.ts'
 import type { Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
@@ -107,6 +109,23 @@ describe("the command line: apps, methods and banks' accounts", function () {
       [1, ['app', 'update', id, '--return-origins', 'https://a.example/ok'], 'error: --return-origins: "https://a.'],
       [1, ['app', 'update', server, '--client-amounts', 'on'], 'error: --client-amounts: only identity-token apps'],
     )
+  })
+
+  it('names the caller of sudo in the audit log, and nobody who is not root by SUDO_USER', async () => {
+    const create = ['app', 'create', '--name', 'Shop', '--auth', 'hmac', '--sandbox']
+    const asSudo = openCli({ SUDO_USER: 'linh', SUDO_UID: '1000' })
+    const { app_id: id } = await asSudo.json(create)
+    const isRoot = process.getuid?.() === 0
+    const actors = async () =>
+      (await cli.json(['audit', 'list', '--app', String(id)])).map(({ actor }: { actor: string }) => actor)
+    expect(await actors()).to.deep.equal([isRoot ? 'linh (sudo)' : userInfo().username])
+
+    // Root in a user namespace of its own: the same files, and a user who is not root.
+    const words = ['app', 'disable', String(id)]
+    await promisify(execFile)('unshare', ['--user', PROGRAM, ...words], { env: asSudo.env })
+    const [last] = await actors()
+    expect(last).to.not.include('linh')
+    expect(last).to.not.equal('')
   })
 
   it('exports what an app has, without its secrets', async () => {

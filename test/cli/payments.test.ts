@@ -66,6 +66,7 @@ describe('the command line: payments, and work that runs by itself', function ()
     const { value: flagged, text: list } = await cli.both(['transaction', 'list', '--flagged'])
     expect(flagged).to.have.length(1)
     expect(flagged[0]).to.include({ transaction_id: transaction, flagged: true, flag_reason: 'underpaid' })
+    expect(flagged[0], 'whose it is').to.include({ app_id: app.app.id, sandbox: true })
     expect(list).to.include('underpaid').and.include('90000 of').and.include('[TEST]')
     expect(await cli.json(['transaction', 'list', '--app', String(app.app.id), '--status', 'completed'])).to.deep.equal(
       [],

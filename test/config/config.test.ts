@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { ConfigError, loadConfig, VARIABLES } from '#config.ts'
+import { ConfigError, loadConfig, operatorName, VARIABLES } from '#config.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const KEYS = `k1:${Buffer.alloc(32, 1).toString('base64')}`
@@ -179,6 +179,22 @@ describe('configuration (contract 1)', () => {
     writeFileSync(join(directory, 'BILLING_ENCRYPTION_KEYS'), `${KEYS}\n`)
     expect(loadConfig({ CREDENTIALS_DIRECTORY: directory }).encryptionKeys).to.equal(KEYS)
   })
+
+  const operators: [environment: Record<string, string>, uid: number, operator: string][] = [
+    [{}, 0, 'root'],
+    [{ SUDO_USER: 'linh' }, 0, 'linh (sudo)'],
+    [{ SUDO_USER: 'SHOP\\linh.tran' }, 0, 'SHOP\\linh.tran (sudo)'],
+    [{ SUDO_USER: 'linh' }, 1000, 'root'],
+    [{ SUDO_USER: '' }, 0, 'root'],
+    [{ SUDO_USER: 'linh (sudo)' }, 0, 'root'],
+    [{ SUDO_USER: 'linh\u001b[2J' }, 0, 'root'],
+    [{ SUDO_USER: 'x'.repeat(129) }, 0, 'root'],
+  ]
+  for (const [environment, uid, operator] of operators) {
+    it(`the operator with ${JSON.stringify(environment).slice(0, 60)} as user ${uid} is ${operator}`, () => {
+      expect(operatorName('root', environment, uid)).to.equal(operator)
+    })
+  }
 
   it('every variable is in the README and in .env.example, and neither names one that is not read', () => {
     const readme = readFileSync('README.md', 'utf8')
