@@ -9,7 +9,7 @@ import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
-import { AppError, messageOf } from '#shared/errors.ts'
+import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { parseTimestamp } from '#shared/time.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
@@ -131,7 +131,7 @@ function skipped(line: number, externalRef: string): LineReport {
 async function requirePrice(ctx: Context, app: App, { price_id }: ImportLine): Promise<PriceWithPlan> {
   const id = parseId('price', price_id)
   const found = id === null ? null : await findPrice(ctx.db, app.id, id)
-  if (!found) throw new AppError('invalid_request', `price_id: ${price_id} is no price of this app`)
+  if (!found) throw new AppError('invalid_request', `price_id: ${clipped(price_id)} is no price of this app`)
   return found
 }
 

@@ -36,7 +36,7 @@ export class AppError extends Error {
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, options)
     this.code = code
-    this.field = options.field ?? null
+    this.field = options.field === undefined ? null : clipped(options.field)
     this.headers = options.headers ?? {}
   }
 
@@ -45,9 +45,19 @@ export class AppError extends Error {
   }
 }
 
-/** 400 `invalid_request` that names the field in its message and in `field`. */
+/** Callers choose names and how deep they nest: an answer repeats so much of them. */
+const MOST_REPEATED = 200
+
+/** The text where it has at most 200 characters, else its beginning and `…`: 200 together. */
+export function clipped(text: string): string {
+  if (text.length <= MOST_REPEATED) return text
+  // Half of a surrogate pair at the cut would be no character.
+  return `${text.slice(0, MOST_REPEATED - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+/** 400 `invalid_request` that names the field in its message and in `field`, at most 200 characters of it. */
 export function invalidField(field: string, rule: string): AppError {
-  return new AppError('invalid_request', `${field}: ${rule}`, { field })
+  return new AppError('invalid_request', `${clipped(field)}: ${rule}`, { field })
 }
 
 /** 404 `not_found`; `what` is a noun such as `plan`. */

@@ -58,17 +58,12 @@ export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infe
 function faultOf(issue: z.core.$ZodIssue): AppError {
   const path = issue.path.map(String)
   if (issue.code === 'unrecognized_keys') {
-    return invalidField([...path, shortened(issue.keys[0] ?? '')].join('.'), 'is not a field of this request')
+    return invalidField([...path, issue.keys[0] ?? ''].join('.'), 'is not a field of this request')
   }
   if (path.length > 0 && 'input' in issue && issue.input === undefined)
     return invalidField(path.join('.'), 'is required')
   if (path.length === 0) return new AppError('invalid_request', `the body ${bodyRule(issue)}`)
   return invalidField(path.join('.'), ruleOf(issue))
-}
-
-/** A name that the caller made up is said, but not repeated at any length. */
-function shortened(name: string): string {
-  return name.length <= 100 ? name : `${name.slice(0, 100)}…`
 }
 
 function bodyRule(issue: z.core.$ZodIssue): string {

@@ -38,6 +38,27 @@ describe('hostile JSON', () => {
     expectFault(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.1.amount')
   })
 
+  it('whose names and nesting a caller chose is not repeated at any length: 200 characters of the field are', async () => {
+    const repeated = '{"a":1,"a":1}'
+    const longName = 'n'.repeat(90_000)
+    const bodies: [title: string, raw: string, field: string][] = [
+      ['a name twice, 49 000 levels deep', '['.repeat(49_000) + repeated + ']'.repeat(49_000), `${'0.'.repeat(99)}0…`],
+      ['a long name twice', `{"${longName.slice(45_000)}":1,"${longName.slice(45_000)}":1}`, `${'n'.repeat(199)}…`],
+      ['a long unknown name', `{"name":"An","email":"an@example.com","${longName}":1}`, `${'n'.repeat(199)}…`],
+      ['pairs at the cut', `{"name":"An","email":"an@example.com","n${'😀'.repeat(100)}":1}`, `n${'😀'.repeat(99)}…`],
+      [
+        'a name as long as is repeated',
+        `{"name":"An","email":"an@example.com","${'n'.repeat(200)}":1}`,
+        'n'.repeat(200),
+      ],
+    ]
+    for (const [title, raw, field] of bodies) {
+      const answer = await customer(raw)
+      expectFault(answer, field)
+      expect((answer.body.error as { message: string }).message.length, title).to.be.at.most(250)
+    }
+  })
+
   it('that names __proto__, constructor or prototype names fields that there are not', async () => {
     for (const name of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', '\\u005f_proto__']) {
       const raw = `{"name":"An","email":"an@example.com","${name}":{"isAdmin":true,"locale":"vi"}}`
