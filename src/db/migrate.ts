@@ -12,8 +12,8 @@ import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwa
 import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
 import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
 import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
-import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
+import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from './transaction.ts'
@@ -34,8 +34,8 @@ export const MIGRATIONS: Migrations = [
   LastDeliveries1795200000010,
   CustomersOfEndUsers1795200000013,
   ClientSettings1795200000014,
-  OpenCheckouts1795200000017,
   DailyMails1795200000016,
+  OpenCheckouts1795200000017,
 ]
 
 const LEASE_SECONDS = 15

@@ -1,9 +1,11 @@
 import { expect } from 'chai'
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, it } from 'mocha'
+import { MAIL_PROGRAMS } from '../trials/mail-server-rig.ts'
+import { WALK_PROGRAMS } from '../trials/operator-walk.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const PATH_OF_TOOLS = process.env['PATH'] ?? ''
@@ -58,6 +60,14 @@ describe('the programs in bin', () => {
       stdout: '',
       stderr: '',
     })
+  })
+
+  it('system-packages --trials knows what brings each program of the trials’ machines', () => {
+    const needs = readFileSync(join(ROOT, 'bin', 'system-packages'), 'utf8')
+    const brought = new Set(
+      needs.split('\n').flatMap((line) => /^[a-z0-9-]+ +(\S+)$/.exec(line)?.[1]?.split('|') ?? []),
+    )
+    expect([...MAIL_PROGRAMS, ...WALK_PROGRAMS].filter((program) => !brought.has(program))).to.deep.equal([])
   })
 
   it('system-packages knows no other option', async () => {

@@ -19,14 +19,14 @@ export interface MailServer {
   stop(): Promise<void>
 }
 
-const PROGRAMS = ['/usr/sbin/postfix', '/usr/sbin/opendkim', '/usr/sbin/dnsmasq', '/usr/bin/swaks']
+export const MAIL_PROGRAMS = ['/usr/sbin/postfix', '/usr/sbin/opendkim', '/usr/sbin/dnsmasq', '/usr/bin/swaks']
 const RELAY = join(import.meta.dirname, '../../bin/bank-mail-relay')
 const UP_MS = 15_000
 
 /** Why the mail server cannot be started here; null where it can. */
 export function mailServerLacks(): string | null {
-  const missing = PROGRAMS.filter((path) => !existsSync(path))
-  if (missing.length > 0) return `${missing.join(', ')}: apt-get install postfix opendkim dnsmasq swaks`
+  const missing = MAIL_PROGRAMS.filter((path) => !existsSync(path))
+  if (missing.length > 0) return `${missing.join(', ')}: bin/system-packages --trials`
   return process.getuid?.() === 0 ? null : 'the right to start Postfix (root)'
 }
 

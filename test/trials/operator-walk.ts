@@ -24,7 +24,7 @@ export interface WalkFigures {
 }
 
 const ROOT = join(import.meta.dirname, '../..')
-const PROGRAMS = { debootstrap: 'debootstrap', 'systemd-nspawn': 'systemd-container', ip: 'iproute2', curl: 'curl' }
+export const WALK_PROGRAMS = ['debootstrap', 'systemd-nspawn', 'ip', 'curl']
 const FIRST = '5.0.0.11'
 const SECOND = '5.0.0.12'
 const DEADLINE_MS = 120_000
@@ -32,7 +32,11 @@ const DEADLINE_MS = 120_000
 /** Why the walk cannot be made here; null where it can. */
 function whatIsMissing(): string | null {
   if (process.getuid?.() !== 0) return 'root, who may start machines'
-  return existsSync('/usr/bin/apt-get') ? null : 'Debian, whose packages it installs'
+  if (!existsSync('/usr/bin/apt-get')) return 'Debian, whose packages it installs'
+  const isThere = (program: string) =>
+    ['/usr/bin', '/usr/sbin', '/bin', '/sbin'].some((folder) => existsSync(join(folder, program)))
+  const missing = WALK_PROGRAMS.filter((program) => !isThere(program))
+  return missing.length === 0 ? null : `${missing.join(', ')}: bin/system-packages --trials`
 }
 
 /**
@@ -43,7 +47,6 @@ function whatIsMissing(): string | null {
 export async function operatorWalk(): Promise<WalkFigures> {
   const lack = whatIsMissing()
   if (lack !== null) throw new Error(`the operator's walk needs ${lack}`)
-  installPrograms()
   prepareDebian()
   // In a network of its own, where all addresses and ports are free.
   const walk = spawn('unshare', ['--net', process.execPath, import.meta.filename], {
@@ -56,17 +59,6 @@ export async function operatorWalk(): Promise<WalkFigures> {
   const [figures] = await Promise.race([told, ended])
   await ended.catch(() => undefined)
   return figures
-}
-
-function installPrograms(): void {
-  const isThere = (program: string) =>
-    ['/usr/bin', '/usr/sbin', '/bin', '/sbin'].some((f) => existsSync(join(f, program)))
-  const packages = Object.entries(PROGRAMS).flatMap(([program, name]) => (isThere(program) ? [] : [name]))
-  if (packages.length === 0) return
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  for (const words of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
-    execFileSync('apt-get', ['-qq', ...words], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-  }
 }
 
 /** The steps done so far, each with its time. */

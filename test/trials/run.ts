@@ -1,4 +1,8 @@
-import { startTestDatabase, stopTestDatabase, emptyTestDatabase } from '../support/database.ts'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { messageOf } from '#shared/errors.ts'
+import { systemClock } from '#shared/time.ts'
+import { emptyTestDatabase, startTestDatabase, stopTestDatabase, testDatabase } from '../support/database.ts'
 import { cardDuplicates } from './card-duplicates.ts'
 import { TOLERATED_SKEW_MS, clockSkew } from './clock-skew.ts'
 import { crashPayments } from './crash-payments.ts'
@@ -14,54 +18,96 @@ import { paymentRace } from './payment-race.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { twoDaemons } from './two-daemons.ts'
+import { writeReport } from './write-report.ts'
+import type { TrialRun } from './write-report.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const REPORT = join(import.meta.dirname, 'trials.md')
+
+interface Trial {
+  /** Null where nothing is drawn at random. */
+  readonly seed: number | null
+  readonly run: () => Promise<unknown>
+}
+
+const fixed = (run: () => Promise<unknown>): Trial => ({ seed: null, run })
+const seeded = (seed: number, run: (seed: number) => Promise<unknown>): Trial => ({ seed, run: () => run(seed) })
 
 /** The long form of each trial; the short ones are in the test suite. Each ends with a verified ledger and throws where something does not hold. */
-const TRIALS: Readonly<Record<string, () => Promise<unknown>>> = {
-  'crash-payments': () => crashPayments({ payments: 200, kills: 5 }),
-  'card-one-event': () => cardDuplicates({ payments: 1, copies: 10_000, connections: 50, daemons: 3, seed: 11 }),
-  'card-many-events': () => cardDuplicates({ payments: 500, copies: 20, connections: 50, daemons: 3, seed: 12 }),
-  'killed-handlers': () => killedHandlers({ every: 1 }),
-  'mail-fuzz': () => mailFuzz({ mails: 20_000, seed: 22, connections: 4 }),
-  'mail-server': () => mailServer(),
-  'killed-mailers': () => killedMailers({ mails: 600, kills: 60, seed: 6 }),
-  'database-outage': () => databaseOutage({ outages: DATABASE_OUTAGES, payments: 400, payers: 40, frozenMs: 60_000 }),
-  'stop-under-load': () => stopUnderLoad({ stops: 30, connections: 20, seed: 15 }),
-  'stop-on-hung-receiver': () => stopOnHungReceiver({ timeoutMs: 60_000 }),
-  'deadlock-storm': () => deadlockStorm({ payments: 200, rivals: 10, seed: 18 }),
-  'http-abuse': () => httpAbuse({ slowSockets: 1000, slowBodies: 100 }),
-  'two-daemons': () => twoDaemons({ payments: 200, reminders: 100, daemons: 2 }),
-  'clock-skew-tolerated': () => clockSkew({ skewMs: TOLERATED_SKEW_MS, events: 200 }),
-  'clock-skew-wild': () => clockSkew({ skewMs: 600_000, events: 200 }),
-  'operator-walk': () => operatorWalk(),
-  'payment-race': () => paymentRace({ rounds: 500, seed: 14 }),
-  ...Object.fromEntries(OUTAGES.map((outage) => [`realtime-${outage}`, () => realtimeOutage(outage, 50, 13)])),
+const TRIALS: Readonly<Record<string, Trial>> = {
+  'crash-payments': fixed(() => crashPayments({ payments: 200, kills: 5 })),
+  'card-one-event': seeded(11, (seed) =>
+    cardDuplicates({ payments: 1, copies: 10_000, connections: 50, daemons: 3, seed }),
+  ),
+  'card-many-events': seeded(12, (seed) =>
+    cardDuplicates({ payments: 500, copies: 20, connections: 50, daemons: 3, seed }),
+  ),
+  'killed-handlers': fixed(() => killedHandlers({ every: 1 })),
+  'mail-fuzz': seeded(22, (seed) => mailFuzz({ mails: 20_000, seed, connections: 4 })),
+  'mail-server': fixed(() => mailServer()),
+  'killed-mailers': seeded(6, (seed) => killedMailers({ mails: 600, kills: 60, seed })),
+  'database-outage': fixed(() =>
+    databaseOutage({ outages: DATABASE_OUTAGES, payments: 400, payers: 40, frozenMs: 60_000 }),
+  ),
+  'stop-under-load': seeded(15, (seed) => stopUnderLoad({ stops: 30, connections: 20, seed })),
+  'stop-on-hung-receiver': fixed(() => stopOnHungReceiver({ timeoutMs: 60_000 })),
+  'deadlock-storm': seeded(18, (seed) => deadlockStorm({ payments: 200, rivals: 10, seed })),
+  'http-abuse': fixed(() => httpAbuse({ slowSockets: 1000, slowBodies: 100 })),
+  'two-daemons': fixed(() => twoDaemons({ payments: 200, reminders: 100, daemons: 2 })),
+  'clock-skew-tolerated': fixed(() => clockSkew({ skewMs: TOLERATED_SKEW_MS, events: 200 })),
+  'clock-skew-wild': fixed(() => clockSkew({ skewMs: 600_000, events: 200 })),
+  'operator-walk': fixed(() => operatorWalk()),
+  'payment-race': seeded(14, (seed) => paymentRace({ rounds: 500, seed })),
+  ...Object.fromEntries(
+    OUTAGES.map((outage) => [`realtime-${outage}`, seeded(13, (seed) => realtimeOutage(outage, 50, seed))]),
+  ),
 }
 
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
-/** Runs the trials that the arguments name, or all; the exit code is 1 where one failed. */
+/** Runs the trials that the arguments name, or all, and writes their figures into the report; the exit code is 1 where one failed. */
 async function runTrials(names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !(name in TRIALS))
   if (unknown.length > 0)
     throw new Error(`no such trial: ${unknown.join(', ')}; there are ${Object.keys(TRIALS).join(', ')}`)
   const failed: string[] = []
-  for (const [name, run] of Object.entries(TRIALS)) {
+  const runs: TrialRun[] = []
+  const all = Object.keys(TRIALS)
+  for (const [name, trial] of Object.entries(TRIALS)) {
     if (names.length > 0 && !names.includes(name)) continue
     await startTestDatabase()
+    const machine = await describeMachine()
+    const startedAt = systemClock.now()
     const startedMs = performance.now()
+    const end = (outcome: TrialRun['outcome']) => {
+      const seconds = (performance.now() - startedMs) / 1000
+      runs.push({ name, seed: trial.seed, startedAt, seconds, machine, outcome })
+      return seconds.toFixed(1)
+    }
     try {
-      const figures = await run()
-      print(`${name}: held in ${((performance.now() - startedMs) / 1000).toFixed(1)} s ${JSON.stringify(figures)}`)
+      const figures = await trial.run()
+      print(`${name}: held in ${end({ figures })} s ${JSON.stringify(figures)}`)
     } catch (error) {
       failed.push(name)
-      print(`${name}: FAILED ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
+      const seconds = end({ error: messageOf(error).split('\n')[0]?.replaceAll(ROOT, '.') ?? '' })
+      print(
+        `${name}: FAILED after ${seconds} s ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+      )
     } finally {
       await emptyTestDatabase()
       await stopTestDatabase()
     }
+    // After each, so that a run that is cut short has told what it saw.
+    writeReport(REPORT, all, runs, false)
   }
+  if (runs.length === all.length) writeReport(REPORT, all, runs, true)
   print(failed.length === 0 ? 'every trial held' : `failed: ${failed.join(', ')}`)
   process.exitCode = failed.length === 0 ? 0 : 1
+}
+
+async function describeMachine(): Promise<string> {
+  const [server]: { version: string }[] = await testDatabase().db.query('SELECT VERSION() AS version')
+  return `${availableParallelism()} cores, Node ${process.version}, ${server?.version ?? ''}`
 }
 
 await runTrials(process.argv.slice(2))
