@@ -7,10 +7,12 @@ export class DailyMails1795200000016 implements MigrationInterface {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`
       CREATE TABLE IF NOT EXISTS daily_mails (
+        id BIGINT NOT NULL AUTO_INCREMENT,
         app_id BIGINT NOT NULL,
         day VARCHAR(10) ${exact} NOT NULL,
         mails INT NOT NULL,
-        PRIMARY KEY (app_id, day),
+        PRIMARY KEY (id),
+        UNIQUE KEY daily_mails_app_day (app_id, day),
         KEY daily_mails_day (day)
       ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
     if (await runner.hasColumn('reminders', 'counted_on')) return

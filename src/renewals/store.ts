@@ -57,6 +57,7 @@ export const reminders = new EntitySchema<Reminder>({
 
 /** How many mails of an app were sent in a UTC day or are being sent: what the daily limit is held against. */
 export interface DailyMails {
+  id: number
   appId: number
   /** `YYYY-MM-DD` */
   day: string
@@ -66,8 +67,9 @@ export interface DailyMails {
 export const dailyMails = new EntitySchema<DailyMails>({
   name: 'daily_mails',
   columns: {
-    appId: { ...bigint('app_id'), primary: true },
-    day: { ...exact('day', 10), primary: true },
+    id,
+    appId: bigint('app_id'),
+    day: exact('day', 10),
     mails: int('mails'),
   },
 })
@@ -232,7 +234,7 @@ async function raiseCount(tx: Tx, appId: number, day: string, limit: number): Pr
 }
 
 async function beginDay(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
-  await insertedNew('PRIMARY', tx.manager.insert(dailyMails, { appId, day, mails: 0 }))
+  await insertedNew('daily_mails_app_day', tx.manager.insert(dailyMails, { appId, day, mails: 0 }))
   return raiseCount(tx, appId, day, limit)
 }
 

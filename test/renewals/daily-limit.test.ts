@@ -156,7 +156,10 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
   it('counts a mail on the day on which it leaves: one that midnight overtakes leaves as the next day’s', async () => {
     await openScene(1, 2)
     scene.ctx.clock.set('2026-03-29 23:59:59')
-    scene.inbox.beforeGoAhead = () => Promise.resolve(scene.ctx.clock.set('2026-03-30 00:00:01'))
+    scene.inbox.beforeGoAhead = () => {
+      scene.ctx.clock.set('2026-03-30 00:00:01')
+      return Promise.resolve()
+    }
     await sendDueReminders(scene.ctx)
     expect(mails()).to.equal(0)
     scene.inbox.beforeGoAhead = null
