@@ -12,7 +12,7 @@ import { auditLog, jobRuns } from '#db/store.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { bankMails } from '#providers/bank-mail/store.ts'
-import { bankAccounts } from '#providers/bank-transfer/store.ts'
+import { bankAccountAssignments, bankAccounts } from '#providers/bank-transfer/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { realtimeWrites } from '#realtime/store.ts'
 import { dailyMails, reminders } from '#renewals/store.ts'
@@ -30,6 +30,7 @@ export const ENTITIES: readonly EntitySchema[] = [
   apps,
   paymentMethods,
   bankAccounts,
+  bankAccountAssignments,
   plans,
   prices,
   customers,

@@ -4,6 +4,8 @@ import type { ListedMail } from '#providers/bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { withExamples } from './examples.ts'
+import type { Output } from './output.ts'
+import { gatherRows, readLimit } from './pages.ts'
 import { printable } from './printable.ts'
 import { banner, inSession } from './session.ts'
 import type { Session } from './session.ts'
@@ -15,18 +17,21 @@ export function registerBankCommands(program: Command): void {
   const account = program.command('bank-account').description('accounts that customers transfer to')
   registerAdd(account)
   registerList(account)
+  registerUpdate(account)
   registerDisable(account)
   registerAssign(account)
   const mail = program.command('bank-mail').description('what banks wrote about incoming money')
   registerMails(mail)
   registerForwarding(mail)
   registerMatch(mail)
+  registerClose(mail)
 }
 
 interface AddOptions {
   readonly bank?: string
   readonly number?: string
   readonly holder?: string
+  readonly mailbox?: string
 }
 
 function registerAdd(account: Command): void {
@@ -36,6 +41,7 @@ function registerAdd(account: Command): void {
     .option('--bank <bank>', 'short code (VCB), BIN or name of a bank of the VietQR list')
     .option('--number <number>', "the account's number")
     .option('--holder <name>', "the holder's name, as the bank writes it")
+    .option('--mailbox <address>', 'the address that the bank writes to: mails to any other count for nothing')
     .action(async (options: AddOptions, command: Command) => {
       await inSession(command, async (session) => {
         const { addBankAccount } = await import('#providers/bank-transfer/add-bank-account.ts')
@@ -43,6 +49,7 @@ function registerAdd(account: Command): void {
           bank: await required(options.bank, '--bank', 'Bank (short code, BIN or name):'),
           number: await required(options.number, '--number', 'Account number:'),
           holder: await required(options.holder, '--holder', 'Account holder:'),
+          mailbox: options.mailbox,
         }
         await printAccount(session, await addBankAccount(session.ctx, session.actor, input))
       })
@@ -68,10 +75,11 @@ function registerList(account: Command): void {
             row.account_number,
             row.account_holder,
             row.forward_address ?? row.forward_code,
+            row.mailbox,
             row.disabled,
           ])
           out.table({
-            head: ['id', 'bank', 'number', 'holder', 'forward to', 'disabled'],
+            head: ['id', 'bank', 'number', 'holder', 'forward to', 'mailbox', 'disabled'],
             rows,
             none: 'No accounts yet: billing-cli bank-account add',
           })
@@ -79,6 +87,33 @@ function registerList(account: Command): void {
       })
     })
   withExamples(list, 'bank-account list', 'bank-account list --json')
+}
+
+interface UpdateOptions {
+  readonly mailbox?: string
+  readonly dryRun?: boolean
+}
+
+function registerUpdate(account: Command): void {
+  const update = account
+    .command('update [id]')
+    .description('change the mailbox that the bank writes to; empty: mails to any count')
+    .option('--mailbox <address>', 'the address that the bank writes to, or "" for any')
+    .option('--dry-run', 'only say what it would do')
+    .action(async (id: string | undefined, options: UpdateOptions, command: Command) => {
+      await inSession(command, async (session) => {
+        const { previewUpdate, updateBankAccount } = await import('#providers/bank-transfer/update-bank-account.ts')
+        const accountId = await pickAccount(session, id)
+        // Empty is an answer of its own here.
+        const mailbox = options.mailbox ?? (await required(undefined, '--mailbox', 'Address that the bank writes to:'))
+        if (options.dryRun) {
+          const { presentBankAccount } = await import('#providers/bank-transfer/present-bank-account.ts')
+          const { account: planned, effects } = await previewUpdate(session.ctx, accountId, { mailbox })
+          printPlan(session.out, { ...presentBankAccount(planned, session.ctx.config) }, effects)
+        } else await printAccount(session, await updateBankAccount(session.ctx, session.actor, accountId, { mailbox }))
+      })
+    })
+  withExamples(update, 'bank-account update 1 --mailbox seller@example.com', 'bank-account update 1 --mailbox ""')
 }
 
 function registerDisable(account: Command): void {
@@ -117,11 +152,14 @@ function registerMails(mail: Command): void {
   const list = mail
     .command('list')
     .description('mails of the relay, newest first, without what payers wrote')
-    .option('--unmatched', "only those that brought money which is nobody's yet, with suggestions")
-    .action(async (options: { unmatched?: boolean }, command: Command) => {
+    .option('--unmatched', 'only those that wait for an operator, with suggestions')
+    .option('--limit <n>', 'how many at most; 200, with --unmatched all')
+    .action(async (options: { unmatched?: boolean; limit?: string }, command: Command) => {
+      const unmatched = options.unmatched === true
+      const limit = options.limit === undefined ? (unmatched ? Infinity : 200) : readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
         const { listBankMails } = await import('#providers/bank-mail/list-bank-mails.ts')
-        const mails = await listBankMails(ctx, { unmatched: options.unmatched === true })
+        const mails = await gatherRows(out, limit, (page) => listBankMails(ctx, { unmatched }, page))
         out.result(mails, () => {
           const rows = mails.map((row) => [
             row.id,
@@ -129,18 +167,27 @@ function registerMails(mail: Command): void {
             row.bank,
             row.amount,
             row.reason ?? row.status,
+            row.review === null ? null : REVIEWS[row.review],
             row.transaction_id,
             suggested(row),
           ])
           out.table({
-            head: ['id', 'received (UTC)', 'bank', 'amount', 'outcome', 'for', 'suggested'],
+            head: ['id', 'received (UTC)', 'bank', 'amount', 'outcome', 'waits as', 'for', 'suggested'],
             rows,
-            none: options.unmatched ? 'No money waits for a match.' : 'no mails',
+            none: unmatched ? 'No money waits for a match.' : 'no mails',
           })
         })
       })
     })
   withExamples(list, 'bank-mail list', 'bank-mail list --unmatched')
+}
+
+/** Why a mail waits for an operator. */
+const REVIEWS: Readonly<Record<NonNullable<ListedMail['review']>, string>> = {
+  credit: 'money',
+  not_understood: 'unclear',
+  unknown_sender: 'stranger',
+  unreadable: 'unreadable',
 }
 
 function registerForwarding(mail: Command): void {
@@ -173,6 +220,7 @@ function suggested(mail: ListedMail): string {
 }
 
 interface MatchOptions {
+  readonly amount?: string
   readonly note?: string
   readonly dryRun?: boolean
   readonly yes?: boolean
@@ -182,6 +230,7 @@ function registerMatch(mail: Command): void {
   const match = mail
     .command('match [id] [transaction_id]')
     .description("say which transaction a mail's money is for; it is booked as if the mail had named it")
+    .option('--amount <n>', 'in VND, where the mail was not understood')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--dry-run', 'only say what it would do')
     .option('--yes', 'do not ask')
@@ -193,21 +242,69 @@ function registerMatch(mail: Command): void {
   withExamples(match, 'bank-mail match 3 17 --note "code mistyped, payer called"', 'bank-mail match 3 17 --dry-run')
 }
 
+interface CloseOptions {
+  readonly note?: string
+  readonly dryRun?: boolean
+  readonly yes?: boolean
+}
+
+function registerClose(mail: Command): void {
+  const close = mail
+    .command('close [id]')
+    .description('take a mail that needs nothing off the list of those that wait; it can be matched no more')
+    .option('--note <text>', 'why; kept in the audit log')
+    .option('--dry-run', 'only say what it would do')
+    .option('--yes', 'do not ask')
+    .action(async (id: string | undefined, options: CloseOptions, command: Command) => {
+      await inSession(command, async (session) => closeOne(session, id, options))
+    })
+  withExamples(close, 'bank-mail close 3 --note "news of the bank"', 'bank-mail close 3 --dry-run')
+}
+
+async function closeOne(session: Session, id: string | undefined, options: CloseOptions): Promise<void> {
+  const { closeBankMail, previewClose } = await import('#providers/bank-mail/close-bank-mail.ts')
+  const { ctx, out, actor } = session
+  const mails = id === undefined && process.stdin.isTTY ? await waitingMails(session) : []
+  const mailId = await pickMail(mails, id)
+  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
+  if (options.dryRun || process.stdin.isTTY) {
+    const effects = await previewClose(ctx, mailId)
+    if (options.dryRun) {
+      printPlan(out, { bank_mail_id: mailId, status: 'closed' }, effects)
+      return
+    }
+    effects.forEach((effect) => out.hint(`- ${effect}`))
+  }
+  await goAhead(options.yes, `Close bank mail ${mailId}?`)
+  await closeBankMail(ctx, actor, { id: mailId, note })
+  out.result({ bank_mail_id: mailId, status: 'closed' }, () => out.line(`bank mail ${mailId} is closed`))
+}
+
+/** The newest mails that wait, for a menu. */
+async function waitingMails({ ctx }: Session): Promise<ListedMail[]> {
+  const { listBankMails } = await import('#providers/bank-mail/list-bank-mails.ts')
+  return (await listBankMails(ctx, { unmatched: true })).rows
+}
+
+async function pickMail(mails: readonly ListedMail[], id: string | undefined): Promise<number> {
+  const text = await requiredChoice(id, '<id>', 'Which mail?', () => Promise.resolve(mails.map(mailChoice)))
+  return numberOf(text, '<id>')
+}
+
 async function matchOne(
   session: Session,
   id: string | undefined,
   transactionId: string | undefined,
   options: MatchOptions,
 ): Promise<void> {
-  const [{ listBankMails }, { matchBankMail, previewMatch }] = await Promise.all([
-    import('#providers/bank-mail/list-bank-mails.ts'),
+  const [{ matchBankMail, previewMatch }, { findBankMail }] = await Promise.all([
     import('#providers/bank-mail/match-bank-mail.ts'),
+    import('#providers/bank-mail/store.ts'),
   ])
   const { ctx, out, actor } = session
   const isAsked = id === undefined || transactionId === undefined
-  const mails = isAsked && process.stdin.isTTY ? await listBankMails(ctx, { unmatched: true }) : []
-  const mailText = await requiredChoice(id, '<id>', 'Which mail?', () => Promise.resolve(mails.map(mailChoice)))
-  const mailId = await numberOf(mailText, '<id>')
+  const mails = isAsked && process.stdin.isTTY ? await waitingMails(session) : []
+  const mailId = await pickMail(mails, id)
   const suggestions = mails.find((mail) => mail.id === mailId)?.suggestions ?? []
   const target =
     suggestions.length > 0
@@ -216,19 +313,23 @@ async function matchOne(
         )
       : await required(transactionId, '<transaction_id>')
   const transaction = await numberOf(target, '<transaction_id>')
+  const mail = await findBankMail(ctx.db, mailId)
+  const needsAmount = mail !== null && mail.review !== null && mail.amount === null
+  const amountText = needsAmount ? await required(options.amount, '--amount', 'How much, in VND?') : options.amount
+  const amount = amountText === undefined ? {} : { amount: await numberOf(amountText, '--amount') }
+  const matchTarget = { id: mailId, transactionId: transaction, ...amount }
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
   const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
   if (options.dryRun || process.stdin.isTTY) {
-    const preview = await previewMatch(ctx, mailId, transaction)
+    const preview = await previewMatch(ctx, matchTarget)
     if (options.dryRun) {
-      const answer = { ...answerOf(preview), dry_run: true, effects: preview.effects }
-      out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${printable(effect)}`)))
+      printPlan(out, answerOf(preview), preview.effects)
       return
     }
     preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   }
   await goAhead(options.yes, `Book the money of bank mail ${mailId} for transaction ${transaction}?`)
-  const matched = await matchBankMail(ctx, actor, { id: mailId, transactionId: transaction, note })
+  const matched = await matchBankMail(ctx, actor, { ...matchTarget, note })
   out.result(answerOf(matched), () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))
 }
 
@@ -261,13 +362,27 @@ async function numberOf(text: string, name: string): Promise<number> {
   return number
 }
 
+/** What a command would answer, and what it would do. */
+function printPlan(out: Output, answer: object, effects: readonly string[]): void {
+  out.result({ ...answer, dry_run: true, effects }, () =>
+    effects.forEach((effect) => out.line(`would: ${printable(effect)}`)),
+  )
+}
+
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {
-  const { presentBankAccount } = await import('#providers/bank-transfer/present-bank-account.ts')
+  const [{ presentBankAccount }, { needsMailbox }] = await Promise.all([
+    import('#providers/bank-transfer/present-bank-account.ts'),
+    import('#providers/bank-mail/banks/readers.ts'),
+  ])
   const shown = presentBankAccount(account, ctx.config)
   out.result(shown, () => {
     if (heading !== undefined) out.line(heading)
     out.line(formatFields({ ...shown }))
     if (shown.forward_address === null && !shown.disabled)
       out.hint('Set BILLING_RELAY_ADDRESS to see the address that the bank shall write to.')
+    if (shown.mailbox === null && !shown.disabled && needsMailbox(account.bin))
+      out.hint(
+        `Mails of ${shown.bank_name} do not name the account: they complete payments only once you run billing-cli bank-account update ${account.id} --mailbox <address that the bank writes to>.`,
+      )
   })
 }

@@ -10,6 +10,8 @@ import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subsc
 import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
 import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
 import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
+import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-account-owners.ts'
+import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
 import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
 import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
 import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
@@ -32,6 +34,8 @@ export const MIGRATIONS: Migrations = [
   RefusedAddresses1795200000008,
   ForwardingRequests1795200000009,
   LastDeliveries1795200000010,
+  BankAccountOwners1795200000011,
+  BankMailReviews1795200000012,
   CustomersOfEndUsers1795200000013,
   ClientSettings1795200000014,
   DailyMails1795200000016,

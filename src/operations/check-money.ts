@@ -1,4 +1,6 @@
 import type { Context } from '#context.ts'
+import { countWaitingMails } from '#providers/bank-mail/store.ts'
+import type { Review } from '#providers/bank-mail/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { fault, sound, warning } from './finding.ts'
@@ -27,6 +29,23 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
         `${transactions} ${reason} with ${unapplied} ${currency} received and not applied`,
     )
     .join('; ')
+}
+
+const REVIEWS: Readonly<Record<Review, string>> = {
+  credit: 'with money that is nobody’s yet',
+  not_understood: 'not understood',
+  unknown_sender: 'of unknown senders at a bank',
+  unreadable: 'unreadable',
+}
+
+/** Bank mails that wait for an operator. A warning, since anybody who knows an account's address can add to them. */
+export async function checkBankMails(ctx: Context): Promise<Finding[]> {
+  const waiting = await countWaitingMails(ctx.db)
+  if (waiting.length === 0) return [sound('mails', 'no bank mail waits for an operator')]
+  const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
+  const mend =
+    'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or bank-mail close <id>'
+  return [warning('mails', `bank mails that wait: ${detail}`, mend)]
 }
 
 /** What providers told that does not fit what was asked of them. */

@@ -1,6 +1,7 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { openMailer } from '#mail/send.ts'
+import { needsMailbox } from '#providers/bank-mail/banks/readers.ts'
 import { listBankAccountRows } from '#providers/bank-transfer/store.ts'
 import { messageOf } from '#shared/errors.ts'
 import { fault, sound, warning } from './finding.ts'
@@ -34,7 +35,7 @@ export async function checkRelay(ctx: Context): Promise<Finding[]> {
   const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, 'bank_transfer'), listApps(ctx.db)])
   const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
-  const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx))]
+  const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx)), ...(await mailboxFaults(ctx))]
   if (faults.length > 0) return faults
   const { secret } = ctx.config.relay
   return [sound('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other')]
@@ -61,6 +62,19 @@ function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Find
     findings.push(warning('relay', 'operators are not shown the forward address of bank accounts', mend))
   }
   return findings
+}
+
+/** Accounts whose bank does not name them in its mails, and whose mailbox nobody named either: their mails complete nothing. */
+async function mailboxFaults(ctx: Context): Promise<Finding[]> {
+  const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
+  const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)
+  return lacking.flatMap(({ id, bank }): Finding[] => {
+    const paidThere = apps.filter(({ bankAccountId, disabledAt }) => bankAccountId === id && disabledAt === null)
+    if (paidThere.length === 0) return []
+    const names = paidThere.map((app) => app.id).join(', ')
+    const detail = `bank account ${id} (${bank}) of app ${names} has no mailbox, so that no mail of its bank completes a payment`
+    return [warning('relay', detail, `run billing-cli bank-account update ${id} --mailbox <address>`)]
+  })
 }
 
 /** Apps that offer manual bank transfer and could not take it. */

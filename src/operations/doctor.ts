@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
 import { checkDatabase, checkSchema } from './check-database.ts'
-import { checkFlagged, checkLedger, checkNotifications } from './check-money.ts'
+import { checkBankMails, checkFlagged, checkLedger, checkNotifications } from './check-money.ts'
 import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
 import { checkMail, checkRelay } from './check-settings.ts'
@@ -25,6 +25,7 @@ const THEN: Readonly<Record<string, Check>> = {
   reminders: checkReminders,
   realtime: checkRealtime,
   flagged: checkFlagged,
+  mails: checkBankMails,
   notifications: checkNotifications,
   ledger: checkLedger,
 }

@@ -210,6 +210,10 @@ export async function insertProviderEvent(tx: Tx, row: Omit<ProviderEvent, 'id'>
   return insertedNew('provider_events_provider_event', tx.manager.insert(providerEvents, row))
 }
 
+export async function hasProviderEvent(db: ReadOnly, provider: string, eventId: string): Promise<boolean> {
+  return db.manager.existsBy(providerEvents, { provider, eventId })
+}
+
 /** What providers told about a transaction, the first first. */
 export async function listProviderEvents(db: ReadOnly, transactionId: number): Promise<ProviderEvent[]> {
   return db.manager.find(providerEvents, { where: { transactionId }, order: { id: 'ASC' } })

@@ -267,12 +267,45 @@ describe("the command line: apps, methods and banks' accounts", function () {
       ['VCB', true],
       ['ACB', false],
     ])
-    expect(text).to.include('forward to')
+    expect(text).to.include('forward to').and.include('mailbox')
     await cli.faults(
       [2, ['bank-account', 'add', '--bank', 'VCB', '--number', '1'], '--holder'],
       [1, ['bank-account', 'add', '--bank', 'nobank', '--number', '1', '--holder', 'A'], 'bank'],
       [2, ['bank-account', 'disable', 'x'], '<id>'],
       [1, ['bank-account', 'disable', '999'], 'billing-cli bank-account list'],
+    )
+  })
+
+  it('names the mailbox that a bank writes to, and changes and clears it', async () => {
+    const add = ['bank-account', 'add', '--bank', 'TIMO', '--number', '0123456', '--holder', 'AN']
+    const without = await cli.run(add)
+    expect(without.stderr).to.match(/billing-cli bank-account update \d+ --mailbox/)
+    const added = await cli.json([...add, '--mailbox', 'seller@gmail.example'])
+    expect(added).to.include({ bank: 'TIMO', mailbox: 'seller@gmail.example' })
+    const id = String(added.bank_account_id)
+    const update = ['bank-account', 'update', id, '--mailbox', 'shop@gmail.example']
+    const { value: planned, text: plan } = await cli.both([...update, '--dry-run'])
+    expect(planned).to.deep.equal({
+      ...added,
+      mailbox: 'shop@gmail.example',
+      dry_run: true,
+      effects: [`mailbox of bank account ${id}: seller@gmail.example -> shop@gmail.example`],
+    })
+    expect(plan).to.match(/^would: /)
+    expect((await cli.json(['bank-account', 'list'])).at(-1)).to.deep.equal(added)
+    expect(await cli.json(update)).to.deep.equal({ ...added, mailbox: 'shop@gmail.example' })
+    const clear = ['bank-account', 'update', id, '--mailbox', '']
+    expect((await cli.json([...clear, '--dry-run'])).effects[0]).to.include('shop@gmail.example -> any')
+    expect(await cli.table(clear)).to.match(/mailbox +│ -/)
+    expect((await cli.json(['bank-account', 'list'])).at(-1).mailbox).to.equal(null)
+    const audit = JSON.stringify(await cli.json(['audit', 'list']))
+    expect(audit).to.include('bank-account.update').and.include('shop@gmail.example')
+    await cli.faults(
+      [2, ['bank-account', 'update', id], '--mailbox'],
+      [2, ['bank-account', 'update', 'x', '--mailbox', 'a@b.example'], '<id>'],
+      [1, ['bank-account', 'update', '999', '--mailbox', 'a@b.example'], 'billing-cli bank-account list'],
+      [1, ['bank-account', 'update', id, '--mailbox', 'nobody'], 'mailbox'],
+      [1, [...add, '--mailbox', 'a@b.example, c@d.example'], 'mailbox'],
     )
   })
 

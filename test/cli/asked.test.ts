@@ -18,7 +18,7 @@ import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
-import { anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { DOWN, ENTER, onTerminal } from './terminal.ts'
 import type { Step } from './terminal.ts'
 
@@ -176,6 +176,11 @@ describe('the command line asks on a terminal for whatever was left out', functi
         ],
         ['bank-account assign', [APP, pick('Which account?')], 'Vietcombank'],
         [
+          'bank-account update',
+          [pick('Which account?'), type('Address that the bank writes to', 'me@example.com')],
+          'me@example.com',
+        ],
+        [
           'bank-mail match',
           [
             pick('Which mail?'),
@@ -195,7 +200,13 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ],
       { FIREBASE_DATABASE_EMULATOR_HOST: peer.host },
     )
+    const odd = await aBankMail(ctx, { bank: 'ACB', review: 'not_understood' })
     await sit([
+      [
+        'bank-mail close',
+        [pick('Which mail?'), type('Why?', 'news'), yes(`Close bank mail ${odd}?`)],
+        /- bank mail \d+ leaves the list; its money, if any,[\s\S]+is closed/,
+      ],
       ['bank-account disable', [pick('Which account?'), yes('for good?')], /disabled +│ yes/],
       [
         'transaction resolve',

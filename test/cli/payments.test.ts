@@ -36,7 +36,8 @@ describe('the command line: payments, and work that runs by itself', function ()
     const { value: mails, text: waiting } = await cli.both(['bank-mail', 'list', '--unmatched'])
     expect(mails).to.have.length(1)
     expect(mails[0]).to.have.all.keys(
-      ...['id', 'received_at', 'bank', 'amount', 'transfer_code', 'status', 'reason', 'transaction_id', 'suggestions'],
+      ...['id', 'received_at', 'message_id', 'bank', 'amount', 'transfer_code', 'status', 'reason', 'review'],
+      ...['transaction_id', 'suggestions'],
     )
     expect(mails[0].suggestions[0]).to.include({ transaction_id: transaction, amount_due: 99_000 })
     expect(waiting).to.include('ACB')
@@ -95,7 +96,7 @@ describe('the command line: payments, and work that runs by itself', function ()
       [1, ['transaction', 'show', '999'], 'billing-cli transaction list'],
     )
     expect(JSON.stringify(await cli.json(['audit', 'list']))).to.include('fee of the bank')
-    const more = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT-more', amount: 5000 })
+    const more = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT-more', amount: 5000, review: 'credit' })
     expect(await cli.json(['bank-mail', 'match', String(more), id, '--dry-run'])).to.deep.include({
       status: 'already_completed',
       effects: [
@@ -104,6 +105,62 @@ describe('the command line: payments, and work that runs by itself', function ()
       ],
     })
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
+  })
+
+  it('books a mail that was not understood with the amount that an operator names, and closes one that is nothing', async () => {
+    const app = await anApp(ctx)
+    const { transaction, mail: money } = await unmatchedMoney(ctx, app, 99_000)
+    const odd = { bank: 'ACB', review: 'not_understood', messageId: '<odd@acb.com.vn>' } as const
+    const [mail, news] = [await aBankMail(ctx, odd), await aBankMail(ctx, odd)]
+    const { value: waiting, text } = await cli.both(['bank-mail', 'list', '--unmatched'])
+    const listed = waiting.find((row: { id: number }) => row.id === mail)
+    expect(listed).to.deep.include({
+      message_id: '<odd@acb.com.vn>',
+      amount: null,
+      status: 'ignored',
+      reason: 'no_transfer_code',
+      review: 'not_understood',
+      suggestions: [],
+    })
+    expect(text).to.include('unclear').and.include('money')
+    const some = await cli.run(['bank-mail', 'list', '--unmatched', '--limit', '2'])
+    expect(some.stderr).to.include('There are more than these 2')
+    expect(some.stdout).not.to.include('money')
+
+    const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'on the statement']
+    await cli.faults(
+      [2, match, '--amount'],
+      [2, [...match, '--amount', '9x'], '--amount'],
+      [2, [...match.slice(0, 4), '--dry-run'], '--amount'],
+      [2, [...match, '--amount', '0'], '--amount'],
+      [1, [...match, '--amount', '99999999999999'], 'amount'],
+      [1, ['bank-mail', 'match', String(money), ...match.slice(3), '--amount', '5'], 'amount'],
+      [2, ['bank-mail', 'list', '--limit', 'x'], '--limit'],
+    )
+    const planned = await cli.json([...match.slice(0, 4), '--amount', '99000', '--dry-run'])
+    expect(planned.effects[0]).to.include("check the account's statement first")
+    expect(await cli.json([...match, '--amount', '99000'])).to.include({ status: 'processed' })
+
+    const close = ['bank-mail', 'close', String(news), '--note', 'news of the bank']
+    const { value: plan, text: would } = await cli.both([...close.slice(0, 3), '--dry-run'])
+    expect(plan).to.deep.include({ bank_mail_id: news, status: 'closed', dry_run: true })
+    expect(plan.effects).to.have.lengthOf(1)
+    expect(would).to.match(/^would: /)
+    await cli.faults(
+      [2, close.slice(0, 3), '--note'],
+      [2, ['bank-mail', 'close', 'x', '--note', 'n'], '<id>'],
+      [1, ['bank-mail', 'close', '999', '--note', 'n'], 'billing-cli bank-mail list'],
+    )
+    expect(await cli.json(close)).to.deep.equal({ bank_mail_id: news, status: 'closed' })
+    expect(await cli.refused(close)).to.include('was closed')
+    expect(await cli.refused(['bank-mail', 'match', String(news), String(transaction), '--note', 'n'])).to.include(
+      'was closed',
+    )
+    expect(await cli.table(['bank-mail', 'close', String(money), '--note', 'a gift'])).to.include('is closed')
+    expect(await cli.table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
+    expect(JSON.stringify(await cli.json(['audit', 'list'])))
+      .to.include('bank-mail.close')
+      .and.include('a gift')
   })
 
   it('shows the question that a mailbox asks before it is forwarded', async () => {

@@ -17,6 +17,7 @@ export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): 
   return inTransaction(ctx, (tx) =>
     insertBankMail(tx, {
       receivedAt: addMs(ctx.clock.now(), 1000),
+      messageId: null,
       messageIdHash: null,
       contentHash: String(mails).padStart(64, '0'),
       bank: null,
@@ -29,7 +30,9 @@ export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): 
       bankAccountId: null,
       transactionId: null,
       paidAt: null,
+      review: null,
       matchedAt: null,
+      closedAt: null,
       forwarding: null,
       ...changes,
     }),
@@ -43,7 +46,7 @@ export async function unmatchedMoney(
   amount: number,
 ): Promise<{ transaction: number; mail: number }> {
   const { transaction_id: transaction } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-  const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: `FT${mails}`, amount })
+  const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: `FT${mails}`, amount, review: 'credit' })
   await inTransaction(ctx, (tx) => giveTransferCode(tx, transaction!, `ABCDEFGH${20 + mails}`))
   return { transaction: transaction!, mail }
 }

@@ -4,11 +4,12 @@ import type { Context } from '#context.ts'
 import { insertJobRun } from '#db/store.ts'
 import { deleteOldRows } from '#operations/delete-old-rows.ts'
 import { tellTransaction } from '#operations/tell-transaction.ts'
+import { closeBankMail } from '#providers/bank-mail/close-bank-mail.ts'
 import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { aBankShop } from '../providers/bank-mail/bank-shop.ts'
 import type { BankShop } from '../providers/bank-mail/bank-shop.ts'
-import { bankMail, genuineMail, OUR_MX, receivedBy, TRANSFER } from '../support/bank-mails.ts'
+import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 
@@ -90,6 +91,8 @@ describe('what is kept for good', () => {
     await shop.relay(await genuineMail('ACB', stray))
     await shop.relay('Subject: x\r\n\r\nx')
     await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', TRANSFER)))
+    const odd = bankMail('ACB', TRANSFER, {}, 'a new kind of notice')
+    await shop.relay(await receivedBy(OUR_MX, await signed(odd, 'acb.com.vn')))
     const story = await tellTransaction(ctx, booked.id)
 
     ctx.clock.advance('90d')
@@ -102,7 +105,8 @@ describe('what is kept for good', () => {
     expect(await tellTransaction(ctx, booked.id)).to.deep.equal(story)
     expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'duplicate' })
     expect((await shop.transaction(booked.id)).amountReceived).to.equal(TRANSFER.amount)
-    const [unmatched] = await listBankMails(ctx, { unmatched: true })
+    const [notUnderstood, unmatched] = (await listBankMails(ctx, { unmatched: true })).rows
+    await closeBankMail(ctx, 'linh', { id: notUnderstood!.id, note: 'no money' })
     const match = { id: unmatched!.id, transactionId: later.id, note: 'ten years later' }
     expect(await matchBankMail(ctx, 'linh', match)).to.deep.include({ status: 'processed' })
     await requireCleanLedger(ctx, 'ten years later')

@@ -115,7 +115,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function stopServer(server: Server): Promise<void> {
+export function stopServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve())
     server.closeAllConnections()

@@ -3,6 +3,8 @@ import { authenticate, dkimSign, sealMessage } from 'mailauth'
 
 /** Mails as the banks, their payers' banks and the mail servers between make them, really signed and really checked. */
 
+/** The mailbox that the bank writes to. */
+export const MAILBOX = 'seller@gmail.example'
 /** The receiving mail server that the tests' settings believe. */
 export const OUR_MX = 'mx.pay.example'
 /** A mail server that forwards and seals what it forwards. */
@@ -120,7 +122,7 @@ export function bankMail(
   messages += 1
   const usual: Record<string, string | null> = {
     From: from,
-    To: 'seller@gmail.example',
+    To: MAILBOX,
     Subject: `=?utf-8?B?${Buffer.from(subject).toString('base64')}?=`,
     Date: 'Fri, 13 Nov 2026 06:37:10 +0000',
     'Message-ID': `<${messages}.${transfer.movement}@${domain}>`,

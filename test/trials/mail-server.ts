@@ -8,7 +8,7 @@ import { findTransaction } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { FORGED_FINDINGS } from '../providers/bank-mail/attacks.ts'
 import { aPayment, aTransferApp, RELAY_SETTINGS } from '../providers/bank-mail/bank-shop.ts'
-import { bankMail, signed, TRANSFER } from '../support/bank-mails.ts'
+import { bankMail, MAILBOX, signed, TRANSFER } from '../support/bank-mails.ts'
 import type { Transfer } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext } from '../support/context.ts'
@@ -67,7 +67,12 @@ interface Story {
 
 async function openStory(ctx: TestContext, server: MailServer): Promise<Story> {
   const app = await aTransferApp(ctx)
-  const account = await addBankAccount(ctx, 'trial', { bank: 'TIMO', number: TRANSFER.account, holder: 'NGUYEN VAN A' })
+  const account = await addBankAccount(ctx, 'trial', {
+    bank: 'TIMO',
+    number: TRANSFER.account,
+    holder: 'NGUYEN VAN A',
+    mailbox: MAILBOX,
+  })
   await assignBankAccount(ctx, 'trial', app.app, account.id)
   const address = `bank+${account.forwardCode}@pay.example`
   const victim = await aPayment(ctx, app)

@@ -1,7 +1,7 @@
-import type { Tx } from '#db/transaction.ts'
+import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { confirmIn } from '#transactions/confirm-payment.ts'
 import type { ConfirmedPayment, ConfirmOutcome } from '#transactions/confirm-payment.ts'
-import { insertProviderEvent } from '#transactions/store.ts'
+import { hasProviderEvent, insertProviderEvent } from '#transactions/store.ts'
 
 /** Money that a genuine mail told of. */
 export interface MailMoney {
@@ -31,7 +31,7 @@ export interface BookedMoney {
 export async function bookMoney(tx: Tx, money: MailMoney, transactionId: number): Promise<BookedMoney> {
   const payment: ConfirmedPayment = {
     provider: 'bank_transfer',
-    eventId: `movement ${money.bank} ${money.reference}`,
+    eventId: movementEvent(money.bank, money.reference),
     eventType: 'bank_mail.credit',
     reference: `${money.bank} ${money.reference}`,
     transactionId,
@@ -48,6 +48,19 @@ export async function bookMoney(tx: Tx, money: MailMoney, transactionId: number)
     throw new Error(`transaction ${transactionId} cannot take a bank transfer: ${kind}`)
   }
   return { kind, transactionStatus: transaction.status, payment, confirmed }
+}
+
+/** Whether the movement that a mail tells of was booked before. */
+export async function isBooked(
+  db: ReadOnly,
+  { bank, bankReference }: { readonly bank: string | null; readonly bankReference: string | null },
+): Promise<boolean> {
+  if (bank === null || bankReference === null) return false
+  return hasProviderEvent(db, 'bank_transfer', movementEvent(bank, bankReference))
+}
+
+function movementEvent(bank: string, reference: string): string {
+  return `movement ${bank} ${reference}`
 }
 
 /** Whether no mail of this Message-ID was booked before. */

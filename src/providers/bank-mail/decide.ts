@@ -28,13 +28,20 @@ export interface PayableFacts {
   readonly isBankPageOpened: boolean
   /** The account that the app is paid to now; null where there is none, or where it is disabled. */
   readonly account: AccountFacts | null
+  /** Whether the mail is about an account that the app had before. */
+  readonly isAboutFormerAccount: boolean
 }
 
 export interface AccountFacts {
   readonly number: string
   /** Whether mails of the mail's bank are about accounts like this. */
   readonly isOfMailsBank: boolean
-  /** Whether the mail came to this account's secret address, or whether that is not asked (development). */
+  /** Whether it is known which mailbox the bank writes to about it. */
+  readonly hasMailbox: boolean
+  /**
+   * Whether the mail came to this account's secret address, or that is not asked (development), and the bank wrote it to the account's
+   * mailbox, or that is not known.
+   */
   readonly isRecipient: boolean
 }
 
@@ -51,8 +58,9 @@ export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer
   if (transferCodeOf(mail) === null) return ignored('no_transfer_code')
   if (!payable) return ignored('unknown_transaction')
   if (!payable.isBankPageOpened || payable.currency !== 'VND') return ignored('not_bank_transfer_transaction')
-  if (!isAvailable(mail, payable.account)) return ignored('bank_account_unavailable')
-  if (!payable.account.isRecipient) return { status: 'rejected', reason: 'invalid_recipient' }
+  if (!isAvailable(mail, payable.account))
+    return payable.isAboutFormerAccount ? INVALID_RECIPIENT : ignored('bank_account_unavailable')
+  if (!payable.account.isRecipient) return INVALID_RECIPIENT
   return null
 }
 
@@ -65,18 +73,16 @@ export function answerOf(
   return isSettledOtherwise ? ignored('transaction_not_pending') : { status: outcome }
 }
 
-/** Reasons for which money that came in is nobody's yet: an operator matches it. */
-export const UNMATCHED_REASONS: readonly IgnoredReason[] = [
-  'no_transfer_code',
-  'unknown_transaction',
-  'not_bank_transfer_transaction',
-  'bank_account_unavailable',
-]
+const INVALID_RECIPIENT: Answer = { status: 'rejected', reason: 'invalid_recipient' }
 
+/**
+ * A mail that names no account may be one that the bank wrote to anybody, about an account of his own: it counts only where the account
+ * says which mailbox the bank writes to.
+ */
 function isAvailable(mail: MailFacts, account: AccountFacts | null): account is AccountFacts {
   if (!account?.isOfMailsBank) return false
   const named = mail.credit?.account ?? null
-  return named === null || named === account.number
+  return named === null ? account.hasMailbox : named === account.number
 }
 
 function ignored(reason: IgnoredReason): Answer {

@@ -1,21 +1,29 @@
+import { z } from 'zod'
+import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
+import type { Page } from '#http/page-of.ts'
+import { listAssignments } from '#providers/bank-transfer/store.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { UNMATCHED_REASONS } from './decide.ts'
 import { listAwaitingTransfers, listBankMailRows } from './store.ts'
-import type { BankMail } from './store.ts'
+import type { BankMail, Review } from './store.ts'
 import { suggest } from './suggest.ts'
 
 /** A mail as operators see it (contract 6). */
 export interface ListedMail {
   readonly id: number
   readonly received_at: string
+  readonly message_id: string | null
   readonly bank: string | null
   readonly amount: number | null
   readonly transfer_code: string | null
   readonly status: string
   readonly reason: string | null
+  /** Why it waits for an operator: `credit`, `not_understood`, `unknown_sender`, `unreadable`; null where it does not. */
+  readonly review: Review | null
   readonly transaction_id: number | null
   /** Payments that the money may be meant for, the likeliest first; none for mails that need no match. */
   readonly suggestions: readonly Suggestion[]
@@ -30,74 +38,83 @@ export interface Suggestion {
   readonly created_at: string
 }
 
-const MOST_LISTED = 200
 const MOST_CANDIDATES = 2000
 
+const ListBankMailsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
+
 /**
- * The relay's mails, the newest first; `unmatched` lists those that brought money which is nobody's yet. Outside development that is
- * only what came to the secret address of an account, about that account: anybody can have a bank mail them of money of their own.
+ * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development that is only
+ * what came to the secret address of an account, about an account of ours: anybody can have a bank mail them of money of their own.
  */
 export async function listBankMails(
   ctx: Context,
   options: { readonly unmatched?: boolean } = {},
-): Promise<ListedMail[]> {
-  const reasons = options.unmatched ? UNMATCHED_REASONS : null
-  const mails = await listBankMailRows(ctx.db, { reasons, limit: MOST_LISTED })
-  const shown = options.unmatched ? mails.filter((mail) => isUnmatched(ctx, mail)) : mails
-  const candidates = shown.some((mail) => isUnmatched(ctx, mail)) ? await listCandidates(ctx) : []
-  return shown.map((mail) => present(ctx, mail, candidates))
-}
-
-/** Whether the mail's money waits for an operator to match it. */
-export function isUnmatched(ctx: Context, mail: BankMail): boolean {
-  const isOurs = mail.bankAccountId !== null || ctx.config.env === 'development'
-  const isOpen = mail.status === 'ignored' && mail.amount !== null && mail.matchedAt === null
-  return isOurs && isOpen && UNMATCHED_REASONS.some((reason) => reason === mail.reason)
+  page: unknown = { limit: '100' },
+): Promise<Page<ListedMail>> {
+  const { limit, cursor } = validate(ListBankMailsQuery, page)
+  const mails = await listBankMailRows(ctx.db, {
+    waiting: options.unmatched === true,
+    below: parseCursor(cursor),
+    limit: limit + 1,
+  })
+  const { rows, next } = pageOf(
+    mails.map((mail) => ({ mail, createdAt: mail.receivedAt, id: mail.id })),
+    limit,
+  )
+  const candidates = rows.some(({ mail }) => mail.review !== null) ? await listCandidates(ctx) : []
+  return { rows: rows.map(({ mail }) => present(mail, candidates)), next }
 }
 
 interface PaymentCandidate {
   readonly transaction: Transaction
   readonly transactionId: number
   readonly amountDue: number
+  /** In real time, as mails are received. */
   readonly createdAt: Date
   readonly isBankPageOpened: boolean
-  /** The account that its app is paid to. */
-  readonly bankAccountId: number | null
+  /** Whether its app is paid to the account, or was. */
+  readonly mayHavePaidOn: (bankAccountId: number) => boolean
 }
 
 async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
-  const accounts = new Map((await listApps(ctx.db)).map((app) => [app.id, app.bankAccountId]))
+  const apps = new Map((await listApps(ctx.db)).map((app) => [app.id, app]))
+  const owners = new Map<number, Set<number>>()
+  for (const { appId, bankAccountId } of await listAssignments(ctx.db))
+    owners.set(bankAccountId, (owners.get(bankAccountId) ?? new Set()).add(appId))
   const awaiting = await listAwaitingTransfers(ctx.db, MOST_CANDIDATES)
-  return awaiting.map((transaction) => ({
-    transaction,
-    transactionId: transaction.id,
-    amountDue: transaction.amount - transaction.amountReceived,
-    createdAt: transaction.createdAt,
-    isBankPageOpened: transaction.bankPageOpenedAt !== null,
-    bankAccountId: accounts.get(transaction.appId) ?? null,
-  }))
+  return awaiting.map((transaction) => {
+    const app = apps.get(transaction.appId)
+    return {
+      transaction,
+      transactionId: transaction.id,
+      amountDue: transaction.amount - transaction.amountReceived,
+      createdAt: app ? realTime(app, transaction.createdAt) : transaction.createdAt,
+      isBankPageOpened: transaction.bankPageOpenedAt !== null,
+      mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,
+    }
+  })
 }
 
-function present(ctx: Context, mail: BankMail, candidates: readonly PaymentCandidate[]): ListedMail {
+function present(mail: BankMail, candidates: readonly PaymentCandidate[]): ListedMail {
   return {
     id: mail.id,
     received_at: formatTimestamp(mail.receivedAt),
+    message_id: mail.messageId,
     bank: mail.bank,
     amount: mail.amount,
     transfer_code: mail.transferCode,
     status: mail.status,
     reason: mail.reason,
+    review: mail.review,
     transaction_id: mail.transactionId,
-    suggestions: isUnmatched(ctx, mail) ? suggestionsFor(mail, candidates) : [],
+    suggestions: mail.review !== null ? suggestionsFor(mail, candidates) : [],
   }
 }
 
 function suggestionsFor(mail: BankMail, candidates: readonly PaymentCandidate[]): Suggestion[] {
   const { amount, receivedAt, bankAccountId } = mail
   if (amount === null) return []
-  const ofAccount = candidates.filter(
-    (candidate) => bankAccountId === null || candidate.bankAccountId === bankAccountId,
-  )
+  const ofAccount = candidates.filter((candidate) => bankAccountId === null || candidate.mayHavePaidOn(bankAccountId))
   return suggest({ amount, receivedAt }, ofAccount).map(({ transaction, amountDue }) => ({
     transaction_id: transaction.id,
     app_id: transaction.appId,

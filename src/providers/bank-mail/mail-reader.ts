@@ -13,16 +13,30 @@ const IDLE_MS = 60_000
 /** Enough for a mail of 256 KB many times over; a worker that wants more dies alone. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
+/** A mail that was not read. Nothing is known of it, so that it must come again. */
+export class MailNotRead extends Error {
+  override readonly name = 'MailNotRead'
+  /** Whether the mail itself may be why: its reading took too long, or its worker died. False where we stop. */
+  readonly isMailsDoing: boolean
+
+  constructor(message: string, options: { readonly isMailsDoing: boolean }) {
+    super(message)
+    this.isMailsDoing = options.isMailsDoing
+  }
+}
+
+const DIED = new MailNotRead('its worker died', { isMailsDoing: true })
+
 interface Job {
   readonly raw: Buffer
   readonly settings: TrustSettings
-  readonly settle: (reading: MailReading | null) => void
+  readonly settle: (reading: MailReading) => void
   readonly fail: (cause: unknown) => void
 }
 
 /**
  * Reads mails one after another in a worker thread, so that none holds the thread that answers requests. A worker that is busy for
- * two seconds or dies is replaced, and the mail that it had counts as one that says nothing.
+ * two seconds or dies is replaced, and the mail that it had is `MailNotRead`.
  */
 export class MailReader {
   readonly #timeLimitMs: number
@@ -40,8 +54,8 @@ export class MailReader {
     this.#workerFile = options.workerFile ?? new URL('./parse-worker.ts', import.meta.url)
   }
 
-  /** What the mail says; null where it cannot be read. Throws `rate_limited` where too many wait. */
-  async read(raw: Buffer, settings: TrustSettings): Promise<MailReading | null> {
+  /** What the mail says. Throws `MailNotRead`, and `rate_limited` where too many wait. */
+  async read(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
     if (this.#isClosed || this.#waiting.length >= MOST_WAITING) {
       throw new AppError('rate_limited', 'too many mails at once', { headers: { 'Retry-After': '10' } })
     }
@@ -51,11 +65,12 @@ export class MailReader {
     })
   }
 
-  /** Ends the worker. Mails that still wait count as unreadable. */
+  /** Ends the worker. Mails that still wait must come again. */
   async close(): Promise<void> {
     this.#isClosed = true
-    for (const job of this.#waiting.splice(0)) job.settle(null)
-    await this.#replaceWorker()
+    const stopped = new MailNotRead('the service stops', { isMailsDoing: false })
+    for (const job of this.#waiting.splice(0)) job.fail(stopped)
+    await this.#replaceWorker(stopped)
   }
 
   #advance(): void {
@@ -71,15 +86,23 @@ export class MailReader {
     const job = this.#waiting.shift() as Job
     this.#tasks += 1
     const task: ReadingTask = { id: this.#tasks, raw: job.raw, settings: job.settings }
-    const timer = setTimeout(() => void this.#replaceWorker(), this.#timeLimitMs)
+    const timer = setTimeout(() => this.#giveUpSoon(job), this.#timeLimitMs)
     this.#current = { job, timer }
     this.#worker.postMessage(task)
+  }
+
+  /** Where this thread itself stood still, the answer may lie there, and is taken before it is given up. */
+  #giveUpSoon(job: Job): void {
+    setImmediate(() => {
+      if (this.#current?.job === job)
+        void this.#replaceWorker(new MailNotRead('it took too long', { isMailsDoing: true }))
+    })
   }
 
   #rest(): void {
     // A process that has nothing else to do must not be kept alive by it.
     this.#worker?.unref()
-    this.#idleTimer ??= setTimeout(() => void this.#replaceWorker(), IDLE_MS).unref()
+    this.#idleTimer ??= setTimeout(() => void this.#replaceWorker(DIED), IDLE_MS).unref()
   }
 
   #endRest(): void {
@@ -92,32 +115,39 @@ export class MailReader {
     worker.on('message', (message: 'ready' | ReadingAnswer) => {
       if (worker !== this.#worker) return
       if (message === 'ready') this.#isReady = true
-      else if (message.id === this.#tasks) this.#finish(message.reading)
+      else if (message.id === this.#tasks) this.#finish(message.reading ?? DIED)
       this.#advance()
     })
     worker.on('error', (error) => {
       if (worker !== this.#worker) return
       // A worker that never came up would not come up the next time: that is our fault, not the mail's.
       if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.fail(error)
-      void this.#replaceWorker()
+      void this.#replaceWorker(DIED)
+    })
+    worker.on('exit', () => {
+      if (worker !== this.#worker) return
+      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.fail(DIED)
+      void this.#replaceWorker(DIED)
     })
     return worker
   }
 
-  async #replaceWorker(): Promise<void> {
+  async #replaceWorker(cause: MailNotRead): Promise<void> {
     const worker = this.#worker
     this.#worker = null
     this.#isReady = false
     this.#endRest()
-    this.#finish(null)
+    this.#finish(cause)
     if (this.#waiting.length > 0) this.#advance()
     await worker?.terminate()
   }
 
-  #finish(reading: MailReading | null): void {
+  #finish(outcome: MailReading | MailNotRead): void {
     if (!this.#current) return
-    clearTimeout(this.#current.timer)
-    this.#current.job.settle(reading)
+    const { job, timer } = this.#current
     this.#current = null
+    clearTimeout(timer)
+    if (outcome instanceof MailNotRead) job.fail(outcome)
+    else job.settle(outcome)
   }
 }

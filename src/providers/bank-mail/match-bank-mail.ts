@@ -3,6 +3,7 @@ import type { Context } from '#context.ts'
 import { recordAudit } from '#db/audit.ts'
 import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
+import { findBankAccount } from '#providers/bank-transfer/store.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
@@ -12,17 +13,25 @@ import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransaction } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { bookMoney } from './book-money.ts'
-import type { BookedMoney } from './book-money.ts'
-import { isUnmatched } from './list-bank-mails.ts'
-import { findBankMail, markBankMailMatched } from './store.ts'
-import type { BankMail } from './store.ts'
+import type { BookedMoney, MailMoney } from './book-money.ts'
+import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
+import { endReviewsOfMovement, markBankMailMatched } from './store.ts'
+import type { BankMail, Review } from './store.ts'
+
+/** More than a bank moves at once, and far within what sums hold. */
+const LARGEST_AMOUNT = 1e13
 
 export const MatchBankMailInput = z.strictObject({
   id: integer(1),
   transactionId: integer(1),
+  /** In whole dong: needed where the mail's amount could not be read, and refused elsewhere. */
+  amount: integer(1, LARGEST_AMOUNT).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
 })
+
+const MatchTargetInput = MatchBankMailInput.omit({ note: true })
+export type MatchTarget = z.infer<typeof MatchTargetInput>
 
 export interface MatchedMail {
   readonly status: 'processed' | 'underpaid' | 'already_completed'
@@ -37,19 +46,21 @@ export interface MatchPreview extends MatchedMail {
 
 /**
  * An operator says whom a mail's money is for (contract 4, Unmatched money): it is booked as if the mail had named that payment's
- * code. Throws `not_found`, and `invalid_request` where the mail needs no match, or the payment is not in VND.
+ * code. Throws `not_found`, and `invalid_request` where the mail needs no match, or the payment is not in VND, or an amount is missing
+ * or too much.
  */
 export async function matchBankMail(ctx: Context, actor: string, input: unknown): Promise<MatchedMail> {
-  const { id, transactionId, note } = validate(MatchBankMailInput, input)
+  const { note, ...target } = validate(MatchBankMailInput, input)
+  const { id, transactionId } = target
   const { money, status } = await inTransaction(ctx, async (tx) => {
-    const match = await matchIn(tx, id, transactionId)
+    const match = await matchIn(tx, target)
     await recordAudit(tx, {
       actor,
       action: 'bank-mail.match',
       appId: match.transaction.appId,
       subject: `bank mail ${id}`,
-      before: { status: match.mail.status, reason: match.mail.reason },
-      after: { transaction_id: transactionId, outcome: match.status, amount: match.mail.amount },
+      before: reviewedState(match.mail),
+      after: { transaction_id: transactionId, outcome: match.status, amount: match.amount },
       reason: note,
     })
     return match
@@ -60,11 +71,13 @@ export async function matchBankMail(ctx: Context, actor: string, input: unknown)
 }
 
 /** Says what `matchBankMail` would do: does it, looks, and takes it back. Throws as it would. */
-export async function previewMatch(ctx: Context, id: number, transactionId: number): Promise<MatchPreview> {
+export async function previewMatch(ctx: Context, input: MatchTarget): Promise<MatchPreview> {
+  const target = validate(MatchTargetInput, input)
+  const { transactionId } = target
   try {
     return await inTransaction(ctx, async (tx) => {
       const before = await validUntil(tx, transactionId)
-      const match = await matchIn(tx, id, transactionId)
+      const match = await matchIn(tx, target)
       const effects = effectsOf(match, before, await validUntil(tx, transactionId))
       throw new TakenBack({ status: match.status, transactionId, effects })
     })
@@ -86,35 +99,59 @@ class TakenBack extends Error {
 
 interface Match {
   readonly mail: BankMail
+  readonly amount: number
   readonly transaction: Transaction
   readonly money: BookedMoney
   readonly status: MatchedMail['status']
 }
 
-async function matchIn(tx: Tx, mailId: number, transactionId: number): Promise<Match> {
-  const mail = await requireUnmatched(tx.ctx, tx, mailId)
+async function matchIn(tx: Tx, { id, transactionId, amount: givenAmount }: MatchTarget): Promise<Match> {
+  const mail = await requireWaitingMail(tx, id)
+  const amount = amountOf(mail, givenAmount)
   const transaction = await requirePayable(tx, transactionId)
-  const money = await bookMoney(tx, moneyOf(mail), transactionId)
+  const money = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId)
   if (money.kind === 'duplicate')
     throw new AppError('invalid_request', 'this money was booked before, from another mail')
-  await markMatched(tx, mail, transaction)
-  return { mail, transaction, money, status: money.kind }
+  const changes = { transactionId, appId: transaction.appId, amount }
+  if (!(await markBankMailMatched(tx, mail.id, changes))) throw invalidField('id', 'was matched meanwhile')
+  if (mail.bank !== null && mail.bankReference !== null) await endReviewsOfMovement(tx, mail.bank, mail.bankReference)
+  return { mail, amount, transaction, money, status: money.kind }
 }
 
-function effectsOf({ mail, transaction, status }: Match, before: string, after: string): string[] {
-  const { id, externalRef, amount, amountReceived, currency } = transaction
-  const booked = `${mail.amount ?? 0} ${currency} of ${mail.bank ?? 'the bank'} are booked for transaction ${id} of ${externalRef}`
+function amountOf({ amount }: BankMail, given: number | undefined): number {
+  if (amount !== null && given !== undefined) throw invalidField('amount', `is refused: the mail says ${amount} VND`)
+  const known = amount ?? given
+  if (known === undefined) throw invalidField('amount', 'is needed: it could not be read in the mail')
+  return known
+}
+
+function effectsOf({ mail, amount, transaction, status }: Match, before: string, after: string): string[] {
+  const { id, externalRef, amount: asked, amountReceived, currency } = transaction
+  const booked = `${amount} ${currency} of ${mail.bank ?? 'the bank'} are booked for transaction ${id} of ${externalRef}`
+  const effects = [...warningsOf(mail), booked]
   switch (status) {
     case 'processed':
-      return [booked, 'the transaction completes', `valid until: ${before} -> ${after}`]
+      return [...effects, 'the transaction completes', `valid until: ${before} -> ${after}`]
     case 'underpaid':
-      return [
-        booked,
-        `${amountReceived + (mail.amount ?? 0)} of ${amount} ${currency} have come then: flagged underpaid`,
-      ]
+      return [...effects, `${amountReceived + amount} of ${asked} ${currency} have come then: flagged underpaid`]
     case 'already_completed':
-      return [booked, `the transaction is ${transaction.status} already: flagged, for money that came twice`]
+      return [...effects, `the transaction is ${transaction.status} already: flagged, for money that came twice`]
   }
+}
+
+/** What an operator must look up in the account first, since the mail does not prove it. */
+function warningsOf({ review, amount }: BankMail): string[] {
+  const doubt = review && DOUBTS[review]
+  if (!doubt) return []
+  const warning = `check the account's statement first: ${doubt}`
+  return amount === null ? [warning, 'the amount is your word alone'] : [warning]
+}
+
+const DOUBTS: Readonly<Record<Review, string | null>> = {
+  credit: null,
+  not_understood: 'the mail was not understood',
+  unknown_sender: 'the mail may quote anybody',
+  unreadable: 'the mail may be from anybody',
 }
 
 async function validUntil(tx: Tx, transactionId: number): Promise<string> {
@@ -124,13 +161,6 @@ async function validUntil(tx: Tx, transactionId: number): Promise<string> {
   return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'for ever'
 }
 
-async function requireUnmatched(ctx: Context, tx: Tx, mailId: number): Promise<BankMail> {
-  const mail = await findBankMail(tx, mailId)
-  if (!mail) throw notFound('bank mail')
-  if (!isUnmatched(ctx, mail)) throw invalidField('id', 'is not a mail whose money waits for a match')
-  return mail
-}
-
 async function requirePayable(tx: Tx, transactionId: number): Promise<Transaction> {
   const transaction = await findTransaction(tx, transactionId)
   if (!transaction) throw notFound('transaction')
@@ -138,17 +168,16 @@ async function requirePayable(tx: Tx, transactionId: number): Promise<Transactio
   return transaction
 }
 
-/** The money as the mail told of it when it came. */
-function moneyOf(mail: BankMail): Parameters<typeof bookMoney>[1] {
-  const { bank, bankReference, amount, messageIdHash, receivedAt } = mail
-  if (bank === null || bankReference === null || amount === null)
-    throw new Error(`bank mail ${mail.id} tells of no money`)
-  return { bank, reference: bankReference, messageIdHash, amount, paidAt: receivedAt }
-}
-
-async function markMatched(tx: Tx, mail: BankMail, transaction: Transaction): Promise<void> {
-  const changes = { transactionId: transaction.id, appId: transaction.appId }
-  if (!(await markBankMailMatched(tx, mail.id, changes))) throw invalidField('id', 'was matched meanwhile')
+/**
+ * The money as the mail told of it when it came. One that names no movement stands for itself, so that it is not booked twice; one that
+ * names no bank counts as of the account's.
+ */
+async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {
+  const { bankAccountId, bankReference, contentHash, messageIdHash, receivedAt } = mail
+  const account = bankAccountId === null ? null : await findBankAccount(tx, bankAccountId)
+  const bank = mail.bank ?? account?.bank
+  if (bank === undefined) throw invalidField('id', 'is a mail of no bank that is known')
+  return { bank, reference: bankReference ?? `content ${contentHash}`, messageIdHash, amount, paidAt: receivedAt }
 }
 
 function report(ctx: Context, { payment, confirmed }: BookedMoney): void {

@@ -10,7 +10,7 @@ export interface ReadingTask {
   readonly settings: TrustSettings
 }
 
-/** The answer; `reading` is null for a mail that cannot be read. Before the first one comes `'ready'`. */
+/** The answer; `reading` is null for a mail on which a parser gave up. Before the first one comes `'ready'`. */
 export interface ReadingAnswer {
   readonly id: number
   readonly reading: MailReading | null
@@ -24,7 +24,6 @@ port.on('message', (task: ReadingTask) => {
 })
 port.postMessage('ready')
 
-/** A mail on which a parser gives up says nothing; which mail it was is for the caller to note. */
 async function read(task: ReadingTask): Promise<MailReading | null> {
   try {
     return await readMail(Buffer.from(task.raw), task.settings)

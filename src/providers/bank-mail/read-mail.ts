@@ -1,17 +1,20 @@
 import PostalMime from 'postal-mime'
 import { findTransferCodes } from '#providers/bank-transfer/transfer-code.ts'
 import { sha256Hex } from '#shared/crypto.ts'
-import type { BankReader } from './banks/reader.ts'
-import { normalizeText } from './banks/reader.ts'
+import type { BankReader, Notice } from './banks/reader.ts'
+import { isNoticeSubject, normalizeText, readText } from './banks/reader.ts'
 import { BANK_READERS } from './banks/readers.ts'
+import { contentHashOf } from './content-hash.ts'
 import { isWithin } from './domains.ts'
 import { readForwardingRequest } from './forwarding-request.ts'
 import type { ForwardingRequest } from './forwarding-request.ts'
 import { readHeader, valuesOf } from './header-fields.ts'
-import type { HeaderField } from './header-fields.ts'
+import type { Header, HeaderField } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
 import { readTrust } from './read-trust.ts'
 import { readSoleAddress } from './sender-address.ts'
+import type { MailAddress } from './sender-address.ts'
+import { isToSigned } from './trust.ts'
 import type { TrustPath, TrustSettings } from './trust.ts'
 
 /** What a mail says, and nothing else of it. */
@@ -20,12 +23,26 @@ export interface MailReading {
   readonly bank: string | null
   /** How it was shown to be that bank's; null where it was not. */
   readonly trust: TrustPath | null
+  /** As the header has it, what cannot be printed left out; at most `LONGEST_MESSAGE_ID` characters. */
+  readonly messageId: string | null
   readonly messageIdHash: string | null
   readonly contentHash: string
-  /** Null where no money came in, or where the mail is not trusted. */
+  /** The one address of its one `To`, where every signature of the bank covers that field. */
+  readonly to: MailAddress | null
+  /** Null where no money came in, where the mail is not trusted, and where it is not a notice that we know. */
   readonly credit: ReadCredit | null
+  /** Why an operator must look at a genuine mail that was not read as a notice; null where none need. */
+  readonly review: UnknownMail | null
   /** Null in a bank's mail, and in every other that is not Gmail's question. */
   readonly forwarding: ForwardingRequest | null
+}
+
+/** A bank's mail that may tell of money, and is none of the notices that we know. */
+export interface UnknownMail {
+  /** `not_understood`: from an address that notices come from. `unknown_sender`: from another one of the bank's. */
+  readonly kind: 'not_understood' | 'unknown_sender'
+  /** The credit that it seems to tell of; null where that could not be read. */
+  readonly credit: ReadCredit | null
 }
 
 export interface ReadCredit {
@@ -37,27 +54,43 @@ export interface ReadCredit {
   readonly codes: readonly string[]
 }
 
+export const LONGEST_MESSAGE_ID = 998
+
 /** Reads a mail (RFC 5322 bytes). Its body is looked at only where its header proves it genuine. */
 export async function readMail(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
   const header = readHeader(raw)
   const sender = findSender(header.fields)
   const trust = sender?.isCertain ? await readTrust(raw, header, sender.reader.domains, settings) : null
-  const credit = sender && trust && !isAnswer(header.fields) ? await readCredit(raw, sender.reader) : null
+  const content = sender && trust ? await readContent(raw, header.fields, sender) : NOTHING
   const messageId = valuesOf(header.fields, 'message-id')[0]?.trim()
   return {
     bank: sender?.reader.code ?? null,
     trust,
+    messageId: messageId ? printableMessageId(messageId) : null,
     messageIdHash: messageId ? sha256Hex(messageId) : null,
-    contentHash: sha256Hex(bodyOf(raw)),
-    credit,
+    contentHash: contentHashOf(raw),
+    to: sender ? readRecipient(header, sender.reader) : null,
+    ...content,
     forwarding: sender ? null : await readForwardingRequest(raw, header, settings),
   }
+}
+
+function printableMessageId(messageId: string): string {
+  return messageId.replace(/[^\x20-\x7e]/g, '').slice(0, LONGEST_MESSAGE_ID)
+}
+
+function readRecipient(header: Header, reader: BankReader): MailAddress | null {
+  const [to, ...others] = valuesOf(header.fields, 'to')
+  if (to === undefined || others.length > 0 || !isToSigned(header, reader.domains)) return null
+  return readSoleAddress(to)
 }
 
 interface Sender {
   readonly reader: BankReader
   /** Whether the mail has one `From` with one address, and that is the bank's. */
   readonly isCertain: boolean
+  /** Whether that address is one that notices come from. */
+  readonly isNotifier: boolean
 }
 
 /** The bank whose mail this is or claims to be. The name beside the address is never read. */
@@ -66,10 +99,11 @@ function findSender(fields: readonly HeaderField[]): Sender | null {
   const address = froms.length === 1 ? readSoleAddress(froms[0] as string) : null
   if (address) {
     const reader = BANK_READERS.find(({ domains }) => domains.some((domain) => isWithin(address.domain, domain)))
-    return reader ? { reader, isCertain: true } : null
+    const isNotifier = reader?.senders.includes(`${address.localPart.toLowerCase()}@${address.domain}`) ?? false
+    return reader ? { reader, isCertain: true, isNotifier } : null
   }
   const claimed = BANK_READERS.find(({ domains }) => domains.some((domain) => names(froms.join(' '), domain)))
-  return claimed ? { reader: claimed, isCertain: false } : null
+  return claimed ? { reader: claimed, isCertain: false, isNotifier: false } : null
 }
 
 function names(text: string, domain: string): boolean {
@@ -83,37 +117,54 @@ function isAnswer(fields: readonly HeaderField[]): boolean {
   return automatic || reply || valuesOf(fields, 'subject').some((subject) => /^\s*(re|fw|fwd|tr)\s*:/i.test(subject))
 }
 
-/** Null where there is no credit, and where the text part and the HTML part do not tell of the same one. */
-async function readCredit(raw: Buffer, reader: BankReader): Promise<ReadCredit | null> {
-  const mail = await PostalMime.parse(raw, { forceRfc822Attachments: true })
-  const parts = [mail.text ?? '', mail.html === undefined ? '' : htmlToText(mail.html)]
-  const credits = parts
-    .map(normalizeText)
-    .filter((text) => text !== '')
-    .map((text) => creditIn(text, reader))
-  const [first] = credits
-  if (!first || credits.some((credit) => !credit || !isSame(credit, first))) return null
+type Content = Pick<MailReading, 'credit' | 'review'>
+const NOTHING: Content = { credit: null, review: null }
+
+/** What the mail's text says: a credit only where sender, subject and beginning are those of a notice. */
+async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: Sender): Promise<Content> {
+  const { reader, isNotifier } = sender
+  const { subject, texts } = await readParts(raw)
+  const readings = texts.map((text) => readText(reader, text))
+  const notice = agreed(readings.map((reading) => reading.notice))
+  const credit = notice?.kind === 'credit' ? creditOf(notice) : null
+  const isFromItsBeginning = readings.every((reading) => reading.isFromItsBeginning)
+  if (isNotifier && isFromItsBeginning && !isAnswer(fields)) {
+    if (notice?.kind === 'debit') return NOTHING
+    if (credit && isNoticeSubject(reader, subject)) return { credit, review: null }
+  }
+  if (isNotifier) return { credit: null, review: { kind: 'not_understood', credit } }
+  const isAboutCredit = credit !== null || texts.some((text) => reader.creditWords.test(text))
+  return isAboutCredit ? { credit: null, review: { kind: 'unknown_sender', credit } } : NOTHING
+}
+
+/** The subject and the words of each part that has any; none where the parser gives up. */
+async function readParts(raw: Buffer): Promise<{ readonly subject: string; readonly texts: readonly string[] }> {
+  try {
+    const { subject = '', text = '', html = '' } = await PostalMime.parse(raw, { forceRfc822Attachments: true })
+    return { subject, texts: [text, htmlToText(html)].map(normalizeText).filter((words) => words !== '') }
+  } catch {
+    return { subject: '', texts: [] }
+  }
+}
+
+/** What the text part and the HTML part both say; null where they do not say the same. */
+function agreed(notices: readonly (Notice | null)[]): Notice | null {
+  const [first] = notices
+  if (!first || notices.some((notice) => !notice || !isSame(notice, first))) return null
   return first
 }
 
-function creditIn(text: string, reader: BankReader): ReadCredit | null {
-  const credit = reader.readCredit(text)
-  if (!credit) return null
-  const { content, ...facts } = credit
+function creditOf({ credit: { content, ...facts } }: Extract<Notice, { kind: 'credit' }>): ReadCredit {
   return { ...facts, codes: findTransferCodes(content) }
 }
 
-function isSame(one: ReadCredit, other: ReadCredit): boolean {
+function isSame(one: Notice, other: Notice): boolean {
+  if (one.kind !== 'credit' || other.kind !== 'credit') return one.kind === other.kind
+  const [first, second] = [creditOf(one), creditOf(other)]
   return (
-    one.amount === other.amount &&
-    one.account === other.account &&
-    one.reference === other.reference &&
-    one.codes.join() === other.codes.join()
+    first.amount === second.amount &&
+    first.account === second.account &&
+    first.reference === second.reference &&
+    first.codes.join() === second.codes.join()
   )
-}
-
-/** What stands below the header: it is the same whichever way the mail came. */
-function bodyOf(raw: Buffer): Buffer {
-  const ends = ['\n\n', '\n\r\n'].map((end) => raw.indexOf(end)).filter((at) => at !== -1)
-  return ends.length === 0 ? Buffer.alloc(0) : raw.subarray(Math.min(...ends))
 }

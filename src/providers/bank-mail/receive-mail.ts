@@ -3,52 +3,59 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
 import type { ReadOnly } from '#db/transaction.ts'
 import { receivingAccount } from '#providers/bank-transfer/receiving-account.ts'
-import { findBankAccountByForwardCode } from '#providers/bank-transfer/store.ts'
+import {
+  findBankAccountByForwardCode,
+  listAccountsOfApp,
+  listBankAccountsNumbered,
+} from '#providers/bank-transfer/store.ts'
 import type { BankAccount } from '#providers/bank-transfer/store.ts'
 import { closeSoon } from '#providers/reconcile-payments.ts'
-import { constantTimeEqual, sha256Hex } from '#shared/crypto.ts'
+import { constantTimeEqual } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransactionByTransferCode } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { readerOf } from './banks/readers.ts'
-import { bookMoney } from './book-money.ts'
+import { bookMoney, isBooked } from './book-money.ts'
 import type { MailMoney } from './book-money.ts'
 import { answerOf, refusalOf, transferCodeOf } from './decide.ts'
 import type { Answer, MailFacts, PayableFacts } from './decide.ts'
 import { forwardCodeIn } from './envelope.ts'
 import type { RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { insertBankMail } from './store.ts'
+import { endReviewsOfMovement, insertBankMail } from './store.ts'
 import type { BankMail } from './store.ts'
 
-/** A mail as it was read, or null where it could not be. */
+/** A mail as it was read. */
 export interface ReceivedMail extends RelayedMail {
-  readonly reading: MailReading | null
+  readonly reading: MailReading
 }
 
 /**
  * Decides on a mail that the relay posted, books its money where it is a payment, and keeps the redacted summary (specification 6,
- * contract 5). Money and summary are written together, so that a mail that is posted again after a crash is taken exactly once.
+ * contract 5 and 7). Money and summary are written together, so that a mail that is posted again after a crash is taken exactly once.
  */
 export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
   const facts = factsOf(mail.reading)
   const transferCode = transferCodeOf(facts)
   const transaction = transferCode === null ? null : await findTransactionByTransferCode(ctx.db, transferCode)
-  const recipient = await recipientAccount(ctx.db, mail)
-  const payable = transaction && (await payableFacts(ctx, mail, transaction))
-  const summary = summaryOf(mail, { transferCode, transaction, recipient })
+  const subject = await findSubject(ctx, mail)
+  const payable = transaction && (await payableFacts(ctx, mail, transaction, subject.account))
   const refusal = refusalOf(facts, payable)
+  const summary = summaryOf(mail, { transferCode, transaction, subject })
   const money = moneyOf(ctx, mail.reading)
   const answer =
     refusal || !money || !transaction
       ? await keep(ctx, summary, refusal ?? { status: 'ignored', reason: 'no_transfer_code' })
-      : await take(ctx, summary, money, transaction)
+      : await take(ctx, { ...summary, review: null }, money, transaction)
   tell(ctx, summary, answer)
   return answer
 }
 
 async function keep(ctx: Context, summary: MailSummary, answer: Answer): Promise<Answer> {
-  await inTransaction(ctx, (tx) => insertBankMail(tx, { ...summary, ...columnsOf(answer), receivedAt: tx.now }))
+  await inTransaction(ctx, async (tx) => {
+    const review = (await isBooked(tx, summary)) ? null : summary.review
+    await insertBankMail(tx, { ...summary, ...columnsOf(answer), review, receivedAt: tx.now })
+  })
   return answer
 }
 
@@ -57,6 +64,7 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
     const outcome = await bookMoney(tx, money, transaction.id)
     const answer = answerOf(outcome.kind, outcome.transactionStatus)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), receivedAt: tx.now })
+    await endReviewsOfMovement(tx, money.bank, money.reference)
     return { ...outcome, answer }
   })
   if (booked.confirmed) tellOutcome(ctx, booked.payment, booked.confirmed)
@@ -65,33 +73,43 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
   return booked.answer
 }
 
-function factsOf(reading: MailReading | null): MailFacts {
-  return { bank: reading?.bank ?? null, isTrusted: (reading?.trust ?? null) !== null, credit: reading?.credit ?? null }
+function factsOf({ bank, trust, credit }: MailReading): MailFacts {
+  return { bank, isTrusted: trust !== null, credit }
 }
 
-function moneyOf(ctx: Context, reading: MailReading | null): MailMoney | null {
-  if (!reading?.bank || !reading.credit) return null
-  const { reference, amount } = reading.credit
+function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): MailMoney | null {
+  if (!bank || !credit) return null
+  const { reference, amount } = credit
   // The time of receipt: a bank's own time is of the minute at best, and a period must not begin before its money was known of.
-  const paidAt = ctx.clock.now()
-  return { bank: reading.bank, reference, messageIdHash: reading.messageIdHash, amount, paidAt }
+  return { bank, reference, messageIdHash, amount, paidAt: ctx.clock.now() }
 }
 
-async function payableFacts(ctx: Context, mail: ReceivedMail, transaction: Transaction): Promise<PayableFacts> {
-  const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
+async function payableFacts(
+  ctx: Context,
+  mail: ReceivedMail,
+  { appId, currency, bankPageOpenedAt }: Transaction,
+  subject: BankAccount | null,
+): Promise<PayableFacts> {
+  const { reading } = mail
+  const app = await getApp(ctx.db, appId)
+  const account = await receivingAccount(ctx.db, app)
+  const isSubjectOther = subject !== null && subject.id !== app.bankAccountId
   return {
-    currency: transaction.currency,
-    isBankPageOpened: transaction.bankPageOpenedAt !== null,
+    currency,
+    isBankPageOpened: bankPageOpenedAt !== null,
     account: account && {
       number: account.number,
-      isOfMailsBank: isOfMailsBank(account, mail.reading),
-      isRecipient: ctx.config.env === 'development' || isAddressOf(account, mail),
+      isOfMailsBank: isOfMailsBank(account, reading),
+      hasMailbox: account.mailbox !== null,
+      isRecipient: (ctx.config.env === 'development' || isAddressOf(account, mail)) && isToMailbox(account, reading),
     },
+    isAboutFormerAccount:
+      isSubjectOther && (await listAccountsOfApp(ctx.db, appId)).some(({ id }) => id === subject.id),
   }
 }
 
-function isOfMailsBank(account: BankAccount, reading: MailReading | null): boolean {
-  return readerOf(reading?.bank ?? null)?.bins.includes(account.bin) ?? false
+function isOfMailsBank(account: BankAccount, reading: MailReading): boolean {
+  return readerOf(reading.bank)?.bins.includes(account.bin) ?? false
 }
 
 function isAddressOf(account: BankAccount, mail: RelayedMail): boolean {
@@ -99,42 +117,75 @@ function isAddressOf(account: BankAccount, mail: RelayedMail): boolean {
   return code !== null && constantTimeEqual(code, account.forwardCode)
 }
 
-/** The account whose secret address the mail came to, where the mail can be about it. */
-async function recipientAccount(db: ReadOnly, mail: ReceivedMail): Promise<BankAccount | null> {
-  const code = forwardCodeIn(mail.envelopeTo)
-  const account = code === null ? null : await findBankAccountByForwardCode(db, code)
-  const named = mail.reading?.credit?.account ?? null
+/**
+ * Whether the bank wrote the mail to the mailbox of the account, where that is known. Case aside: banks change it, and no provider of
+ * mailboxes gives two people addresses that differ in nothing else.
+ */
+function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
+  return mailbox === null || (to !== null && `${to.localPart}@${to.domain}`.toLowerCase() === mailbox.toLowerCase())
+}
+
+/** What a mail is about, as far as its bank, what it names, its `To` and the secret address that it came to say. */
+interface Subject {
+  /** The account of ours; null where it is none. */
+  readonly account: BankAccount | null
+  /** Whether its money is ours, so that operators need to see it. Development asks for no secret address. */
+  readonly isOurs: boolean
+}
+
+async function findSubject(ctx: Context, mail: RelayedMail & { readonly reading: MailReading }): Promise<Subject> {
+  const { reading } = mail
+  const addressed = await addressedAccount(ctx.db, mail)
   // The mailbox that is to forward may take mails of any bank.
-  if (account && mail.reading?.forwarding) return account
-  if (!account || !isOfMailsBank(account, mail.reading)) return null
-  return named === null || named === account.number ? account : null
+  if (reading.forwarding) return { account: addressed, isOurs: false }
+  const named = reading.credit?.account ?? reading.review?.credit?.account ?? null
+  const isFree = ctx.config.env === 'development'
+  if (named === null) {
+    const isFitting = addressed !== null && isOfMailsBank(addressed, reading)
+    const isOurs = isFitting ? isToMailbox(addressed, reading) : isFree
+    return { account: isFitting && isOurs ? addressed : null, isOurs }
+  }
+  if (!addressed && !isFree) return { account: null, isOurs: false }
+  // A bank's mail that names an account of ours is about it, whichever of our addresses it came to.
+  const bins = readerOf(reading.bank)?.bins ?? []
+  const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
+  const fitting = accounts.filter((account) => isToMailbox(account, reading))
+  const account = fitting.find(({ id }) => id === addressed?.id) ?? fitting.at(-1) ?? null
+  return { account, isOurs: account !== null || (isFree && accounts.length === 0) }
+}
+
+/** The account whose secret address the mail came to. */
+async function addressedAccount(db: ReadOnly, mail: RelayedMail): Promise<BankAccount | null> {
+  const code = forwardCodeIn(mail.envelopeTo)
+  return code === null ? null : findBankAccountByForwardCode(db, code)
 }
 
 type MailSummary = Omit<BankMail, 'id' | 'receivedAt' | 'status' | 'reason'>
 
 function summaryOf(
-  { raw, reading }: ReceivedMail,
-  found: {
-    readonly transferCode: string | null
-    readonly transaction: Transaction | null
-    readonly recipient: BankAccount | null
-  },
+  { reading }: ReceivedMail,
+  found: { readonly transferCode: string | null; readonly transaction: Transaction | null; readonly subject: Subject },
 ): MailSummary {
-  const credit = reading?.credit ?? null
+  const { account, isOurs } = found.subject
+  const credit = reading.credit ?? reading.review?.credit ?? null
+  const kind = reading.review?.kind ?? (reading.credit ? 'credit' : null)
   return {
-    messageIdHash: reading?.messageIdHash ?? null,
-    contentHash: reading?.contentHash ?? sha256Hex(raw),
-    bank: reading?.bank ?? null,
+    messageId: reading.messageId,
+    messageIdHash: reading.messageIdHash,
+    contentHash: reading.contentHash,
+    bank: reading.bank,
     bankReference: credit?.reference ?? null,
     amount: credit?.amount ?? null,
     transferCode: found.transferCode,
     appId: found.transaction?.appId ?? null,
-    bankAccountId: found.recipient?.id ?? null,
+    bankAccountId: account?.id ?? null,
     transactionId: found.transaction?.id ?? null,
     paidAt: credit?.bookedAt ?? null,
+    review: isOurs ? kind : null,
     matchedAt: null,
+    closedAt: null,
     // Anybody may send such a mail; whoever does not know an account's address has nothing to ask.
-    forwarding: found.recipient ? (reading?.forwarding ?? null) : null,
+    forwarding: account ? reading.forwarding : null,
   }
 }
 

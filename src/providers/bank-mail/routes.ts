@@ -2,13 +2,15 @@ import Router from '@koa/router'
 import type { RouterContext } from '@koa/router'
 import type { Context } from '#context.ts'
 import { readBody } from '#http/body.ts'
+import { errorBody } from '#http/errors.ts'
 import type { RequestState } from '#http/errors.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { deferMail } from './defer-mail.ts'
 import { readEnvelope } from './envelope.ts'
-import { MailReader } from './mail-reader.ts'
+import { MailNotRead, MailReader } from './mail-reader.ts'
 import { receiveMail } from './receive-mail.ts'
 
 /** Largest post (specification 8). */
@@ -32,11 +34,28 @@ export function bankMailRoutes(ctx: Context, reader: MailReader = new MailReader
       trustedForwarders: relay.trustedForwarders,
       trustedArcSealers: relay.trustedArcSealers,
     }
-    const reading = await reader.read(mail.raw, settings)
-    if (!reading) ctx.log.warn({ bytes: mail.raw.length }, 'a mail could not be read in time, or at all')
-    http.body = await receiveMail(ctx, { ...mail, reading })
+    const reading = await reader.read(mail.raw, settings).catch(asNotRead)
+    const answer =
+      reading instanceof MailNotRead
+        ? await deferMail(ctx, mail, reading)
+        : await receiveMail(ctx, { ...mail, reading })
+    if (answer.status === 'deferred') putOff(http)
+    else http.body = answer
   })
   return router
+}
+
+function asNotRead(thrown: unknown): MailNotRead {
+  if (thrown instanceof MailNotRead) return thrown
+  throw thrown
+}
+
+/** The relay keeps the mail and sends it again. */
+function putOff(http: RouterContext<RequestState>): void {
+  const error = new AppError('internal_error', 'the mail could not be read now; send it again')
+  http.status = 503
+  http.set('Retry-After', '60')
+  http.body = errorBody(error, http.state.requestId)
 }
 
 /** The exact bytes; one that is too large is a transport problem, hence 400 (specification 6). */

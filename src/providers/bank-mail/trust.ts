@@ -397,3 +397,9 @@ function passesChain({ results, isProven, isPlain }: Block): boolean {
   const isTrue = isProven || (isPlain && results.some(isAboutSignature))
   return isTrue && results.some((result) => result.method === 'arc' && isPass(result))
 }
+
+/** Whether every signature of these domains that the mail carries covers `To`, whether or not it still holds. */
+export function isToSigned(header: Header, domains: readonly string[]): boolean {
+  const signatures = readSignatures(header.fields)
+  return signatures !== null && signedBy(signatures, domains).every(({ tags }) => coveredFields(tags).has('to'))
+}

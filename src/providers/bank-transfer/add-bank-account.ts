@@ -5,7 +5,7 @@ import { inTransaction } from '#db/transaction.ts'
 import type { Tx } from '#db/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
 import { invalidField } from '#shared/errors.ts'
-import { text, validate } from '#shared/validate.ts'
+import { emailAddress, text, validate } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
 import { findBankAccount, insertBankAccount } from './store.ts'
 import type { BankAccount } from './store.ts'
@@ -20,20 +20,22 @@ export const AddBankAccountInput = z.strictObject({
     .transform((value) => value.replace(/[\s.-]/g, ''))
     .refine((value) => /^[0-9A-Za-z]{1,19}$/.test(value), 'must have 1 to 19 letters and digits'),
   holder: text(191),
+  /** The address that the bank writes to. */
+  mailbox: emailAddress.optional(),
 })
 
 /** Adds an account that apps can be paid to, with a forward code of its own. Throws `invalid_request`. */
 export async function addBankAccount(ctx: Context, actor: string, input: unknown): Promise<BankAccount> {
-  const { bank: bankText, number, holder } = validate(AddBankAccountInput, input)
+  const { bank: bankText, number, holder, mailbox = null } = validate(AddBankAccountInput, input)
   const bank = findBank(bankText)
   if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
   return inTransaction(ctx, async (tx) => {
-    const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder })
+    const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder, mailbox })
     await recordAudit(tx, {
       actor,
       action: 'bank-account.add',
       subject: `bank account ${account.id}`,
-      after: { bank: bank.code, number, holder },
+      after: { bank: bank.code, number, holder, mailbox },
     })
     return account
   })
@@ -41,7 +43,7 @@ export async function addBankAccount(ctx: Context, actor: string, input: unknown
 
 async function insertAccount(
   tx: Tx,
-  row: Pick<BankAccount, 'bank' | 'bin' | 'number' | 'holder'>,
+  row: Pick<BankAccount, 'bank' | 'bin' | 'number' | 'holder' | 'mailbox'>,
 ): Promise<BankAccount> {
   for (;;) {
     const forwardCode = randomDigits(FORWARD_CODE_DIGITS)

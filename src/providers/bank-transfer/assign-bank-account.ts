@@ -5,6 +5,7 @@ import { recordAudit } from '#db/audit.ts'
 import { inTransaction } from '#db/transaction.ts'
 import { invalidField } from '#shared/errors.ts'
 import { requireBankAccount } from './require-bank-account.ts'
+import { rememberAssignment } from './store.ts'
 import type { BankAccount } from './store.ts'
 
 /** From now on the app's customers transfer to this account. Throws `not_found`, and `invalid_request` for a disabled one. */
@@ -18,6 +19,7 @@ export async function assignBankAccount(
     const account = await requireBankAccount(tx, accountId)
     if (account.disabledAt) throw invalidField('id', 'is a disabled bank account')
     await updateAppRow(tx, app.id, { bankAccountId: accountId })
+    await rememberAssignment(tx, app.id, accountId)
     await recordAudit(tx, {
       actor,
       action: 'bank-account.assign',

@@ -12,6 +12,8 @@ export interface PresentedBankAccount {
   readonly forward_code: string
   /** Where the bank's mails about the account are to be forwarded; null where `BILLING_RELAY_ADDRESS` is not set. */
   readonly forward_address: string | null
+  /** The address that the bank writes to; null where mails to any are taken. */
+  readonly mailbox: string | null
   readonly disabled: boolean
 }
 
@@ -24,6 +26,7 @@ export function presentBankAccount(account: BankAccount, config: Pick<Config, 'r
     account_holder: account.holder,
     forward_code: account.forwardCode,
     forward_address: config.relay.address?.replace('{code}', account.forwardCode) ?? null,
+    mailbox: account.mailbox,
     disabled: account.disabledAt !== null,
   }
 }

@@ -1,5 +1,5 @@
-import { EntitySchema, IsNull } from 'typeorm'
-import { exact, id, instant, nullable, words } from '#db/columns.ts'
+import { EntitySchema, In, IsNull } from 'typeorm'
+import { bigint, exact, id, instant, nullable, words } from '#db/columns.ts'
 import { insertedId, insertedNew } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { transactions } from '#transactions/store.ts'
@@ -14,6 +14,8 @@ export interface BankAccount {
   holder: string
   /** Ten digits: they stand in the address to which the bank's mails about this account are forwarded, and are secret. */
   forwardCode: string
+  /** The address that the bank writes to; null where mails to any are taken. */
+  mailbox: string | null
   disabledAt: Date | null
   createdAt: Date
 }
@@ -27,8 +29,28 @@ export const bankAccounts = new EntitySchema<BankAccount>({
     number: exact('number', 19),
     holder: words('holder', 191),
     forwardCode: exact('forward_code', 10),
+    mailbox: nullable(exact('mailbox', 254)),
     disabledAt: nullable(instant('disabled_at')),
     createdAt: instant('created_at'),
+  },
+})
+
+/** An account that an app has, or had before. */
+export interface BankAccountAssignment {
+  id: number
+  appId: number
+  bankAccountId: number
+  /** The first time. */
+  assignedAt: Date
+}
+
+export const bankAccountAssignments = new EntitySchema<BankAccountAssignment>({
+  name: 'bank_account_assignments',
+  columns: {
+    id,
+    appId: bigint('app_id'),
+    bankAccountId: bigint('bank_account_id'),
+    assignedAt: instant('assigned_at'),
   },
 })
 
@@ -52,6 +74,37 @@ export async function findBankAccountByForwardCode(db: ReadOnly, forwardCode: st
 /** All accounts, the oldest first. */
 export async function listBankAccountRows(db: ReadOnly): Promise<BankAccount[]> {
   return db.manager.find(bankAccounts, { order: { id: 'ASC' } })
+}
+
+export async function setMailbox(tx: Tx, accountId: number, mailbox: string | null): Promise<void> {
+  await tx.manager.update(bankAccounts, { id: accountId }, { mailbox })
+}
+
+/** Notes that the app has the account, unless it had it before. */
+export async function rememberAssignment(tx: Tx, appId: number, bankAccountId: number): Promise<void> {
+  await insertedNew(
+    'bank_account_assignments_app_account',
+    tx.manager.insert(bankAccountAssignments, { appId, bankAccountId, assignedAt: tx.now }),
+  )
+}
+
+export async function listAssignments(db: ReadOnly): Promise<BankAccountAssignment[]> {
+  return db.manager.find(bankAccountAssignments)
+}
+
+/** The accounts that the app has had, the present one among them. */
+export async function listAccountsOfApp(db: ReadOnly, appId: number): Promise<BankAccount[]> {
+  const assigned = await db.manager.findBy(bankAccountAssignments, { appId })
+  return db.manager.findBy(bankAccounts, { id: In(assigned.map(({ bankAccountId }) => bankAccountId)) })
+}
+
+/** The accounts of this number at the banks of these BINs, the oldest first. */
+export async function listBankAccountsNumbered(
+  db: ReadOnly,
+  bins: readonly string[],
+  number: string,
+): Promise<BankAccount[]> {
+  return db.manager.find(bankAccounts, { where: { bin: In([...bins]), number }, order: { id: 'ASC' } })
 }
 
 export async function disableBankAccountRow(tx: Tx, accountId: number): Promise<void> {

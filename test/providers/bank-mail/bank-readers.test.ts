@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { normalizeText, readDong } from '#providers/bank-mail/banks/reader.ts'
+import { isNoticeSubject, normalizeText, readDong, readText } from '#providers/bank-mail/banks/reader.ts'
 import { BANK_READERS, readerOf } from '#providers/bank-mail/banks/readers.ts'
 import { htmlToText } from '#providers/bank-mail/html-text.ts'
 import { findBank } from '#providers/bank-transfer/banks.ts'
@@ -10,7 +10,14 @@ import type { MailBank } from '../../support/bank-mails.ts'
 const textOf = (bank: MailBank, body: string): string =>
   normalizeText(BANK_MAILS[bank].type === 'text/html' ? htmlToText(body) : body)
 
-const creditIn = (bank: MailBank, body: string) => readerOf(bank)!.readCredit(textOf(bank, body))
+const readingOf = (bank: MailBank, text: string) => readText(readerOf(bank)!, normalizeText(text))
+
+const creditOf = (bank: MailBank, text: string) => {
+  const { notice } = readingOf(bank, text)
+  return notice?.kind === 'credit' ? notice.credit : null
+}
+
+const creditIn = (bank: MailBank, body: string) => creditOf(bank, textOf(bank, body))
 
 describe('amounts in bank mails', () => {
   const GROUPED: [string, ',' | '.', 'none' | 'zeros', number | null][] = [
@@ -76,8 +83,9 @@ describe('banks whose mails are read', () => {
         expect(credit!.bookedAt).to.be.instanceOf(Date)
       })
 
-      it('does not tell of money that went out', () => {
-        expect(creditIn(bank, BANK_MAILS[bank].body(TRANSFER, '-'))).to.equal(null)
+      it('does not tell of money that went out, and is understood', () => {
+        const { notice } = readingOf(bank, textOf(bank, BANK_MAILS[bank].body(TRANSFER, '-')))
+        expect(notice).to.deep.equal({ kind: 'debit' })
       })
 
       it('tells two movements apart, and one from itself never', () => {
@@ -121,12 +129,80 @@ describe('banks whose mails are read', () => {
   it('read Timo’s English mails, which write amounts the other way', () => {
     const text =
       'Your Spend Account has been credited 165,000 VND on 31/05/2026 13:25. Your current balance is: 610,000 VND. Transaction Description: PNHN1234'
-    expect(readerOf('TIMO')!.readCredit(text)).to.deep.include({
+    expect(creditOf('TIMO', text)).to.deep.include({
       amount: 165_000,
       content: 'PNHN1234',
       bookedAt: new Date('2026-05-31T06:25:00Z'),
     })
-    expect(readerOf('TIMO')!.readCredit(text.replace('credited', 'debited'))).to.equal(null)
-    expect(readerOf('TIMO')!.readCredit(text.replace('165,000', '165.000'))).to.equal(null)
+    expect(readingOf('TIMO', text.replace('credited', 'debited')).notice).to.deep.equal({ kind: 'debit' })
+    expect(creditOf('TIMO', text.replace('165,000', '165.000'))).to.equal(null)
+  })
+
+  /** The beginnings of real mails, names changed. */
+  const GREETINGS: Readonly<Record<MailBank, readonly string[]>> = {
+    ACB: ['', 'Kính gửi Quý khách hàng.', 'Kính gửi Quý khách,'],
+    TIMO: ['', 'NGUYỄN VĂN A thân mến,', 'Hi Nguyen Van A,'],
+    CAKE: [
+      '',
+      'Thông tin tài khoản',
+      'Chào Nguyễn Văn A Cake xin thông báo tài khoản của bạn vừa mới phát sinh giao dịch như sau: Thông tin tài khoản',
+    ],
+    MB: [
+      '',
+      'Cảm ơn Quý khách đã sử dụng dịch vụ MB eBanking. MB xin thông báo giao dịch của Quý khách đã được thực hiện như sau:',
+    ],
+  }
+  /** What a ticket system, an answer or a quotation puts there. */
+  const OTHER_BEGINNINGS = [
+    'Ticket 17:',
+    'Cảm ơn bạn đã liên hệ,',
+    'Thân gửi Nguyễn Văn A, bạn đã viết:',
+    '>',
+    'Kính gửi Quý khách hàng. Khách hàng viết:',
+    'Hi Nguyen Van A, you wrote:',
+    `Hi ${'a'.repeat(400)},`,
+  ]
+  for (const bank of Object.keys(GREETINGS) as MailBank[]) {
+    const text = textOf(bank, BANK_MAILS[bank].body(TRANSFER))
+    const bare = text.slice(text.search(readerOf(bank)!.opening))
+
+    it(`know how mails of ${bank} begin`, () => {
+      for (const greeting of GREETINGS[bank]) {
+        const reading = readingOf(bank, `${greeting} ${bare}`)
+        expect(reading.isFromItsBeginning, greeting).to.equal(true)
+        expect(reading.notice?.kind, greeting).to.equal('credit')
+      }
+      for (const beginning of OTHER_BEGINNINGS)
+        expect(readingOf(bank, `${beginning} ${bare}`).isFromItsBeginning, beginning).to.equal(false)
+    })
+
+    it(`know the subjects of ${bank}, whatever mark, accents or case`, () => {
+      const { subject } = BANK_MAILS[bank]
+      const isKnown = (words: string) => isNoticeSubject(readerOf(bank)!, words)
+      const plain = subject.normalize('NFD').replace(/\p{M}/gu, '')
+      for (const words of [
+        subject,
+        `${subject} 27550951`,
+        `[seen] ${subject}`,
+        `[a][b] ${subject}`,
+        plain,
+        subject.toUpperCase(),
+      ])
+        expect(isKnown(words), words).to.equal(true)
+      for (const words of ['', 'Re: x', `Re: ${subject}`, `Ticket ${subject}`, `[${subject}`, `[a] b ${subject}`])
+        expect(isKnown(words), words).to.equal(false)
+    })
+  }
+
+  it('read Timo’s English mails that say of money that it went out', () => {
+    const text =
+      'Hi Nguyen Van A, Your Spend Account has been debited 37,000 VND on 02/06/2026 08:39. Your Current Balance is: 573,193 VND. Transaction Description: 7Eleven.'
+    expect(readingOf('TIMO', text)).to.deep.equal({ notice: { kind: 'debit' }, isFromItsBeginning: true })
+  })
+
+  it('read CAKE’s mails that say of money that it went out, which name the other account first', () => {
+    const text =
+      'Tài khoản chuyển 0099887766 - Tài khoản thanh toán Tài khoản nhận PMC26031 Tên người nhận CUA HANG Số tiền -65.000 đ Phí giao dịch 0 đ Nội dung giao dịch Chuyen khoan'
+    expect(readingOf('CAKE', text)).to.deep.equal({ notice: { kind: 'debit' }, isFromItsBeginning: true })
   })
 })

@@ -12,7 +12,7 @@ import { findTransaction } from '#transactions/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { startService } from '../../support/api.ts'
 import type { Response, TestService } from '../../support/api.ts'
-import { FORWARDER, OUR_MX, SEALER, TRANSFER } from '../../support/bank-mails.ts'
+import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER } from '../../support/bank-mails.ts'
 import { aCheckout, anApp, tokenOf } from '../../support/factories.ts'
 import type { TestApp } from '../../support/factories.ts'
 
@@ -47,11 +47,21 @@ export interface PaymentOptions {
   readonly closed?: boolean
 }
 
-export async function aBankShop(bank = 'ACB', settings: Readonly<Record<string, string>> = {}): Promise<BankShop> {
+/** The account has a mailbox where its bank's mails do not name the account, unless told otherwise. */
+export async function aBankShop(
+  bank = 'ACB',
+  settings: Readonly<Record<string, string>> = {},
+  options: { readonly mailbox?: string | undefined } = bank === 'TIMO' ? { mailbox: MAILBOX } : {},
+): Promise<BankShop> {
   const service = await startService({ ...RELAY_SETTINGS, ...settings })
   const { ctx } = service
   const app = await aTransferApp(ctx)
-  const account = await addBankAccount(ctx, 'tester', { bank, number: TRANSFER.account, holder: 'NGUYEN VAN A' })
+  const account = await addBankAccount(ctx, 'tester', {
+    bank,
+    number: TRANSFER.account,
+    holder: 'NGUYEN VAN A',
+    ...options,
+  })
   await assignBankAccount(ctx, 'tester', app.app, account.id)
   return {
     service,

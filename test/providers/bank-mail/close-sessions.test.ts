@@ -45,7 +45,7 @@ describe('a payment that was opened elsewhere and then paid by plain transfer', 
   it('is closed there when an operator matches the money', async () => {
     const payment = await openedAtPayos()
     await shop.relay(await genuineMail('ACB', { ...TRANSFER, movement: 990_000_001 }))
-    const [mail] = await listBankMails(shop.service.ctx, { unmatched: true })
+    const [mail] = (await listBankMails(shop.service.ctx, { unmatched: true })).rows
     await matchBankMail(shop.service.ctx, 'linh', { id: mail!.id, transactionId: payment.id, note: 'called' })
     expect(payos.links[0]!.status).to.equal('CANCELLED')
   })

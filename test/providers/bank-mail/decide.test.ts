@@ -3,8 +3,8 @@ import { describe, it } from 'mocha'
 import { answerOf, refusalOf, transferCodeOf } from '#providers/bank-mail/decide.ts'
 import type { AccountFacts, MailFacts, PayableFacts } from '#providers/bank-mail/decide.ts'
 
-const ACCOUNT: AccountFacts = { number: '27550951', isOfMailsBank: true, isRecipient: true }
-const PAYABLE: PayableFacts = { currency: 'VND', isBankPageOpened: true, account: ACCOUNT }
+const ACCOUNT: AccountFacts = { number: '27550951', isOfMailsBank: true, hasMailbox: true, isRecipient: true }
+const PAYABLE: PayableFacts = { currency: 'VND', isBankPageOpened: true, account: ACCOUNT, isAboutFormerAccount: false }
 const MAIL: MailFacts = { bank: 'ACB', isTrusted: true, credit: { account: '27550951', codes: ['PG23456789'] } }
 
 const withAccount = (changes: Partial<AccountFacts>): PayableFacts => ({
@@ -58,6 +58,13 @@ describe('what becomes of a bank mail', () => {
       withAccount({ isOfMailsBank: false }),
     ],
     ['it names another account', 'ignored', 'bank_account_unavailable', withCredit({ account: '1' }), PAYABLE],
+    [
+      'it names no account, and nobody knows which mailbox the bank writes to about the app’s',
+      'ignored',
+      'bank_account_unavailable',
+      withCredit({ account: null }),
+      withAccount({ hasMailbox: false }),
+    ],
     ['it came to another address', 'rejected', 'invalid_recipient', MAIL, withAccount({ isRecipient: false })],
   ]
   for (const [what, status, reason, mail, payable] of REFUSED) {
@@ -65,6 +72,16 @@ describe('what becomes of a bank mail', () => {
       expect(refusalOf(mail, payable)).to.deep.equal({ status, reason })
     })
   }
+
+  it('is rejected, invalid_recipient, when it is about an account that the app had before', () => {
+    for (const account of [null, ACCOUNT, { ...ACCOUNT, isOfMailsBank: false }]) {
+      const payable = { ...PAYABLE, account, isAboutFormerAccount: true }
+      expect(refusalOf(withCredit({ account: 'former' }), payable)).to.deep.equal({
+        status: 'rejected',
+        reason: 'invalid_recipient',
+      })
+    }
+  })
 
   it('is asked in the order of the contract: an earlier refusal hides every later one', () => {
     const steps = REFUSED.filter(([, , , , payable]) => payable !== null)

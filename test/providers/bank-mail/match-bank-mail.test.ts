@@ -1,10 +1,17 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { getApp } from '#apps/store.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { formatCursor } from '#http/page-of.ts'
 import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
+import { bankMails, insertBankMail } from '#providers/bank-mail/store.ts'
+import type { BankMail } from '#providers/bank-mail/store.ts'
 import { listAuditEntries } from '#db/store.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { sha256Hex } from '#shared/crypto.ts'
+import { addMs, formatTimestamp } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../../support/bank-mails.ts'
 import type { Transfer } from '../../support/bank-mails.ts'
 import { aBankShop } from './bank-shop.ts'
@@ -20,7 +27,7 @@ function transfer(changes: Partial<Transfer> = {}): Transfer {
 describe('unmatched money', () => {
   let shop: BankShop
   const open = async (...options: Parameters<typeof aBankShop>) => (shop = await aBankShop(...options))
-  const unmatched = () => listBankMails(shop.service.ctx, { unmatched: true })
+  const unmatched = async () => (await listBankMails(shop.service.ctx, { unmatched: true })).rows
   const match = (input: object) => matchBankMail(shop.service.ctx, 'linh', { note: 'payer called', ...input })
   const fault = (input: object) => match(input).catch((error: unknown) => error)
 
@@ -29,17 +36,19 @@ describe('unmatched money', () => {
   it('is listed with what is kept of its mail, and the payments it may be meant for', async () => {
     await open()
     const [exact, more] = [await shop.pay(), await shop.pay({ amount: 120_000 })]
-    await shop.relay(await genuineMail('ACB', transfer()))
+    await shop.relay(await genuineMail('ACB', transfer(), { 'Message-ID': '<statement-1@acb.com.vn>' }))
     const mails = await unmatched()
     expect(mails).to.have.lengthOf(1)
     expect(mails[0]).to.deep.equal({
       id: mails[0]!.id,
       received_at: formatTimestamp(shop.service.ctx.clock.now()),
+      message_id: '<statement-1@acb.com.vn>',
       bank: 'ACB',
       amount: TRANSFER.amount,
       transfer_code: null,
       status: 'ignored',
       reason: 'no_transfer_code',
+      review: 'credit',
       transaction_id: null,
       suggestions: [exact, more].map((payment) => ({
         transaction_id: payment.id,
@@ -69,9 +78,10 @@ describe('unmatched money', () => {
     await shop.relay(await genuineMail('ACB', transfer({ content: payment.transferCode! })))
     await shop.relay('Subject: x\r\n\r\nx')
     await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', transfer())))
-    await shop.relay(await receivedBy(OUR_MX, await signed(bankMail('ACB', transfer(), {}, 'news'), 'acb.com.vn')))
+    const news = bankMail('ACB', transfer(), { From: 'news@acb.com.vn' }, 'news')
+    await shop.relay(await receivedBy(OUR_MX, await signed(news, 'acb.com.vn')))
     expect(await unmatched()).to.deep.equal([])
-    expect(await listBankMails(shop.service.ctx)).to.have.lengthOf(4)
+    expect((await listBankMails(shop.service.ctx)).rows).to.have.lengthOf(4)
   })
 
   it('is, outside development, only what came to an account’s secret address about that account', async () => {
@@ -82,7 +92,7 @@ describe('unmatched money', () => {
     await shop.relay(await genuineMail('TIMO', transfer()))
     const mails = await unmatched()
     expect(mails).to.have.lengthOf(1)
-    const others = (await listBankMails(shop.service.ctx)).filter(({ id }) => id !== mails[0]!.id)
+    const others = (await listBankMails(shop.service.ctx)).rows.filter(({ id }) => id !== mails[0]!.id)
     const payment = await shop.pay()
     for (const { id } of others) expect(await fault({ id, transactionId: payment.id })).to.have.property('field', 'id')
   })
@@ -152,4 +162,101 @@ describe('unmatched money', () => {
     expect(await fault({ id: mail!.id, transactionId: 999_999 })).to.have.property('code', 'not_found')
     expect(await fault({ id: mail!.id, transactionId: payment.id, note: '' })).to.have.property('field', 'note')
   })
+
+  it('is listed to the last mail, and strangers’ mails never push a customer’s out', async () => {
+    await open('ACB', { BILLING_ENV: 'production' })
+    const { ctx } = shop.service
+    await shop.relay(await genuineMail('ACB', transfer({ content: 'typo PG23456789' })))
+    await inTransaction(ctx, async (tx) => {
+      for (let number = 0; number < 250; number += 1) await insertBankMail(tx, aStrangersMail(number, tx.now))
+    })
+    expect((await unmatched()).map(({ amount }) => amount)).to.deep.equal([TRANSFER.amount])
+  })
+
+  it('comes in pages that leave none out', async () => {
+    await open()
+    const { ctx } = shop.service
+    await inTransaction(ctx, async (tx) => {
+      for (let number = 0; number < 25; number += 1)
+        await insertBankMail(tx, { ...aStrangersMail(number, tx.now), review: 'credit' })
+    })
+    const seen: number[] = []
+    let cursor: string | null = null
+    do {
+      const page = await listBankMails(
+        ctx,
+        { unmatched: true },
+        { limit: '10', ...(cursor === null ? {} : { cursor }) },
+      )
+      seen.push(...page.rows.map(({ id }) => id))
+      cursor = formatCursor(page.next)
+    } while (cursor !== null)
+    expect(seen).to.have.lengthOf(25)
+    expect([...new Set(seen)].sort((one, other) => other - one)).to.deep.equal(seen)
+  })
+
+  it('is suggested in real time for payments of a sandbox app whose clock was moved', async () => {
+    for (const first of ['clock', 'payment'] as const) {
+      await open()
+      const { ctx } = shop.service
+      const advance = async () =>
+        advanceTestClock(ctx, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
+      if (first === 'clock') await advance()
+      const payment = await shop.pay()
+      if (first === 'payment') await advance()
+      await shop.relay(await genuineMail('ACB', transfer()))
+      const [mail] = await unmatched()
+      expect(
+        mail!.suggestions.map(({ transaction_id: id }) => id),
+        first,
+      ).to.deep.equal([payment.id])
+      if (first === 'clock') await shop.service.stop()
+    }
+  })
+
+  it('is not suggested in app time for payments that were opened after it came', async () => {
+    await open()
+    const { ctx } = shop.service
+    await advanceTestClock(ctx, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
+    await shop.relay(await genuineMail('ACB', transfer()))
+    ctx.clock.advance('2h')
+    await shop.pay()
+    expect((await unmatched())[0]!.suggestions).to.deep.equal([])
+  })
+
+  it('keeps the message id of its mail, as far as it can be printed, and the hash of all of it', async () => {
+    await open()
+    const long = `<${'x'.repeat(1500)}@acb.com.vn>`
+    for (const id of ['<one@acb.com.vn>', '<t\u001b[31mw\u00e9o@acb.com.vn>', long, null])
+      await shop.relay(await genuineMail('ACB', transfer(), { 'Message-ID': id }))
+    const ids = (await unmatched()).map(({ message_id: id }) => id)
+    expect(ids).to.deep.equal([null, long.slice(0, 998), '<t[31mwo@acb.com.vn>', '<one@acb.com.vn>'])
+    const kept = await shop.service.ctx.db.manager.find(bankMails, { order: { id: 'ASC' } })
+    expect(kept.map(({ messageIdHash }) => messageIdHash === null)).to.deep.equal([false, false, false, true])
+    expect(kept[2]?.messageIdHash).to.equal(sha256Hex(long))
+  })
 })
+
+/** A genuine mail about somebody else's account, to somebody else's address. */
+function aStrangersMail(number: number, now: Date): Omit<BankMail, 'id'> {
+  return {
+    receivedAt: addMs(now, 1000),
+    messageId: null,
+    messageIdHash: null,
+    contentHash: String(number).padStart(64, '0'),
+    bank: 'ACB',
+    bankReference: `R${number}`,
+    amount: 1,
+    transferCode: null,
+    status: 'ignored',
+    reason: 'no_transfer_code',
+    appId: null,
+    bankAccountId: null,
+    transactionId: null,
+    paidAt: null,
+    review: null,
+    matchedAt: null,
+    closedAt: null,
+    forwarding: null,
+  }
+}

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -13,26 +12,7 @@ import { genuineMail, TRANSFER } from '../../support/bank-mails.ts'
 import { scratchFolder } from '../../support/scratch.ts'
 import { aBankShop, RELAY_SECRET } from './bank-shop.ts'
 import type { BankShop } from './bank-shop.ts'
-
-const PROGRAM = join(import.meta.dirname, '../../../bin/bank-mail-relay')
-
-interface Run {
-  readonly code: number | null
-  readonly output: string
-  readonly error: string
-}
-
-/** Runs the program as a mail server's pipe does. */
-async function run(mail: string | Buffer, args: readonly string[], environment: Record<string, string>): Promise<Run> {
-  const child = spawn(PROGRAM, args, { env: { PATH: process.env['PATH'] ?? '', ...environment } })
-  const said = { output: '', error: '' }
-  child.stdout.on('data', (chunk: Buffer) => (said.output += chunk.toString()))
-  child.stderr.on('data', (chunk: Buffer) => (said.error += chunk.toString()))
-  child.stdin.on('error', () => undefined)
-  child.stdin.end(mail)
-  const [code] = (await once(child, 'close')) as [number | null]
-  return { code, ...said }
-}
+import { runRelay } from './run-relay.ts'
 
 describe('bin/bank-mail-relay', () => {
   let shop: BankShop
@@ -71,14 +51,14 @@ describe('bin/bank-mail-relay', () => {
     writeFileSync(join(folder, 'BILLING_RELAY_SECRET'), `${RELAY_SECRET}\n`)
     const mail = await genuineMail('TIMO', TRANSFER)
     const environment = { BILLING_BASE_URL: shop.service.url, CREDENTIALS_DIRECTORY: folder }
-    expect(await run(mail, [address()], environment)).to.include({ code: 0, error: '' })
+    expect(await runRelay(mail, [address()], environment)).to.include({ code: 0, error: '' })
     expect(await shop.service.ctx.db.manager.find(bankMails)).to.have.length(1)
   })
 
   it('posts the mail with its recipient, signed, and exits 0 with the decision', async () => {
     const payment = await shop.pay()
     const mail = await genuineMail('ACB', { ...TRANSFER, content: payment.transferCode! })
-    const { code, output, error } = await run(mail, [address()], settings)
+    const { code, output, error } = await runRelay(mail, [address()], settings)
     expect({ code, output, error }).to.deep.equal({ code: 0, output: 'processed\n', error: '' })
     expect((await shop.transaction(payment.id)).status).to.equal('completed')
     const [kept] = await shop.service.ctx.db.manager.find(bankMails)
@@ -86,18 +66,18 @@ describe('bin/bank-mail-relay', () => {
   })
 
   it('exits 0 when the mail is refused: it is decided on', async () => {
-    const { code, output } = await run('Subject: x\n\nx', [address()], settings)
+    const { code, output } = await runRelay('Subject: x\n\nx', [address()], settings)
     expect({ code, output }).to.deep.equal({ code: 0, output: 'ignored: not_bank_email\n' })
   })
 
   it('does not need the service’s keys and database, production or not', async () => {
-    const { code } = await run('Subject: x\n\nx', [address()], { ...settings, BILLING_ENV: 'production' })
+    const { code } = await runRelay('Subject: x\n\nx', [address()], { ...settings, BILLING_ENV: 'production' })
     expect(code).to.equal(0)
   })
 
   it('exits 75 when nobody listens', async () => {
     await shop.service.stop()
-    const { code, error } = await run('x', [address()], settings)
+    const { code, error } = await runRelay('x', [address()], settings)
     expect(code).to.equal(75)
     expect(error).to.contain('connection_refused')
   })
@@ -105,44 +85,44 @@ describe('bin/bank-mail-relay', () => {
   for (const status of [400, 404, 429, 500, 502, 503, 301]) {
     it(`exits 75 when the service answers ${status}`, async () => {
       const base = await answering(status, '{"status":"processed"}')
-      expect((await run('x', [address()], { ...settings, BILLING_BASE_URL: base })).code).to.equal(75)
+      expect((await runRelay('x', [address()], { ...settings, BILLING_BASE_URL: base })).code).to.equal(75)
     })
   }
 
   it('exits 75 when somebody else answers 200', async () => {
     for (const body of ['<html>', '{}', '[]', '{"status":1}']) {
       const base = await answering(200, body)
-      expect((await run('x', [address()], { ...settings, BILLING_BASE_URL: base })).code, body).to.equal(75)
+      expect((await runRelay('x', [address()], { ...settings, BILLING_BASE_URL: base })).code, body).to.equal(75)
     }
   })
 
   it('exits 75 when the secret is missing or another one', async () => {
-    expect((await run('x', [address()], { BILLING_BASE_URL: shop.service.url })).code).to.equal(75)
-    const { code, error } = await run('x', [address()], { ...settings, BILLING_RELAY_SECRET: 'x'.repeat(20) })
+    expect((await runRelay('x', [address()], { BILLING_BASE_URL: shop.service.url })).code).to.equal(75)
+    const { code, error } = await runRelay('x', [address()], { ...settings, BILLING_RELAY_SECRET: 'x'.repeat(20) })
     expect(code).to.equal(75)
     expect(error).to.contain('is BILLING_RELAY_SECRET the same there')
   })
 
   it('exits 64 without a recipient', async () => {
-    expect((await run('x', [], settings)).code).to.equal(64)
-    expect((await run('x', [''], settings)).code).to.equal(64)
+    expect((await runRelay('x', [], settings)).code).to.equal(64)
+    expect((await runRelay('x', [''], settings)).code).to.equal(64)
   })
 
   it('posts the mail for each of several recipients, and its money is taken once', async () => {
     const payment = await shop.pay()
     const mail = await genuineMail('ACB', { ...TRANSFER, content: payment.transferCode! })
-    const { code, output } = await run(mail, [address(), 'other@pay.example'], settings)
+    const { code, output } = await runRelay(mail, [address(), 'other@pay.example'], settings)
     expect({ code, output }).to.deep.equal({ code: 0, output: 'processed\nduplicate\n' })
   })
 
   it('exits 65 with a mail that the service would never take', async () => {
     for (const size of [200 * 1024, 3 * 1024 * 1024]) {
-      expect((await run(Buffer.alloc(size, 'x'), [address()], settings)).code, String(size)).to.equal(65)
+      expect((await runRelay(Buffer.alloc(size, 'x'), [address()], settings)).code, String(size)).to.equal(65)
     }
   })
 
   it('never shows the secret', async () => {
-    const { error, output } = await run('x', [address()], {
+    const { error, output } = await runRelay('x', [address()], {
       ...settings,
       BILLING_BASE_URL: await answering(500, RELAY_SECRET),
     })

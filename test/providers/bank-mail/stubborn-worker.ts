@@ -4,7 +4,8 @@ import type { ReadingTask } from '#providers/bank-mail/parse-worker.ts'
 /** A worker that does what mails make parsers do: it never ends, eats memory, dies; or answers. */
 const port = parentPort!
 port.on('message', ({ id, raw }: ReadingTask) => {
-  switch (Buffer.from(raw).toString()) {
+  const text = Buffer.from(raw).toString()
+  switch (text.split(/\r?\n/).at(-1) ?? '') {
     case 'loop':
       for (;;);
     case 'eat':
@@ -13,7 +14,18 @@ port.on('message', ({ id, raw }: ReadingTask) => {
       throw new Error('thrown in the worker')
     case 'exit':
       process.exit(0)
+    case 'give up':
+      port.postMessage({ id, reading: null })
+      return
   }
   port.postMessage({ id, reading: { bank: 'ACB' } })
+  if (raw.buffer instanceof SharedArrayBuffer) tellAnswered(raw)
 })
 port.postMessage('ready')
+
+/** Wakes the thread that waits for the answer to lie there. */
+function tellAnswered({ buffer, byteOffset }: Uint8Array): void {
+  const shared = new Int32Array(buffer, byteOffset)
+  Atomics.store(shared, 1, 1)
+  Atomics.notify(shared, 1)
+}

@@ -1,23 +1,36 @@
-import { countOf, readDong, vietnamTime } from './reader.ts'
+import { countOf, DEBIT, readDong, vietnamTime } from './reader.ts'
 import type { BankReader } from './reader.ts'
 
 /**
  * Transaction notices of MB: rows of a label and a value; amounts are `5,000.00`. Less sure than the other three: of its mails for
- * money that came in there is one author's description, no sample. What went out has `Tài khoản trích nợ`.
+ * money that came in there is one author's description, no sample, and nobody wrote down how their subjects go on. What went out
+ * has `Tài khoản trích nợ`.
  */
 export const mb: BankReader = {
   code: 'MB',
   domains: ['mbbank.com.vn'],
   bins: ['970422'],
-  readCredit(text) {
+  namesAccount: true,
+  senders: ['mbebanking@mbbank.com.vn'],
+  subjects: ['Thông báo'],
+  greeting:
+    /^(?:Kính gửi Quý khách(?: hàng)?[.,:]? )?(?:Cảm ơn Quý khách đã sử dụng dịch vụ MB eBanking[.,]? )?(?:MB xin thông báo giao dịch của Quý khách đã được thực hiện như sau ?: )?$/iu,
+  opening: /Ngày, giờ giao dịch/u,
+  creditWords: /Tài khoản ghi có/u,
+  readNotice(text) {
+    // What a payer writes stands behind this label.
+    const [head = ''] = text.split('Nội dung chuyển tiền')
+    if (countOf(head, 'Tài khoản trích nợ') === 1 && !head.includes('Tài khoản ghi có')) return DEBIT
+    // First of all: the patterns below are slow on a text that has a label thousands of times.
+    if (LABELS.some((label) => countOf(text, label) !== 1) || text.includes('trích nợ')) return null
     const account = ACCOUNT.exec(text)?.[1]
     const reference = REFERENCE.exec(text)?.[1]
     const amount = readDong(AMOUNT.exec(text)?.[1] ?? '', ',', 'zeros')
     const content = CONTENT.exec(text)?.[1]
     if (!account || !reference || amount === null || !content) return null
-    if (LABELS.some((label) => countOf(text, label) !== 1) || text.includes('trích nợ')) return null
     const [, day = '', month = '', year = '', time = ''] = BOOKED.exec(text) ?? []
-    return { amount, account, reference, bookedAt: vietnamTime(year, month, day, time), content }
+    const bookedAt = vietnamTime(year, month, day, time)
+    return { kind: 'credit', credit: { amount, account, reference, bookedAt, content } }
   },
 }
 

@@ -14,6 +14,11 @@ export interface Credit {
   readonly content: string
 }
 
+/** What a bank writes of a movement: money that came in, or money that went out, of which nothing is read. */
+export type Notice = { readonly kind: 'credit'; readonly credit: Credit } | { readonly kind: 'debit' }
+
+export const DEBIT: Notice = { kind: 'debit' }
+
 /** How one bank's mails are read. */
 export interface BankReader {
   /** The bank's short code in the VietQR list. */
@@ -22,12 +27,63 @@ export interface BankReader {
   readonly domains: readonly string[]
   /** BINs of the accounts that these mails are about. */
   readonly bins: readonly string[]
+  /** Whether its mails name the account that they are about. */
+  readonly namesAccount: boolean
+  /** The addresses, in lower case, that notices come from. Other mailboxes under the domains may quote what anybody wrote. */
+  readonly senders: readonly string[]
+  /** What the subjects of notices begin with. */
+  readonly subjects: readonly string[]
+  /** All that may stand before `opening`. */
+  readonly greeting: RegExp
+  /** The first words of the notice itself. */
+  readonly opening: RegExp
+  /** Words that a mail about money that came in has, and one about money that went out has not. */
+  readonly creditWords: RegExp
   /**
-   * The credit that the text of a mail tells of, the text being as `normalizeText` makes it. Null for everything else: money that
-   * went out, a template that is not exactly the known one, a label that stands more often than the template has it (a payer's
-   * text may imitate the template), an amount that is not written as this bank writes amounts.
+   * What the text says, which is as `normalizeText` makes it and begins with `opening`. Null for a template that is not exactly the
+   * known one, a label that stands more often than the template has it (a payer's text may imitate the template), an amount that is
+   * not written as this bank writes amounts.
    */
-  readCredit(text: string): Credit | null
+  readNotice(text: string): Notice | null
+}
+
+/** The name of a person, for a greeting: no digits, no colon, so that no template fits into it. */
+export const PERSON = String.raw`[\p{L}\p{M} .'-]{1,100}?`
+
+/** What a mail's text says, and whether it begins as a notice does. */
+export interface TextReading {
+  readonly notice: Notice | null
+  readonly isFromItsBeginning: boolean
+}
+
+/** Reads the notice in a text, wherever it begins. `text` is as `normalizeText` makes it. */
+export function readText(reader: BankReader, text: string): TextReading {
+  const start = text.search(reader.opening)
+  if (start === -1) return { notice: null, isFromItsBeginning: false }
+  return {
+    notice: reader.readNotice(text.slice(start)),
+    isFromItsBeginning: start <= LONGEST_GREETING && reader.greeting.test(text.slice(0, start)),
+  }
+}
+
+const LONGEST_GREETING = 300
+
+/**
+ * Whether the subject is one of this bank's notices. Mail servers that forward put marks in brackets before it; accents and case
+ * are lost on the way now and then.
+ */
+export function isNoticeSubject(reader: BankReader, subject: string): boolean {
+  const plain = withoutAccents(normalizeText(subject.slice(0, LONGEST_SUBJECT)))
+  return reader.subjects.map(withoutAccents).some((known) => {
+    const at = plain.indexOf(known)
+    return at !== -1 && /^(?:\[[^[\]]{0,60}\] ?)*$/.test(plain.slice(0, at))
+  })
+}
+
+const LONGEST_SUBJECT = 1000
+
+function withoutAccents(text: string): string {
+  return text.toLowerCase().normalize('NFD').replace(/\p{M}/gu, '').replaceAll('đ', 'd')
 }
 
 /** Many times a notice: what takes time by the square of the length, as patterns of readers do, takes none that matters. */

@@ -7,8 +7,9 @@ import { timo } from './timo.ts'
 /**
  * The banks whose mails are read. To add one:
  * 1. get real mails of money in and of money out, and note what tells them apart beyond doubt;
- * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the way it
- *    writes amounts, and `readCredit`; demand the whole template, and each label as often as the template has it;
+ * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the addresses and
+ *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`; demand the whole template, and each label
+ *    as often as the template has it;
  * 3. name it here;
  * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all that are there.
  */
@@ -17,4 +18,9 @@ export const BANK_READERS: readonly BankReader[] = [acb, timo, cake, mb]
 /** The reader of a bank's short code; null where its mails are not read. */
 export function readerOf(code: string | null): BankReader | null {
   return BANK_READERS.find((reader) => reader.code === code) ?? null
+}
+
+/** Whether mails about an account of this BIN do not name it, so that its mailbox must be known for them to count. */
+export function needsMailbox(bin: string): boolean {
+  return BANK_READERS.some(({ bins, namesAccount }) => bins.includes(bin) && !namesAccount)
 }

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { recordAudit } from '#db/audit.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { invalidField } from '#shared/errors.ts'
+import { integer, text, validate } from '#shared/validate.ts'
+import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
+import { markBankMailClosed } from './store.ts'
+import type { BankMail } from './store.ts'
+
+const CloseBankMailInput = z.strictObject({
+  id: integer(1),
+  /** Why; kept in the audit log. */
+  note: text(500),
+})
+
+/**
+ * An operator says that a mail needs nothing: it leaves the list of those that wait, and cannot be matched any more (contract 7). Throws
+ * `not_found`, and `invalid_request` where it does not wait.
+ */
+export async function closeBankMail(ctx: Context, actor: string, input: unknown): Promise<void> {
+  const { id, note } = validate(CloseBankMailInput, input)
+  await inTransaction(ctx, async (tx) => {
+    const mail = await requireWaitingMail(tx, id)
+    if (!(await markBankMailClosed(tx, id))) throw invalidField('id', 'was matched or closed meanwhile')
+    await recordAudit(tx, {
+      actor,
+      action: 'bank-mail.close',
+      subject: `bank mail ${id}`,
+      before: reviewedState(mail),
+      after: { closed: true },
+      reason: note,
+    })
+  })
+}
+
+/** What `closeBankMail` would do, in sentences for the operator. Throws as it would. */
+export async function previewClose(ctx: Context, mailId: number): Promise<readonly string[]> {
+  const mail = await requireWaitingMail(ctx.db, mailId)
+  return [`bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can be matched no more`]
+}
+
+function moneyWords({ amount }: BankMail): string {
+  return amount === null ? 'money, if any,' : `${amount} VND`
+}

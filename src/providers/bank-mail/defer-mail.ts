@@ -1,0 +1,58 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { findBankAccountByForwardCode } from '#providers/bank-transfer/store.ts'
+import { contentHashOf } from './content-hash.ts'
+import type { Answer } from './decide.ts'
+import { forwardCodeIn } from './envelope.ts'
+import type { RelayedMail } from './envelope.ts'
+import type { MailNotRead } from './mail-reader.ts'
+import { countDeferredMails, insertBankMail } from './store.ts'
+
+/** How often the same content is put off before it is refused, by all daemons together. */
+const MOST_DEFERRALS = 2
+
+/**
+ * Puts off a mail that was not read, so that the relay sends it again: this machine may have been busy. The third time, where the mail
+ * itself may be why, it is `rejected`/`untrusted_sender`, and operators see it as unreadable (contract 7).
+ */
+export async function deferMail(
+  ctx: Context,
+  mail: RelayedMail,
+  { message, isMailsDoing }: MailNotRead,
+): Promise<Answer | { readonly status: 'deferred' }> {
+  ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a mail could not be read')
+  if (!isMailsDoing) return { status: 'deferred' }
+  const answer = await inTransaction(ctx, async (tx) => {
+    const contentHash = contentHashOf(mail.raw)
+    const isLast = (await countDeferredMails(tx, contentHash)) >= MOST_DEFERRALS
+    const code = forwardCodeIn(mail.envelopeTo)
+    const account = code === null ? null : await findBankAccountByForwardCode(tx, code)
+    const isOurs = account !== null || ctx.config.env === 'development'
+    await insertBankMail(tx, {
+      receivedAt: tx.now,
+      messageId: null,
+      messageIdHash: null,
+      contentHash,
+      bank: null,
+      bankReference: null,
+      amount: null,
+      transferCode: null,
+      status: isLast ? 'rejected' : 'deferred',
+      reason: isLast ? 'untrusted_sender' : 'unreadable',
+      appId: null,
+      bankAccountId: account?.id ?? null,
+      transactionId: null,
+      paidAt: null,
+      review: isLast && isOurs ? 'unreadable' : null,
+      matchedAt: null,
+      closedAt: null,
+      forwarding: null,
+    })
+    return isLast ? REFUSED : DEFERRED
+  })
+  ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })
+  return answer
+}
+
+const REFUSED = { status: 'rejected', reason: 'untrusted_sender' } as const
+const DEFERRED = { status: 'deferred' } as const

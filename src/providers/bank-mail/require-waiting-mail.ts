@@ -1,0 +1,19 @@
+import type { ReadOnly } from '#db/transaction.ts'
+import { invalidField, notFound } from '#shared/errors.ts'
+import { formatTimestamp } from '#shared/time.ts'
+import { findBankMail } from './store.ts'
+import type { BankMail } from './store.ts'
+
+/** A mail that waits for an operator. Throws `not_found`, and `invalid_request` that says why it does not wait. */
+export async function requireWaitingMail(db: ReadOnly, mailId: number): Promise<BankMail> {
+  const mail = await findBankMail(db, mailId)
+  if (!mail) throw notFound('bank mail')
+  if (mail.review !== null) return mail
+  if (mail.closedAt) throw invalidField('id', `was closed at ${formatTimestamp(mail.closedAt)} UTC`)
+  throw invalidField('id', 'is not a mail whose money waits for a match')
+}
+
+/** The mail for the audit log, before an operator decides about it. */
+export function reviewedState({ status, reason, review, amount }: BankMail): Record<string, unknown> {
+  return { status, reason, review, amount }
+}

@@ -1,0 +1,69 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-account-owners.ts'
+import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
+import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
+import { listAssignments } from '#providers/bank-transfer/store.ts'
+import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
+import { inTransaction } from '#db/transaction.ts'
+import { insertProviderEvent } from '#transactions/store.ts'
+import { aBankMail } from '../../cli/states.ts'
+import { testContext } from '../../support/context.ts'
+import type { TestContext } from '../../support/context.ts'
+import { anApp } from '../../support/factories.ts'
+
+async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
+  const runner = ctx.db.createQueryRunner()
+  await migration.up(runner).finally(() => runner.release())
+}
+
+describe('bank accounts and mails of before they were told apart', () => {
+  it('belong to the apps that the audit log knows to have had them, once each', async () => {
+    const ctx = testContext()
+    const { app } = await anApp(ctx)
+    const accounts = []
+    for (const number of ['1', '2'])
+      accounts.push(await addBankAccount(ctx, 'tester', { bank: 'ACB', number, holder: 'AN' }))
+    for (const account of [...accounts, accounts[0]!]) await assignBankAccount(ctx, 'tester', app, account.id)
+    const known = async () =>
+      (await listAssignments(ctx.db)).map(({ appId, bankAccountId }) => [appId, bankAccountId]).sort()
+    const expected = accounts.map(({ id }) => [app.id, id]).sort()
+    expect(await known()).to.deep.equal(expected)
+    await ctx.db.query('DELETE FROM bank_account_assignments')
+    for (let time = 0; time < 2; time += 1) {
+      await migrate(ctx, new BankAccountOwners1795200000011())
+      expect(await known()).to.deep.equal(expected)
+    }
+  })
+
+  it('wait where they brought money that is nobody’s yet, an account’s former address included', async () => {
+    const ctx = testContext()
+    const money = { bank: 'ACB', amount: 1000, bankAccountId: 1 } as const
+    const expected = [
+      await aBankMail(ctx, { ...money, bankReference: 'A' }),
+      await aBankMail(ctx, { ...money, bankReference: 'B', status: 'rejected', reason: 'invalid_recipient' }),
+    ]
+    await aBankMail(ctx, { ...money, bankReference: 'C', bankAccountId: null })
+    await aBankMail(ctx, { ...money, bankReference: 'D', amount: null })
+    await aBankMail(ctx, { ...money, bankReference: 'E', matchedAt: ctx.clock.now() })
+    await aBankMail(ctx, { ...money, bankReference: 'F', closedAt: ctx.clock.now() })
+    await aBankMail(ctx, { ...money, bankReference: 'G', status: 'processed', reason: null })
+    await aBankMail(ctx, { ...money, bankReference: 'H' })
+    await inTransaction(ctx, (tx) =>
+      insertProviderEvent(tx, {
+        provider: 'bank_transfer',
+        eventId: 'movement ACB H',
+        eventType: 'bank_mail.credit',
+        appId: null,
+        transactionId: null,
+        outcome: 'applied',
+        note: null,
+        receivedAt: tx.now,
+      }),
+    )
+    await migrate(ctx, new BankMailReviews1795200000012())
+    const waiting = (await listBankMails(ctx, { unmatched: true })).rows
+    expect(waiting.map(({ id }) => id).sort()).to.deep.equal(expected.sort())
+  })
+})
