@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { countWaitingMails } from '#providers/bank-mail/store.ts'
+import { countMisaddressedMails, countWaitingMails } from '#providers/bank-mail/store.ts'
 import type { Review } from '#providers/bank-mail/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
@@ -41,11 +41,19 @@ const REVIEWS: Readonly<Record<Review, string>> = {
 /** Bank mails that wait for an operator. A warning, since anybody who knows an account's address can add to them. */
 export async function checkBankMails(ctx: Context): Promise<Finding[]> {
   const waiting = await countWaitingMails(ctx.db)
-  if (waiting.length === 0) return [sound('mails', 'no bank mail waits for an operator')]
-  const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
-  const mend =
-    'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or bank-mail close <id>'
-  return [warning('mails', `bank mails that wait: ${detail}`, mend)]
+  const misaddressed = await countMisaddressedMails(ctx.db, addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS))
+  const findings: Finding[] = []
+  if (waiting.length > 0) {
+    const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
+    const mend = 'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or close <id>'
+    findings.push(warning('mails', `bank mails that wait: ${detail}`, mend))
+  }
+  if (misaddressed > 0) {
+    const detail = `${misaddressed} bank mails with a payment's code were invalid_recipient in ${REFUSED_DAYS} days`
+    const mend = 'compare mailbox and forward address in billing-cli bank-account list with where the bank writes to'
+    findings.push(warning('mails', detail, mend))
+  }
+  return findings.length > 0 ? findings : [sound('mails', 'no bank mail waits for an operator')]
 }
 
 /** What providers told that does not fit what was asked of them. */

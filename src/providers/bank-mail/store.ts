@@ -108,6 +108,16 @@ export async function countWaitingMails(db: ReadOnly): Promise<{ readonly review
   return rows.map(({ review, mails }) => ({ review, mails: Number(mails) }))
 }
 
+/** How many genuine mails since `since` were for a payment, and neither to a secret address nor to a mailbox of its account. */
+export async function countMisaddressedMails(db: ReadOnly, since: Date): Promise<number> {
+  return db.manager.countBy(bankMails, {
+    status: 'rejected',
+    reason: 'invalid_recipient',
+    receivedAt: MoreThanOrEqual(since),
+    bankAccountId: IsNull(),
+  })
+}
+
 /** How many mails of this content were put off, to be read another time. */
 export async function countDeferredMails(db: ReadOnly, contentHash: string): Promise<number> {
   return db.manager.countBy(bankMails, { contentHash, status: 'deferred' })

@@ -161,7 +161,7 @@ describe('what a bank writes beside its notices', () => {
     expect(found?.detail).to.equal(
       'bank mails that wait: 1 with money that is nobody’s yet; 2 not understood; 1 of unknown senders at a bank',
     )
-    expect(found?.mend).to.include('bank-mail list --unmatched').and.include('bank-mail close')
+    expect(found?.mend).to.include('bank-mail list --unmatched').and.include('close <id>')
   })
 
   describe('and an operator decides about', () => {
@@ -248,10 +248,10 @@ describe('what a bank writes beside its notices', () => {
         reason: 'news of the bank',
       })
       for (const late of [
-        matchBankMail(ctx, 'linh', { id: mail!.id, transactionId: payment.id, note, amount: 1 }),
-        closeBankMail(ctx, 'linh', { id: mail!.id, note }),
+        () => matchBankMail(ctx, 'linh', { id: mail!.id, transactionId: payment.id, note, amount: 1 }),
+        () => closeBankMail(ctx, 'linh', { id: mail!.id, note }),
       ]) {
-        const refused = (await fault(late)) as Error
+        const refused = (await fault(late())) as Error
         expect(refused).to.include({ code: 'invalid_request', field: 'id' })
         expect(refused.message).to.include('was closed')
       }

@@ -143,6 +143,17 @@ describe('the mailbox of a bank account', () => {
     })
   })
 
+  it('is questioned by doctor where the bank’s mails go to another one: it may be mistyped', async () => {
+    await open('TIMO', PRODUCTION, { mailbox: 'seler@gmail.example' })
+    const mails = async () => (await examine(shop.service.ctx)).find(({ check }) => check === 'mails')
+    expect(await decided('TIMO', {})).to.deep.equal(INVALID_RECIPIENT)
+    expect((await mails())?.detail)
+      .to.include('1 bank mails')
+      .and.include('invalid_recipient')
+    shop.service.ctx.clock.advance('8d')
+    expect(await mails()).to.include({ mend: null })
+  })
+
   it('is one address', async () => {
     await open()
     for (const mailbox of ['x', 'a@b.example, c@d.example', 'A <a@b.example>', `${'a'.repeat(250)}@b.example`]) {

@@ -25,6 +25,7 @@ describe('bank accounts', () => {
       account_number: '1017595600',
       account_holder: 'NGUYEN VAN A',
       forward_code: account.forwardCode,
+      mailbox: null,
       forward_address: `bank+${account.forwardCode}@pay.example`,
       disabled: false,
     })
