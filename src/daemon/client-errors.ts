@@ -3,14 +3,20 @@ import type { Duplex } from 'node:stream'
 import { errorBody, newRequestId } from '#http/errors.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** Answers what is no HTTP request, or has headers too large, by the error envelope, as everything else is (contract 2). */
+/** How long the bytes of an answer may wait for a client that does not read. */
+const FLUSH_MS = 1000
+
+/** Answers what is no HTTP request, or has headers too large, by the error envelope, as everything else is (contract 2), and frees the socket at once (contract 7). */
 export function answerClientErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    socket.end(answerTo(error.code))
+    // Only ended, the socket would stay for as long as its client leaves it open.
+    const deadline = setTimeout(() => socket.destroy(), FLUSH_MS)
+    socket.once('close', () => clearTimeout(deadline))
+    socket.end(answerTo(error.code), () => socket.destroy())
   })
   // Expectations that nobody knows are not met and not refused (RFC 9110, 10.1.1); Node's own refusal would have no X-Request-Id.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))

@@ -1,8 +1,14 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { Server, ServerOptions } from 'node:http'
 import { connect } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { answerClientErrors } from '#daemon/client-errors.ts'
 import { startService } from '../support/api.ts'
 import type { TestService } from '../support/api.ts'
+import { until } from '../support/until.ts'
 
 describe('what is no HTTP request', () => {
   let service: TestService
@@ -48,9 +54,64 @@ describe('what is no HTTP request', () => {
     })
   }
 
+  describe('is answered on a socket that is free at once', () => {
+    let server: Server
+    let socket: Socket
+
+    const start = async (limits: ServerOptions = {}): Promise<void> => {
+      server = createServer(limits)
+      answerClientErrors(server)
+      server.on('request', (request, response) => service.server.emit('request', request, response))
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const { port } = server.address() as AddressInfo
+      // This client never closes.
+      socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    }
+
+    afterEach(() => {
+      socket.destroy()
+      server.close()
+    })
+
+    const SHORT = { headersTimeout: 200, requestTimeout: 200, connectionsCheckingInterval: 50 }
+    for (const [what, bytes, status, limits] of [
+      ['headers that never end', 'GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow', 408, SHORT],
+      ['a body that never ends', 'POST /api/v1/plans HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc', 408, SHORT],
+      ['large headers', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(20_000)}`, 431, {}],
+      ['words', 'hello there\r\n\r\n', 400, {}],
+    ] as const) {
+      it(`${what}: ${status}, though the client leaves it open`, async () => {
+        await start(limits)
+        let answer = ''
+        socket.on('data', (chunk: Buffer) => (answer += chunk.toString('latin1')))
+        socket.write(bytes)
+        await once(socket, 'end')
+        expect(answer).to.match(new RegExp(`^HTTP/1\\.1 ${status} `))
+        await until(async () => (await connectionsOf(server)) === 0)
+        expect(socket.writableEnded, 'the client has not closed').to.equal(false)
+      })
+    }
+
+    it('words: 400, though the answer cannot be sent', async () => {
+      await start()
+      const accepted = (await once(server, 'connection')) as [Socket]
+      // It waits as behind what a client has not read.
+      accepted[0].cork()
+      socket.write('hello there\r\n\r\n')
+      await once(accepted[0], 'close')
+      expect(socket.writableEnded, 'the client has not closed').to.equal(false)
+    })
+  })
+
   it('an expectation that nobody knows is answered as any request, with X-Request-Id', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: banana\r\nConnection: close\r\n\r\n')
     expect(answer).to.match(/^HTTP\/1\.1 200 /)
     expect(answer).to.match(/\r\nX-Request-Id: req_/)
   })
 })
+
+function connectionsOf(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count)))
+  })
+}
