@@ -52,6 +52,9 @@ async function main(): Promise<void> {
   }
   const skew = await skewWarning(ctx)
   if (skew !== null) ctx.log.warn(skew)
+  if (config.trustProxy > 0 && config.metricsToken === null) {
+    ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
+  }
   const scheduler = startScheduler(
     ctx,
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),

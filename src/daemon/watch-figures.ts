@@ -4,10 +4,12 @@ import type { PoolUse } from '#db/session.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { readFigures } from '#operations/figures.ts'
 import type { Figures } from '#operations/figures.ts'
+import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
+import { shareReading } from './share-reading.ts'
 
 /** Scrapes that follow each other share one reading: a scraper that goes wild does not reach the database. */
 const FRESH_MS = 5 * SECOND_MS
@@ -19,7 +21,7 @@ export function watchFigures(
   metrics: Metrics,
   { heartbeats, pools }: Pick<Scheduler, 'heartbeats' | 'pools'>,
 ): void {
-  const read = sharedReading(ctx)
+  const read = shareReading(FRESH_MS, () => readInTime(ctx))
   // A job that never ran or never said that it lives is as silent as one that stopped.
   const startedAt = ctx.clock.now()
   const figure = (name: string, help: string, labelNames: readonly string[], of: (figures: Figures) => Sample[]) =>
@@ -71,34 +73,12 @@ export function watchFigures(
   )
 }
 
-function sharedReading(ctx: Context): () => Promise<Figures> {
-  let reading: Promise<Figures> | null = null
-  let isOver = false
-  let overAtMs = 0
-  return () => {
-    if (reading && (!isOver || performance.now() - overAtMs < FRESH_MS)) return reading
-    isOver = false
-    const begun = withDeadline(ctx)
-    reading = begun
-    void begun
-      .catch((error: unknown) =>
-        ctx.log.warn({ error: messageOf(error) }, 'the figures of the database cannot be read'),
-      )
-      .finally(() => {
-        isOver = true
-        overAtMs = performance.now()
-      })
-    return begun
-  }
-}
-
-async function withDeadline(ctx: Context): Promise<Figures> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`no answer in ${DEADLINE_MS} ms`)), DEADLINE_MS)
+async function readInTime(ctx: Context): Promise<Figures> {
   try {
-    return await Promise.race([readFigures(ctx), late])
-  } finally {
-    clearTimeout(timer)
+    return await within(readFigures(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+  } catch (error) {
+    ctx.log.warn({ error: messageOf(error) }, 'the figures of the database cannot be read')
+    throw error
   }
 }
 

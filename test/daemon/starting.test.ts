@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { answerWhileStarting } from '#daemon/starting.ts'
+import { startDaemonProcess } from '../support/daemon-process.ts'
 
 describe('a daemon that is starting', () => {
   it('says 503 not_ready to everything, with an X-Request-Id', async () => {
@@ -19,6 +20,17 @@ describe('a daemon that is starting', () => {
     } finally {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
+    }
+  })
+
+  it('says that nobody can read /metrics where it is behind a proxy without a token, and nothing with one', async () => {
+    for (const [token, isSaid] of [
+      [{}, true],
+      [{ BILLING_METRICS_TOKEN: 'token-of-at-least-16' }, false],
+    ] as const) {
+      const daemon = await startDaemonProcess({ BILLING_TRUST_PROXY: '1', ...token })
+      await daemon.stop()
+      expect(daemon.logged.join('').includes('nobody can read /metrics')).to.equal(isSaid)
     }
   })
 })

@@ -5,6 +5,8 @@ import { startService } from '../support/api.ts'
 import type { TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { anApp } from '../support/factories.ts'
+import { head, sendRaw } from '../support/raw-http.ts'
+import { until } from '../support/until.ts'
 
 describe('health and metrics', () => {
   let service: TestService
@@ -24,15 +26,16 @@ describe('health and metrics', () => {
     const { db } = service.ctx
     await db.query("UPDATE schema_migrations SET name = CONCAT('x', name)")
     try {
+      // An answer may be a second old.
+      await until(async () => (await service.call('GET', '/readyz')).status === 503)
       const answer = await service.call('GET', '/readyz')
-      expect(answer.status).to.equal(503)
       expect(answer.body.status).to.equal('not_ready')
       expect(answer.body.reason).to.contain('billing-cli migrate')
       expect((await service.call('GET', '/healthz')).status).to.equal(200)
     } finally {
       await db.query('UPDATE schema_migrations SET name = SUBSTRING(name, 2)')
     }
-    expect((await service.call('GET', '/readyz')).status).to.equal(200)
+    await until(async () => (await service.call('GET', '/readyz')).status === 200)
   })
 
   it('GET /readyz warns of a clock that differs from the database’s, and stays ready', async () => {
@@ -56,14 +59,43 @@ describe('health and metrics', () => {
     }
   })
 
-  it('GET /metrics is for loopback alone, and for those who send BILLING_METRICS_TOKEN', async () => {
-    service = await startService({ BILLING_METRICS_TOKEN: 'token-of-at-least-16' })
-    const from = (headers: Record<string, string>) => service.call('GET', '/metrics', { headers })
-    const forwarded = { 'X-Forwarded-For': '203.0.113.9' }
-    expect((await from({})).status).to.equal(200)
-    expectRefusal(await from(forwarded), 403, 'forbidden')
-    expectRefusal(await from({ ...forwarded, Authorization: 'Bearer wrong' }), 403, 'forbidden')
-    expect((await from({ ...forwarded, Authorization: 'Bearer token-of-at-least-16' })).status).to.equal(200)
+  const TOKEN = 'token-of-at-least-16'
+  const FORWARDED = { 'X-Forwarded-For': '203.0.113.9' }
+  const rules: [settings: Record<string, string>, headers: Record<string, string>, status: number][] = [
+    [{}, {}, 200],
+    [{}, FORWARDED, 403],
+    [{}, { Forwarded: 'for=203.0.113.9' }, 403],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, {}, 403],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, FORWARDED, 403],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, { Authorization: 'Bearer wrong' }, 403],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, { Authorization: `Basic ${TOKEN}` }, 403],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, { Authorization: `Bearer ${TOKEN}` }, 200],
+    [{ BILLING_METRICS_TOKEN: TOKEN }, { ...FORWARDED, Authorization: `Bearer ${TOKEN}` }, 200],
+    [{ BILLING_TRUST_PROXY: '1' }, {}, 403],
+    [{ BILLING_TRUST_PROXY: '1' }, { Authorization: 'Bearer ' }, 403],
+    [{ BILLING_TRUST_PROXY: '1', BILLING_METRICS_TOKEN: TOKEN }, {}, 403],
+    [{ BILLING_TRUST_PROXY: '1', BILLING_METRICS_TOKEN: TOKEN }, { Authorization: `Bearer ${TOKEN}` }, 200],
+  ]
+  for (const [settings, headers, status] of rules) {
+    const set = Object.keys(settings).join(' and ') || 'no setting'
+    const sent = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+    it(`GET /metrics from loopback with ${set}: ${sent.join(', ') || 'nothing'} is answered ${status}`, async () => {
+      service = await startService(settings)
+      const answer = await service.call('GET', '/metrics', { headers })
+      if (status === 200) expect(answer).to.include({ status })
+      else expectRefusal(answer, status, 'forbidden')
+    })
+  }
+
+  it('GET /metrics is there under this path alone; 404 for every other spelling', async () => {
+    service = await startService()
+    const get = (target: string) => sendRaw(service.url, head(`GET ${target}`, []))
+    const spellings = ['/metrics/', '/Metrics', '/METRICS', '//metrics', '/metrics//', '/metrics%20', '/%6detrics']
+    spellings.push('/./metrics', '/x/../metrics', '/metrics;x', '/metrics#x', `${service.url}/metrics`)
+    spellings.push('http://localhost/metrics', 'http:///metrics', '/metrics%00', '/metrics%2f')
+    for (const target of spellings) expect((await get(target)).status, target).to.equal(404)
+    expect((await get('/metrics')).status).to.equal(200)
+    expect((await get('/metrics?x=1')).status).to.equal(200)
   })
 
   for (const [proxies, client] of [

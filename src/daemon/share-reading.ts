@@ -1,0 +1,19 @@
+/**
+ * One reading for all who ask for it: they get the one that is being made, or the last one where it was begun less than `freshMs`
+ * (milliseconds) ago. A reading that failed is shared like any other, so that a database in trouble is not asked more often.
+ */
+export function shareReading<T>(freshMs: number, read: () => Promise<T>): () => Promise<T> {
+  let last: Promise<T> | null = null
+  let isRunning = false
+  let begunMs = 0
+  return () => {
+    if (last && (isRunning || performance.now() - begunMs < freshMs)) return last
+    const begun = read()
+    last = begun
+    isRunning = true
+    begunMs = performance.now()
+    const end = (): void => void (isRunning = false)
+    begun.then(end, end)
+    return begun
+  }
+}
