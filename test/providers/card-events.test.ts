@@ -276,6 +276,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
         'an empty header': withHeader(''),
         'a header of words': withHeader('hello'),
         'no v1': withHeader(header.replace('v1=', 'v0=')),
+        'six signatures, a right one among them': withHeader(`${header}${`,v1=${'0'.repeat(64)}`.repeat(5)}`),
         'a short signature': withHeader(`t=${at()},v1=${hex.slice(0, 63)}`),
         'a long signature': withHeader(`t=${at()},v1=${hex}0`),
         'an upper-case signature': withHeader(`t=${at()},v1=${hex.toUpperCase()}`),

@@ -41,6 +41,14 @@ describe("the card provider's signature", () => {
     expect(accepts(`${good},v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39`)).to.equal(true)
   })
 
+  it('five signatures are read, and no more', () => {
+    const hex = header().split('v1=')[1]!
+    const others = (count: number) => `,v1=${'0'.repeat(64)}`.repeat(count)
+    expect(accepts(`t=${NOW}${others(4)},v1=${hex}`)).to.equal(true)
+    expect(parseSignature(`t=${NOW}${others(5)},v1=${hex}`)).to.equal(null)
+    expect(parseSignature(`t=${NOW},v1=${hex}${others(100)}`)).to.equal(null)
+  })
+
   it('other bytes, another secret and another timestamp are refused', () => {
     expect(accepts(header(), Buffer.from('{"id":"evt_2"}'))).to.equal(false)
     expect(accepts(header(NOW, BODY.toString(), 'whsec_other'))).to.equal(false)
@@ -82,6 +90,7 @@ describe("the card provider's signature", () => {
     'a timestamp in hex': header().replace(`t=${NOW}`, 't=0x10'),
     'a negative timestamp': header().replace(`t=${NOW}`, `t=-${NOW}`),
     'a timestamp with blanks': header().replace('t=', 't= '),
+    'a signature beside one of other form': `${header()},v1=abc`,
     'a line break': `${header()}\r\nX: y`,
     words: 'signed by me',
   }

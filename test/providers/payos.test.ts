@@ -258,6 +258,7 @@ describe('paying through PayOS', () => {
       const { link, transactionId } = await shop.open()
       const transfer = shop.payos.transfer(link, 99_000)
       const good = payosNotification(PAYOS_KEYS.checksumKey, link, transfer)
+      const signedAs = (data: object) => ({ ...good, data, signature: signOfData(PAYOS_KEYS.checksumKey, data) })
       const changed = (changes: object) => ({ ...good, data: { ...good.data, ...changes } })
       const { signature, ...unsigned } = good
       const cases: Record<string, unknown> = {
@@ -276,6 +277,9 @@ describe('paying through PayOS', () => {
         'a negative order code': changed({ orderCode: -1 }),
         'an order code that no number holds': changed({ orderCode: 2 ** 60 }),
         'no data': { ...good, data: undefined },
+        'a list of lists, 40,000 deep': `{"signature":"${signature}","data":${JSON.stringify(good.data).slice(0, -1)},"x":${'['.repeat(40_000)}${']'.repeat(40_000)}}}`,
+        'a list, rightly signed': signedAs({ ...good.data, list: [{ a: 1 }] }),
+        'an object, rightly signed': signedAs({ ...good.data, more: { a: 1 } }),
         'data that is text': { ...good, data: 'x' },
         'an array': [],
         'no JSON': 'hello',

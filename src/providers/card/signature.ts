@@ -2,11 +2,13 @@ import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 
 /** How far the signed timestamp may be from now, either way (contract 4, Card provider). */
 export const TOLERANCE_SECONDS = 300
+/** Stripe sends two while an endpoint's secret is rolled. Anybody can send more, and each is compared for each app. */
+const MOST_CANDIDATES = 5
 
 /** A `Stripe-Signature` header, read. */
 export interface CardSignature {
   readonly timestamp: string
-  /** Several while the seller rolls the endpoint's secret. */
+  /** Several while the seller rolls the endpoint's secret: five at most, of 64 hex digits each. */
   readonly candidates: readonly string[]
 }
 
@@ -24,7 +26,10 @@ export function parseSignature(header: string | undefined): CardSignature | null
     if (scheme === 't') {
       if (timestamp !== null || !/^[1-9]\d{0,11}$/.test(value)) return null
       timestamp = value
-    } else if (scheme === 'v1') candidates.push(value)
+    } else if (scheme === 'v1') {
+      if (candidates.length === MOST_CANDIDATES || !/^[0-9a-f]{64}$/.test(value)) return null
+      candidates.push(value)
+    }
   }
   return timestamp === null || candidates.length === 0 ? null : { timestamp, candidates }
 }
