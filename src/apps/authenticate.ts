@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
+import { admit, LatelyProven } from '#http/admission.ts'
 import type { Access, ApiRoute, Gate, SignedCall } from '#http/route.ts'
-import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
+import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { findAppByKey, secretPlace } from './store.ts'
@@ -32,13 +33,33 @@ export function signRequest(
   return hmacHex(secret, `${timestamp}.${call.method}.${call.target}.`, call.body)
 }
 
+/** As `createApp` makes them. */
+const API_KEY = /^pk_(?:live|test)_[0-9a-f]{24}$/
+/** A JWT: three parts in base64url. */
+const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
+
+/** The sealed secrets that apps signed with lately, by api_key. */
+const provenSecrets = new LatelyProven<string>()
+/** Hashes of the identity tokens that were accepted lately, each with its app. */
+const provenTokens = new LatelyProven()
+
 /** The gate of the API: who calls, what they may use, and what tells repeated requests of different callers apart. */
 export const gate: Gate<Caller> = {
   async authenticate(ctx, call) {
-    const app = await findAppByKey(ctx.db, header(call, 'x-app-key'))
-    const token = app?.auth === 'identity' ? await tokenOf(ctx, app, call) : null
-    const genuine = app?.auth === 'identity' ? token !== null : isSigned(ctx, app, call)
-    if (!app || !genuine) throw unauthorized()
+    const credentials = readCredentials(ctx, call)
+    if (!credentials) throw unauthorized()
+    const { apiKey, isTimely, bearer } = credentials
+    const last = isTimely ? provenSecrets.get(apiKey) : undefined
+    const fitsLast = last !== undefined && isSignedWith(ctx, last, apiKey, call)
+    const proof = bearer === null ? null : sha256Hex(`${apiKey} ${bearer}`)
+    const isKnown = fitsLast || (proof !== null && provenTokens.get(proof) === true)
+    const app = await admit(ctx, isKnown ? 'known' : 'stranger', (db) => findAppByKey(db, apiKey))
+    const token = app?.auth === 'identity' && bearer !== null ? await tokenOf(ctx, app, bearer) : null
+    if (token !== null && proof !== null) provenTokens.add(proof, true)
+    // One secret makes one signature: it is not made a second time.
+    const isSigned = last !== undefined && last === app?.apiSecret ? fitsLast : isTimely && isSignedBy(ctx, app, call)
+    if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized()
+    if (app.apiSecret !== null) provenSecrets.add(apiKey, app.apiSecret)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
     return { appId: app.id, app, endUser: token?.sub ?? null, token }
   },
@@ -62,22 +83,43 @@ function unauthorized(): AppError {
   return new AppError('unauthorized', 'the key, signature, timestamp or token is missing or wrong')
 }
 
-function isSigned(ctx: Context, app: App | null, call: SignedCall): boolean {
-  const timestamp = header(call, 'x-timestamp')
-  const isTimely =
-    /^\d{1,12}$/.test(timestamp) &&
-    Math.abs(Number(timestamp) - unixSeconds(ctx.clock.now())) <= TIMESTAMP_TOLERANCE_SECONDS
-  // An unknown key is checked against a secret too, so that the answer takes as long.
-  const secret = app?.apiSecret ? ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey)) : 'sk_none'
-  const isRight = constantTimeEqual(signRequest(secret, timestamp, call), header(call, 'x-signature'))
-  return isRight && isTimely && app?.apiSecret !== null && app !== null
+/** What a caller proves itself by, as far as its form goes. */
+interface Credentials {
+  readonly apiKey: string
+  /** It may be an HMAC app's: the signature has the form of one, and the timestamp is near. */
+  readonly isTimely: boolean
+  /** It may be an identity-token app's. */
+  readonly bearer: string | null
 }
 
-async function tokenOf(ctx: Context, app: App, call: SignedCall): Promise<EndUserToken | null> {
-  const token = /^Bearer ([A-Za-z0-9._-]+)$/i.exec(header(call, 'authorization'))?.[1]
-  if (!token) return null
+/** Null for what no app can have sent; the database is not asked about it. */
+function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
+  const apiKey = header(call, 'x-app-key')
+  const timestamp = header(call, 'x-timestamp')
+  const isTimely =
+    /^[0-9a-f]{64}$/.test(header(call, 'x-signature')) &&
+    /^\d{1,12}$/.test(timestamp) &&
+    Math.abs(Number(timestamp) - unixSeconds(ctx.clock.now())) <= TIMESTAMP_TOLERANCE_SECONDS
+  const bearer = BEARER.exec(header(call, 'authorization'))?.[1] ?? null
+  return API_KEY.test(apiKey) && (isTimely || bearer !== null) ? { apiKey, isTimely, bearer } : null
+}
+
+/** Whether the app's secret signed the call. */
+function isSignedBy(ctx: Context, app: App | null, call: SignedCall): boolean {
+  if (app?.apiSecret) return isSignedWith(ctx, app.apiSecret, app.apiKey, call)
+  // An unknown key is checked against a secret too, so that the answer takes as long.
+  signRequest('sk_none', header(call, 'x-timestamp'), call)
+  return false
+}
+
+function isSignedWith(ctx: Context, sealedSecret: string, apiKey: string, call: SignedCall): boolean {
+  const secret = ctx.keyring.open(sealedSecret, secretPlace('api_secret', apiKey))
+  return constantTimeEqual(signRequest(secret, header(call, 'x-timestamp'), call), header(call, 'x-signature'))
+}
+
+async function tokenOf(ctx: Context, app: App, bearer: string): Promise<EndUserToken | null> {
   try {
-    return await verifyIdentityToken(ctx, app, token)
+    return await verifyIdentityToken(ctx, app, bearer)
   } catch (error) {
     if (error instanceof AppError && error.code === 'unauthorized') return null
     throw error

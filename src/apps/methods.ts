@@ -85,8 +85,9 @@ export async function openCredentials<Method extends keyof Credentials>(
   ctx: Context,
   appId: number,
   method: Method,
+  db: ReadOnly = ctx.db,
 ): Promise<Credentials[Method] | null> {
-  const row = await findPaymentMethod(ctx.db, appId, method)
+  const row = await findPaymentMethod(db, appId, method)
   if (!row?.credentials) return null
   return unseal(ctx, appId, method, row.credentials)
 }
@@ -104,9 +105,10 @@ export interface AppCredentials<Method extends keyof Credentials> {
 export async function openAllCredentials<Method extends keyof Credentials>(
   ctx: Context,
   method: Method,
+  db: ReadOnly = ctx.db,
 ): Promise<AppCredentials<Method>[]> {
   const opened: AppCredentials<Method>[] = []
-  for (const { appId, credentials } of await listAppsWithMethod(ctx.db, method)) {
+  for (const { appId, credentials } of await listAppsWithMethod(db, method)) {
     if (credentials === null) continue
     try {
       opened.push({ appId, credentials: unseal(ctx, appId, method, credentials) })

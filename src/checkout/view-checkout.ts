@@ -4,6 +4,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import type { Customer } from '#customers/store.ts'
+import { admitByToken, isPageToken } from '#http/admission.ts'
 import { findPrice } from '#plans/store.ts'
 import type { Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
@@ -40,7 +41,15 @@ export interface CheckoutView {
 
 /** The checkout behind a public token; throws `not_found` for unknown tokens. */
 export async function viewCheckout(ctx: Context, token: string): Promise<CheckoutView> {
-  const session = /^[0-9a-f]{64}$/.test(token) ? await findCheckoutSession(ctx.db, token) : null
+  return viewSession(ctx, isPageToken(token) ? await findCheckoutSession(ctx.db, token) : null)
+}
+
+/** `viewCheckout` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+export async function admitToCheckout(ctx: Context, token: string): Promise<CheckoutView> {
+  return viewSession(ctx, await admitByToken(ctx, token, findCheckoutSession))
+}
+
+async function viewSession(ctx: Context, session: CheckoutSession | null): Promise<CheckoutView> {
   const transaction = session?.transactionId ? await findTransaction(ctx.db, session.transactionId) : null
   if (!session || !transaction) throw notFound('checkout')
   const app = await getApp(ctx.db, session.appId)

@@ -34,8 +34,6 @@ interface Target {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 const CONNECT_TIMEOUT_MS = 5000
-/** Far beyond where `http/admission.ts` turns callers away: only provider notifications come near it. */
-const MAX_WAITING = 1000
 const DEFAULT_PORT = 3306
 
 /**
@@ -85,7 +83,6 @@ async function openDataSource(
     bigNumberStrings: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     poolSize: options.poolSize ?? DEFAULT_POOL_SIZE,
-    extra: { queueLimit: MAX_WAITING },
     // TypeORM asks its driver for one pool: this is where each connection gets its session.
     driver: { createPool: (pool: PoolOptions) => openPool(pool, session) },
     entities: [...entities],

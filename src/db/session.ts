@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import type { Pool, PoolConnection, PoolOptions } from 'mysql2'
 import type { DataSource, QueryRunner } from 'typeorm'
+import { poolOf, waitingForTurn } from './turns.ts'
 
 export interface SessionOptions {
   readonly isMariaDb: boolean
@@ -45,17 +46,11 @@ export function openPool(options: PoolOptions, session: SessionOptions): Pool {
 /** How many connections a pool has, in use and free, and how many callers wait for one. */
 export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
 
-/** The lists that mysql2's pool keeps; it counts them for nobody. */
-interface CountedPool {
-  readonly _allConnections: { readonly length: number }
-  readonly _freeConnections: { readonly length: number }
-  readonly _connectionQueue: { readonly length: number }
-}
-
 export function poolUse(db: DataSource): PoolUse {
-  const { pool } = db.driver as unknown as { readonly pool: CountedPool }
+  const pool = poolOf(db)
   const free = pool._freeConnections.length
-  return { used: pool._allConnections.length - free, free, waiting: pool._connectionQueue.length }
+  const waiting = pool._connectionQueue.length + waitingForTurn(db)
+  return { used: pool._allConnections.length - free, free, waiting }
 }
 
 /** Whoever has waited too long is told so; the connection that comes after all goes to the next one. */

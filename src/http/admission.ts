@@ -1,30 +1,79 @@
-import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
-import { poolUse } from '#db/session.ts'
+import { inTurn } from '#db/turns.ts'
+import type { ReadOnly } from '#db/transaction.ts'
 import { AppError } from '#shared/errors.ts'
-import type { RequestState } from './errors.ts'
+import { SECOND_MS } from '#shared/time.ts'
 
 /**
- * As many callers may wait for a database connection when another one comes. Beyond the first number reads are turned away, beyond
- * the second writes too, payments by the test method and renewals among them. Provider notifications and bank mails are always let
- * in: what they tell is money, and they wait in a queue that reads cannot fill.
+ * Who asks, as far as it is known before the database is asked: a caller that proved genuine lately, somebody else, or whoever
+ * sends a provider's notification.
  */
-const MOST_WAITING = { read: 100, write: 200 } as const
-const RETRY_AFTER_SECONDS = 1
+export type Standing = 'known' | 'stranger' | 'notifier'
 
-/** Turns a caller away before anything is done for it; throws `rate_limited` (429) with `Retry-After`. */
-export function admit(ctx: Context, method: string): void {
-  const limit = MOST_WAITING[method === 'GET' || method === 'HEAD' ? 'read' : 'write']
-  if (poolUse(ctx.db).waiting < limit) return
-  throw new AppError('rate_limited', `too many requests at once: try again in ${RETRY_AFTER_SECONDS} s`, {
+const RETRY_AFTER_SECONDS = 1
+/** Contract 7, Overload: a caller that would wait longer for the database is turned away. */
+const PATIENCE_MS = 2 * SECOND_MS
+/** A notification tells of money: it waits as long as work that is under way does, and its provider repeats it after a 500. */
+const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
+
+/**
+ * The first read of a request, before which nothing is done for it. Callers who are not known to be genuine share a few connections
+ * (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` where the database
+ * would keep the caller waiting for longer than 2 s.
+ */
+export function admit<T>(ctx: Context, standing: Standing, read: (db: ReadOnly) => Promise<T>): Promise<T> {
+  const isNotifier = standing === 'notifier'
+  const turn = {
+    isStranger: standing !== 'known',
+    patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
+    late: isNotifier ? () => new Error('no connection to the database became free for a notification') : tooMany,
+  }
+  return inTurn(ctx.db, turn, read)
+}
+
+function tooMany(): AppError {
+  return new AppError('rate_limited', `too many requests at once: try again in ${RETRY_AFTER_SECONDS} s`, {
     headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
   })
 }
 
-/** `admit` for routers that are not the API's. */
-export function admission(ctx: Context): Middleware<RequestState> {
-  return async (http, next) => {
-    admit(ctx, http.method)
-    await next()
+/** More than one daemon serves in an hour, in a few megabytes. */
+const MOST_PROVEN = 10_000
+
+/**
+ * What proved genuine lately; the oldest goes first. It chooses in which queue a caller waits and nothing else: what a caller may do
+ * is read from the database each time, so that what is revoked is void at once.
+ */
+export class LatelyProven<Value = true> {
+  readonly #kept = new Map<string, Value>()
+
+  get(name: string): Value | undefined {
+    return this.#kept.get(name)
   }
+
+  add(name: string, value: Value): void {
+    if (this.#kept.get(name) === value) return
+    this.#kept.set(name, value)
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size > MOST_PROVEN && oldest !== undefined) this.#kept.delete(oldest)
+  }
+}
+
+const provenTokens = new LatelyProven()
+
+/** Whether the text can be the token of a hosted page; the database is not asked for others. */
+export function isPageToken(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text)
+}
+
+/** `admit` for what the token of a hosted page names; null where there is no such token. */
+export async function admitByToken<T>(
+  ctx: Context,
+  token: string,
+  find: (db: ReadOnly, token: string) => Promise<T | null>,
+): Promise<T | null> {
+  if (!isPageToken(token)) return null
+  const found = await admit(ctx, provenTokens.get(token) ? 'known' : 'stranger', (db) => find(db, token))
+  if (found !== null) provenTokens.add(token, true)
+  return found
 }

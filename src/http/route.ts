@@ -3,7 +3,6 @@ import type { RouterContext } from '@koa/router'
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
-import { admit } from './admission.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { answerOnce } from './idempotency.ts'
@@ -61,7 +60,7 @@ export function commandRoute<Caller, Outcome>(route: CommandRoute<Caller, Outcom
 
 /** What the kit must be told of the domain, which lies to its right. */
 export interface Gate<Caller extends { readonly appId: number }> {
-  /** Throws `unauthorized` or `app_disabled`. */
+  /** The first read of a request, by `admit` of `admission.ts`. Throws `unauthorized`, `app_disabled` or `rate_limited`. */
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
   /** Throws `forbidden` where the caller may not use routes of this access. */
   admit(caller: Caller, access: Access): void
@@ -80,7 +79,7 @@ export interface SignedCall {
 
 type Http = RouterContext<RequestState>
 
-/** A router for API routes: body, room for it, authentication, access, rate limit, idempotency, route, envelope, in this order. */
+/** A router for API routes: body, authentication (with it admission), access, rate limit, idempotency, route, envelope, in this order. */
 export function apiRouter<Caller extends { readonly appId: number }>(
   ctx: Context,
   routes: readonly ApiRoute<Caller>[],
@@ -102,7 +101,6 @@ async function serve<Caller extends { readonly appId: number }>(
   http: Http,
 ): Promise<void> {
   const body = await readBody(http.req, API_BODY_BYTES)
-  admit(ctx, http.method)
   const target = http.req.url ?? ''
   const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   gate.admit(caller, route.access)

@@ -2,7 +2,6 @@ import Router from '@koa/router'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { admission } from '#http/admission.ts'
 import type { RequestState } from '#http/errors.ts'
 import { pageLocale, seeOther, sendPage, setPageHeaders } from '#http/html.ts'
 import type { PageHttp, PageLocale } from '#http/html.ts'
@@ -20,7 +19,7 @@ const RELOAD_SECONDS = 20
 /** The bank-transfer page of a checkout, and its QR code alone. */
 export function bankPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  router.use(friendlyErrors(ctx), admission(ctx))
+  router.use(friendlyErrors(ctx))
   router.get('/checkout/:token/bank', (http) => whileOpen(ctx, http, sendBankPage))
   router.get('/checkout/:token/qr.svg', (http) => whileOpen(ctx, http, sendQrCode))
   return router

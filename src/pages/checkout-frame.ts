@@ -1,5 +1,5 @@
 import type { RouterContext } from '@koa/router'
-import { viewCheckout } from '#checkout/view-checkout.ts'
+import { admitToCheckout } from '#checkout/view-checkout.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
@@ -16,9 +16,9 @@ export function tokenOf(http: TokenHttp): string {
   return http.params['token'] ?? ''
 }
 
-/** The checkout behind a token, whose page this then is; throws `not_found`. */
+/** The checkout behind a token, whose page this then is; throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
-  const view = await viewCheckout(ctx, token)
+  const view = await admitToCheckout(ctx, token)
   const { app, session, transaction, customer } = view
   http.state.owner = {
     appName: app.name,

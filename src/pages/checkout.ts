@@ -1,10 +1,9 @@
 import Router from '@koa/router'
 import { z } from 'zod'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { viewCheckout } from '#checkout/view-checkout.ts'
+import { admitToCheckout } from '#checkout/view-checkout.ts'
 import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
-import { admission } from '#http/admission.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   formSource,
@@ -33,10 +32,9 @@ const ResolveInput = z.strictObject({ payment_method: z.unknown() })
 export function checkoutPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   // Asked by scripts, so that its errors stay JSON: it goes before what makes pages of them.
-  router.get('/checkout/:token/status', admission(ctx), (http) => sendStatus(ctx, http))
+  router.get('/checkout/:token/status', (http) => sendStatus(ctx, http))
   router.use(friendlyErrors(ctx))
   router.get('/assets/:file', sendAsset)
-  router.use(admission(ctx))
   router.get('/checkout/:token', (http) => whileOpen(ctx, http, sendCheckout))
   router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
   // Phones open the address of a form's answer again when they restore a tab.
@@ -63,7 +61,7 @@ function nearAddress(ctx: Context, http: PageHttp, url: string): string {
 }
 
 async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
-  const { state, session, transaction } = await viewCheckout(ctx, tokenOf(http))
+  const { state, session, transaction } = await admitToCheckout(ctx, tokenOf(http))
   const isCompleted = state === 'completed'
   setPageHeaders(http)
   // The body is the contract's; the tag besides tells the page that a part of the money has come.

@@ -1,6 +1,5 @@
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
-import { admission } from '#http/admission.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   formSource,
@@ -15,7 +14,7 @@ import {
 import type { PageHttp, PageLocale } from '#http/html.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
-import { viewRenewal } from '#renewals/view-renewal.ts'
+import { admitToRenewal } from '#renewals/view-renewal.ts'
 import type { RenewalView } from '#renewals/view-renewal.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
@@ -32,7 +31,7 @@ import { pageTexts } from './texts.ts'
 /** The renewal page, what it posts, and the way out of reminders (contract 3, Hosted pages; contract 4, Renewal page). */
 export function renewPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  router.use(friendlyErrors(ctx), admission(ctx))
+  router.use(friendlyErrors(ctx))
   router.get('/renew/:token', (http) => whileRenewable(ctx, http, (view) => sendRenewal(ctx, http, view)))
   router.post('/renew/:token', pageBody, (http) => whileRenewable(ctx, http, () => renew(ctx, http)))
   router.get('/renew/:token/opt-out', (http) => whileRenewable(ctx, http, (view) => askOptOut(ctx, http, view)))
@@ -58,7 +57,7 @@ async function whileRenewable(
 /** Null for a subscription for life, where the caller reads pages; a caller that speaks JSON gets the error. */
 async function viewOrNull(ctx: Context, http: TokenHttp): Promise<RenewalView | null> {
   try {
-    return await viewRenewal(ctx, tokenOf(http))
+    return await admitToRenewal(ctx, tokenOf(http))
   } catch (error) {
     const isForLife = error instanceof AppError && error.code === 'checkout_expired'
     if (!isForLife || http.is('json') || http.accepts('html', 'json') === 'json') throw error

@@ -1,4 +1,6 @@
+import type { Context } from '#context.ts'
 import type { ReadOnly } from '#db/transaction.ts'
+import { admitByToken, isPageToken } from '#http/admission.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { findSubscriptionByRenewalToken } from '#subscriptions/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
@@ -10,9 +12,15 @@ export interface RenewableSubscription extends Subscription {
 
 /** The subscription behind a renewal token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime one. */
 export async function getRenewable(db: ReadOnly, renewalToken: string): Promise<RenewableSubscription> {
-  const subscription = /^[0-9a-f]{64}$/.test(renewalToken)
-    ? await findSubscriptionByRenewalToken(db, renewalToken)
-    : null
+  return requireRenewable(isPageToken(renewalToken) ? await findSubscriptionByRenewalToken(db, renewalToken) : null)
+}
+
+/** `getRenewable` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+export async function admitToRenewable(ctx: Context, renewalToken: string): Promise<RenewableSubscription> {
+  return requireRenewable(await admitByToken(ctx, renewalToken, findSubscriptionByRenewalToken))
+}
+
+function requireRenewable(subscription: Subscription | null): RenewableSubscription {
   if (!subscription) throw notFound('renewal link')
   const { currentPeriodEnd } = subscription
   if (currentPeriodEnd === null) {

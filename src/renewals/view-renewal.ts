@@ -18,7 +18,7 @@ import { effectOfPayment } from '#subscriptions/lifecycle.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { getRenewable } from './get-renewable.ts'
+import { admitToRenewable, getRenewable } from './get-renewable.ts'
 import type { RenewableSubscription } from './get-renewable.ts'
 import { STAGES, hasStage, stageWindow } from './stages.ts'
 
@@ -43,7 +43,15 @@ export interface RenewalView {
 
 /** The renewal behind a token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime subscription. */
 export async function viewRenewal(ctx: Context, renewalToken: string): Promise<RenewalView> {
-  const subscription = await getRenewable(ctx.db, renewalToken)
+  return viewOf(ctx, await getRenewable(ctx.db, renewalToken))
+}
+
+/** `viewRenewal` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+export async function admitToRenewal(ctx: Context, renewalToken: string): Promise<RenewalView> {
+  return viewOf(ctx, await admitToRenewable(ctx, renewalToken))
+}
+
+async function viewOf(ctx: Context, subscription: RenewableSubscription): Promise<RenewalView> {
   const { appId, customerId } = subscription
   const app = await getApp(ctx.db, appId)
   const { plan, price } = await priceOf(ctx.db, subscription)

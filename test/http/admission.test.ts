@@ -1,105 +1,202 @@
+import { randomBytes, randomInt } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { createSandbox } from 'sinon'
 import type { QueryRunner } from 'typeorm'
-import { poolUse } from '#db/session.ts'
+import { unixSeconds } from '#shared/time.ts'
 import { startCardShop } from '../providers/card-shop.ts'
 import type { CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
+import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
+import { takeConnections } from '../support/held-connections.ts'
+import { startIdentityClients } from '../support/identity-clients.ts'
+import { inTurns } from '../support/in-turns.ts'
 import { until } from '../support/until.ts'
 
 const AN = { name: 'An', email: 'an@example.com' }
+const PURCHASE = { mode: 'payment', plan_ref: 'book', amount: 1999, currency: 'USD' } as const
+const TRANSFER = { reference: 'FT1', amount: 1999, paymentLinkId: 'link', code: '00' } as const
+/** How many connections of the pool are left while others are held: a slow database. */
+const LEFT = 3
 
 describe('more callers at once than the database takes', () => {
   let shop: CardShop
+  let held: QueryRunner[] = []
+  const sandbox = createSandbox()
 
   beforeEach(async () => {
     shop = await startCardShop()
   })
 
-  afterEach(() => shop.stop())
-
-  it('are served or told 429 rate_limited with Retry-After, never 500', async () => {
-    const { client } = shop.first
-    const calls = [() => client.post('/api/v1/customers', AN), () => client.get('/api/v1/plans')]
-    const free = await takeAllConnections()
-    const callers = calls.map((call) => crowd(300, call))
-    await until(() => callers.every(({ answers }) => answers.length >= 50))
-    await free()
-    await Promise.all(callers.map(({ all }) => all))
-    const answers = callers.flatMap((each) => each.answers)
-    const served = answers.filter(({ status }) => status < 300)
-    for (const answer of answers) if (!served.includes(answer)) expectRefusal(answer, 429, 'rate_limited')
-    expect(new Set(served.map(({ status }) => status))).to.deep.equal(new Set([200, 201]))
+  afterEach(async () => {
+    sandbox.restore()
+    await release()
+    await shop.stop()
   })
 
-  it('are turned away at once: reads first, then writes, notifications of providers never', async () => {
+  it('a burst of 500 signed reads at once is answered completely', async () => {
+    const { service, first } = shop
+    const path = `/api/v1/plans/plan_${(await aPlan(service.ctx, first.app)).id}`
+    // Connections that are open already, so that the requests themselves come at once.
+    await Promise.all(Array.from({ length: 500 }, () => service.call('GET', '/healthz')))
+    const answers = await Promise.all(Array.from({ length: 500 }, () => first.client.get(path)))
+    expect(countByStatus(answers)).to.deep.equal({ 200: 500 })
+  })
+
+  it('are told 429 rate_limited with Retry-After where they would wait longer than 2 s, and nothing was done', async () => {
     const { client } = shop.first
+    const { service } = shop
+    const token = tokenOf(await aCheckout(service.ctx, shop.first.app, PURCHASE))
+    // Both are known to be genuine from now on.
+    expect((await client.get('/api/v1/plans')).status).to.equal(200)
+    expect((await service.call('GET', `/checkout/${token}`)).status).to.equal(200)
+    await holdAll()
+    const answers = await Promise.all([
+      ...Array.from({ length: 10 }, () => client.get('/api/v1/plans')),
+      ...Array.from({ length: 10 }, () => client.post('/api/v1/customers', AN)),
+      service.call('GET', `/checkout/${token}/status`),
+      service.call('GET', `/checkout/${'a'.repeat(64)}/status`),
+    ])
+    const page = await service.call('GET', `/checkout/${token}`)
+    await release()
+    for (const answer of answers) {
+      expectRefusal(answer, 429, 'rate_limited')
+      expect(answer.headers['retry-after']).to.equal('1')
+    }
+    expect({ status: page.status, after: page.headers['retry-after'] }).to.deep.equal({ status: 429, after: '1' })
+    expect(page.text).to.include('Too many requests')
+    expect(await service.ctx.db.query('SELECT id FROM customers')).to.deep.equal([])
+    expect((await client.get('/api/v1/plans')).status).to.equal(200)
+  })
+
+  it('delay a provider’s notification, which is taken all the same', async () => {
     const card = await shop.open()
     shop.stripe.pay(card.session)
-    const event = shop.event(card.session)
-    const free = await takeAllConnections()
-    try {
-      const reads = crowd(150, () => client.get('/api/v1/plans'))
-      const pages = crowd(20, () => shop.service.call('GET', `/checkout/${card.token}`))
-      await until(() => reads.answers.length >= 50 && pages.answers.length === 20)
-      for (const answer of reads.answers) expectRefusal(answer, 429, 'rate_limited')
-      expect(reads.answers[0]!.headers['retry-after']).to.equal('1')
-      expect(pages.answers[0]).to.include({ status: 429 })
-      expect(pages.answers[0]!.text).to.include('Too many requests')
-
-      const writes = crowd(150, () => client.post('/api/v1/customers', AN))
-      await until(() => writes.answers.length >= 50)
-      for (const answer of writes.answers) expectRefusal(answer, 429, 'rate_limited')
-
-      const before = waiting()
-      const notification = shop.notify(event)
-      await until(() => waiting() > before)
-      await free()
-      expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
-      await Promise.all([reads.all, writes.all])
-      expect(reads.answers.filter(({ status }) => status === 200).length).to.be.at.least(50)
-      expect(writes.answers.filter(({ status }) => status === 201).length).to.be.at.least(50)
-    } finally {
-      await free()
-    }
+    await holdAll()
+    const refused = shop.first.client.get('/api/v1/plans')
+    const notification = shop.notify(shop.event(card.session))
+    expectRefusal(await refused, 429, 'rate_limited')
+    await release()
+    expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
   it('leave /healthz and the pages’ files alone', async () => {
-    const free = await takeAllConnections()
+    await holdAll()
+    expect((await shop.service.call('GET', '/healthz')).status).to.equal(200)
+    expect((await shop.service.call('GET', '/assets/none.css')).status).to.equal(404)
+  })
+
+  it('without a key, 150 at once: every signed call and every payer is served meanwhile', async () => {
+    const { service, first } = shop
+    const clients = await startIdentityClients()
     try {
-      const reads = crowd(150, () => shop.first.client.get('/api/v1/plans'))
-      await until(() => reads.answers.length >= 50)
-      expect((await shop.service.call('GET', '/healthz')).status).to.equal(200)
-      expect((await shop.service.call('GET', '/assets/none.css')).status).to.equal(404)
-      await free()
-      await reads.all
+      const { ctx } = service
+      const identityApp = await clients.app(ctx)
+      const identity = await clients.headers(ctx, identityApp, 'user-1')
+      const tokens = await Promise.all(
+        Array.from({ length: 10 }, async (_, index) =>
+          tokenOf(await aCheckout(ctx, first.app, { ...PURCHASE, external_ref: `user-${index}` })),
+        ),
+      )
+      held = await takeConnections(ctx.db, 10 - LEFT)
+      const flood = startFlood(25)
+      await until(() => flood.kinds.every(({ answers }) => answers.length >= 25))
+      const served = await inTurns(Array.from({ length: 30 }), () => first.client.get('/api/v1/plans'))
+      const written = await inTurns(Array.from({ length: 10 }), () => first.client.post('/api/v1/customers', AN))
+      const asked = await inTurns(Array.from({ length: 10 }), () =>
+        service.call('GET', '/api/v1/plans', { headers: identity }),
+      )
+      const pages = await inTurns(tokens, (token) => service.call('GET', `/checkout/${token}`))
+      const statuses = await inTurns(tokens, (token) => service.call('GET', `/checkout/${token}/status`))
+      await flood.stop()
+      const counted = [served, written, asked, pages, statuses].map((answers) => countByStatus(answers))
+      expect(counted).to.deep.equal([{ 200: 30 }, { 201: 10 }, { 200: 10 }, { 200: 10 }, { 200: 10 }])
+      for (const { name, status, answers } of flood.kinds)
+        expect(Object.keys(countByStatus(answers)), name).to.deep.equal([String(status)])
     } finally {
-      await free()
+      await clients.stop()
     }
   })
 
-  function waiting(): number {
-    return poolUse(shop.service.ctx.db).waiting
+  it('GET /readyz answers all of them from one reading, at most 1 s old', async () => {
+    const made = sandbox.spy(shop.service.ctx.db, 'createQueryRunner')
+    await shop.service.call('GET', '/readyz')
+    const once = made.callCount
+    expect(once).to.be.greaterThan(0)
+    const startedMs = performance.now()
+    const answers = await Promise.all(Array.from({ length: 300 }, () => shop.service.call('GET', '/readyz')))
+    const readings = Math.ceil((performance.now() - startedMs) / 1000) + 1
+    expect(countByStatus(answers)).to.deep.equal({ 200: 300 })
+    expect(made.callCount).to.be.at.most(once * readings)
+    await until(async () => {
+      await shop.service.call('GET', '/readyz')
+      return made.callCount > once * readings
+    })
+  })
+
+  async function holdAll(): Promise<void> {
+    held = await takeConnections(shop.service.ctx.db, 10)
   }
 
-  /** Nobody gets a connection until the function that it returns has been called. */
-  async function takeAllConnections(): Promise<() => Promise<void>> {
-    const taken: QueryRunner[] = []
-    do {
-      const runner = shop.service.ctx.db.createQueryRunner()
-      await runner.connect()
-      taken.push(runner)
-    } while (poolUse(shop.service.ctx.db).used < 10)
-    return async () => {
-      await Promise.all(taken.splice(0).map((runner) => runner.release()))
+  async function release(): Promise<void> {
+    await Promise.all(held.splice(0).map((runner) => runner.release()))
+  }
+
+  /** Calls of `each` connections of every kind that prove nothing, again and again until it is stopped. */
+  function startFlood(each: number) {
+    const { service, first } = shop
+    let isOver = false
+    const json = { 'Content-Type': 'application/json' }
+    const junk = () => randomBytes(32).toString('hex')
+    const now = () => String(unixSeconds(service.ctx.clock.now()))
+    const plans = (key: string) =>
+      service.call('GET', '/api/v1/plans', {
+        headers: { 'X-App-Key': key, 'X-Timestamp': now(), 'X-Signature': junk() },
+      })
+    const calls: Readonly<Record<string, readonly [number, () => Promise<Response>]>> = {
+      'no key, /readyz': [200, () => service.call('GET', '/readyz')],
+      'an unknown key': [401, () => plans(`pk_live_${junk().slice(0, 24)}`)],
+      'a known key with a wrong signature': [401, () => plans(first.app.apiKey)],
+      'an unknown token': [404, () => service.call('GET', `/checkout/${junk()}/status`)],
+      'a junk notification of a card': [
+        400,
+        () =>
+          service.call('POST', '/api/v1/webhooks/card-provider', {
+            raw: '{"id":"evt_1","type":"x","data":{"object":{}}}',
+            headers: { ...json, 'Stripe-Signature': `t=${now()},v1=${junk()}` },
+          }),
+      ],
+      'a junk notification of PayOS': [
+        400,
+        () =>
+          service.call('POST', '/api/v1/webhooks/bank-transfer-provider', {
+            raw: JSON.stringify({ data: { ...TRANSFER, orderCode: randomInt(1e9) }, signature: junk() }),
+            headers: json,
+          }),
+      ],
     }
+    const kinds = Object.entries(calls).map(([name, [status, call]]) => ({
+      name,
+      status,
+      call,
+      answers: [] as Response[],
+    }))
+    const loops = kinds.flatMap(({ call, answers }) =>
+      Array.from({ length: each }, async () => {
+        while (!isOver) answers.push(await call())
+      }),
+    )
+    const stop = async (): Promise<void> => {
+      isOver = true
+      await Promise.all(loops)
+    }
+    return { kinds, stop }
   }
 })
 
-/** Calls that are made at once, and the answers that have come so far. */
-function crowd(size: number, call: () => Promise<Response>): { answers: Response[]; all: Promise<unknown> } {
-  const answers: Response[] = []
-  const one = async (): Promise<void> => void answers.push(await call())
-  return { answers, all: Promise.all(Array.from({ length: size }, one)) }
+function countByStatus(answers: readonly Response[]): Record<number, number> {
+  const counts: Record<number, number> = {}
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1
+  return counts
 }

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { createSandbox } from 'sinon'
 import { signRequest } from '#apps/authenticate.ts'
 import { rotateSecret } from '#apps/rotate-secret.ts'
 import { secretPlace, updateAppRow } from '#apps/store.ts'
@@ -19,13 +20,17 @@ const CUSTOMER = Buffer.from('{"name":"An","email":"an@example.com"}')
 
 let service: TestService
 let app: TestApp
+const sandbox = createSandbox()
 describe('signed requests', () => {
   beforeEach(async () => {
     service = await startService()
     app = await anApp(service.ctx)
   })
 
-  afterEach(() => service.stop())
+  afterEach(async () => {
+    sandbox.restore()
+    await service.stop()
+  })
 
   describe('signatures of HMAC apps', () => {
     const SECRET = 'sk_test_secret'
@@ -154,6 +159,49 @@ describe('signed requests', () => {
       expectSameRefusal(await Promise.all(sets.map((headers) => service.call('GET', PLANS, { headers }))))
     })
 
+    it('and tokens that cannot be genuine by their form are refused before the database is asked', async () => {
+      const right = {
+        'X-App-Key': app.apiKey,
+        'X-Timestamp': now(),
+        'X-Signature': sign(now(), 'GET', PLANS, Buffer.alloc(0)),
+      }
+      const { 'X-Signature': signature, ...unsigned } = right
+      const bearer = (token: string) => ({ ...unsigned, Authorization: `Bearer ${token}` })
+      const sets: Record<string, string>[] = [
+        {},
+        unsigned,
+        ...[
+          '',
+          'x',
+          'pk_test_unknown',
+          `${app.apiKey}0`,
+          app.apiKey.toUpperCase(),
+          app.apiKey.replace('test', 'prod'),
+        ].map((key) => ({ ...right, 'X-App-Key': key })),
+        ...['', 'now', `${now()}.0`, `-${now()}`, '9'.repeat(13), String(Number(now()) - 301)].map((timestamp) => ({
+          ...right,
+          'X-Timestamp': timestamp,
+        })),
+        ...['', signature.slice(1), `${signature}0`, signature.toUpperCase(), 'g'.repeat(64)].map((text) => ({
+          ...right,
+          'X-Signature': text,
+        })),
+        ...['', 'x', 'a.b', 'a.b.c.d', 'a..c', '.b.c', 'a.b.', 'a.b.c=', 'a.b.c d', 'a.b.ü'].map((token) =>
+          bearer(token),
+        ),
+        { ...unsigned, Authorization: 'Basic a.b.c' },
+      ]
+      const asked = spyOnDatabase()
+      expectSameRefusal(await Promise.all(sets.map((headers) => service.call('GET', PLANS, { headers }))))
+      for (const token of ['a', 'a'.repeat(63), 'a'.repeat(65), 'A'.repeat(64), 'g'.repeat(64), `${'a'.repeat(64)}%20`])
+        for (const path of [`/checkout/${token}`, `/checkout/${token}/status`, `/renew/${token}`])
+          expect((await service.call('GET', path)).status, path).to.equal(404)
+      expect(asked.callCount).to.equal(0)
+      expect((await service.call('GET', PLANS, { headers: right })).status).to.equal(200)
+      expectRefusal(await service.call('GET', PLANS, { headers: bearer('a.b.c') }), 401, 'unauthorized')
+      expect(asked.callCount).to.be.greaterThan(1)
+    })
+
     it('hold for 300 seconds either way', async () => {
       const seconds = unixSeconds(service.ctx.clock.now())
       for (const offset of [-300, -1, 0, 1, 300]) {
@@ -192,6 +240,7 @@ describe('signed requests', () => {
     })
 
     it('by a secret that was rotated are void at once', async () => {
+      expect((await signed('GET', PLANS)).status).to.equal(200)
       const { api_secret } = await rotateSecret(service.ctx, 'tester', app.app)
       expectRefusal(await signed('GET', PLANS), 401, 'unauthorized')
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0), api_secret)
@@ -286,6 +335,10 @@ describe('signed requests', () => {
       expect((await signed('POST', CUSTOMERS, body)).status).to.equal(201)
     })
   })
+
+  function spyOnDatabase() {
+    return sandbox.spy(service.ctx.db, 'createQueryRunner')
+  }
 
   type Field = readonly [name: string, value: string]
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
+import { admit } from '#http/admission.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import { findProviderSession, wasToldBefore } from '#providers/store.ts'
@@ -66,7 +67,9 @@ async function signers(
   body: Buffer,
   namedAppId: number | null,
 ): Promise<number[]> {
-  const secrets = namedAppId === null ? await listWebhookSecrets(ctx) : await webhookSecretOf(ctx, namedAppId)
+  const secrets = await admit(ctx, 'notifier', (db) =>
+    namedAppId === null ? listWebhookSecrets(ctx, db) : webhookSecretOf(ctx, db, namedAppId),
+  )
   return secrets.filter(({ secret }) => isSignedWith(secret, signature, body)).map(({ appId }) => appId)
 }
 

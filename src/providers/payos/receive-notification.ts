@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { openAllCredentials, openCredentials } from '#apps/methods.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
+import type { ReadOnly } from '#db/transaction.ts'
+import { admit } from '#http/admission.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import { findProviderSession, hastenLookup } from '#providers/store.ts'
 import type { ProviderSession } from '#providers/store.ts'
@@ -32,17 +34,19 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
   const notification = Notification.safeParse(parseContent(body))
   if (!notification.success) throw unverified()
   const { data, signature } = notification.data
-  const session = await findProviderSession(ctx.db, 'payos', String(data.orderCode))
-  const keys = await checksumKeys(ctx, session)
+  const { session, keys } = await admit(ctx, 'notifier', async (db) => {
+    const found = await findProviderSession(db, 'payos', String(data.orderCode))
+    return { session: found, keys: await checksumKeys(ctx, db, found) }
+  })
   if (!isSignedByOne(keys, data, signature)) throw unverified()
   if (!session) return 'ignored'
   return data.code === '00' ? askPayos(ctx, session, data) : 'ignored'
 }
 
 /** The keys that may have signed: of the app whose order it is, of every app where it is nobody's. */
-async function checksumKeys(ctx: Context, session: ProviderSession | null): Promise<string[]> {
-  if (!session) return (await openAllCredentials(ctx, 'payos')).map(({ credentials }) => credentials.checksumKey)
-  const credentials = await openCredentials(ctx, session.appId, 'payos')
+async function checksumKeys(ctx: Context, db: ReadOnly, session: ProviderSession | null): Promise<string[]> {
+  if (!session) return (await openAllCredentials(ctx, 'payos', db)).map(({ credentials }) => credentials.checksumKey)
+  const credentials = await openCredentials(ctx, session.appId, 'payos', db)
   return credentials ? [credentials.checksumKey] : []
 }
 

@@ -1,0 +1,158 @@
+import type { DataSource } from 'typeorm'
+import type { ReadOnly } from './transaction.ts'
+
+/** The lists that mysql2's pool keeps; it counts them for nobody. */
+interface CountedPool {
+  readonly config: { readonly connectionLimit: number }
+  readonly _allConnections: { readonly length: number }
+  readonly _freeConnections: { readonly length: number }
+  readonly _connectionQueue: { readonly length: number }
+  on(event: 'release', listener: () => void): void
+}
+
+/** The pool beneath the database. */
+export function poolOf(db: DataSource): CountedPool {
+  return (db.driver as unknown as { readonly pool: CountedPool }).pool
+}
+
+/** How many requests wait for their first connection. */
+export function waitingForTurn(db: DataSource): number {
+  return queues.get(db)?.length ?? 0
+}
+
+/** Who waits for a turn, and for how long. */
+export interface TurnRequest {
+  /** Nobody knows yet whether this caller is genuine: strangers have a small share of the connections. */
+  readonly isStranger: boolean
+  /** How long it waits for the database; time in which this process has work of its own does not count. */
+  readonly patienceMs: number
+  /** The error that the caller gets when its patience is over. Nothing has been done for it then. */
+  readonly late: () => Error
+}
+
+/**
+ * Runs the first read of a request, on a connection that is free and that nobody waits for: whoever has begun goes before those who
+ * have not, so that a crowd delays newcomers and no work under way. Throws what `late` makes where the turn does not come in time.
+ */
+export async function inTurn<T>(db: DataSource, request: TurnRequest, read: (db: ReadOnly) => Promise<T>): Promise<T> {
+  let queue = queues.get(db)
+  if (!queue) queues.set(db, (queue = new TurnQueue(poolOf(db))))
+  const runner = db.createQueryRunner()
+  // The connection is taken the moment the turn comes; what goes wrong with it is thrown below.
+  await queue.turn(request, () => void runner.connect().catch(() => undefined))
+  try {
+    await runner.connect()
+    return await read(runner)
+  } finally {
+    await runner.release()
+    queue.left(request)
+  }
+}
+
+/** One connection of so many is for strangers, two of ten, one at least. */
+const STRANGERS_SHARE = 5
+/** How often is looked who has waited for too long, and whether a connection ended without being given back. */
+const TICK_MS = 50
+/** Nobody waits for longer, however busy this process is: as long as work that is under way waits for its connections. */
+const LONGEST_WAIT_MS = 10_000
+
+interface Waiter {
+  readonly request: TurnRequest
+  readonly number: number
+  /** By the clock of `idleMs`. */
+  readonly patientUntilMs: number
+  readonly waitsUntilMs: number
+  readonly begin: () => void
+  readonly giveUp: () => void
+}
+
+class TurnQueue {
+  readonly #pool: CountedPool
+  readonly #mostStrangers: number
+  readonly #waiting: Readonly<Record<'known' | 'strangers', Waiter[]>> = { known: [], strangers: [] }
+  #strangersIn = 0
+  #lastNumber = 0
+  #ticking: NodeJS.Timeout | null = null
+
+  constructor(pool: CountedPool) {
+    this.#pool = pool
+    this.#mostStrangers = Math.max(1, Math.floor(pool.config.connectionLimit / STRANGERS_SHARE))
+    pool.on('release', () => this.#admit())
+  }
+
+  get length(): number {
+    return this.#waiting.known.length + this.#waiting.strangers.length
+  }
+
+  /** Comes back when the turn has come; `take` takes the connection at that very moment. */
+  turn(request: TurnRequest, take: () => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting[request.isStranger ? 'strangers' : 'known'].push({
+        request,
+        number: (this.#lastNumber += 1),
+        patientUntilMs: idleMs() + request.patienceMs,
+        waitsUntilMs: performance.now() + LONGEST_WAIT_MS,
+        begin: () => {
+          take()
+          resolve()
+        },
+        giveUp: () => reject(request.late()),
+      })
+      this.#admit()
+      if (this.length > 0) this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref()
+    })
+  }
+
+  /** The first read is over, and its connection given back or broken. */
+  left({ isStranger }: TurnRequest): void {
+    if (isStranger) this.#strangersIn -= 1
+    this.#admit()
+  }
+
+  #admit(): void {
+    while (this.#hasSpareConnection()) {
+      const next = this.#takeNext()
+      if (!next) return
+      if (next.request.isStranger) this.#strangersIn += 1
+      next.begin()
+    }
+  }
+
+  /** The one who came first, among strangers only where their share is not used up. */
+  #takeNext(): Waiter | undefined {
+    const { known, strangers } = this.#waiting
+    const stranger = this.#strangersIn < this.#mostStrangers ? strangers[0] : undefined
+    if (!stranger) return known.shift()
+    return known[0] && known[0].number < stranger.number ? known.shift() : strangers.shift()
+  }
+
+  #hasSpareConnection(): boolean {
+    const { config, _allConnections: all, _freeConnections: free, _connectionQueue: queue } = this.#pool
+    return queue.length === 0 && (free.length > 0 || all.length < config.connectionLimit)
+  }
+
+  #tick(): void {
+    this.#admit()
+    const [idle, now] = [idleMs(), performance.now()]
+    for (const waiting of Object.values(this.#waiting)) {
+      for (const waiter of waiting.splice(0)) {
+        if (waiter.patientUntilMs <= idle || waiter.waitsUntilMs <= now) waiter.giveUp()
+        else waiting.push(waiter)
+      }
+    }
+    if (this.length === 0 && this.#ticking) {
+      clearInterval(this.#ticking)
+      this.#ticking = null
+    }
+  }
+}
+
+/**
+ * How long this process has waited for something since its start. A crowd that comes at once keeps it busy for a while, a slow machine
+ * for longer; it is the database that is slow where this process has nothing to do meanwhile.
+ */
+function idleMs(): number {
+  return performance.eventLoopUtilization().idle
+}
+
+const queues = new WeakMap<DataSource, TurnQueue>()

@@ -1,0 +1,113 @@
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+import type { DataSource, QueryRunner } from 'typeorm'
+import { dropConnection, poolUse } from '#db/session.ts'
+import { inTurn } from '#db/turns.ts'
+import { testDatabase } from '../support/database.ts'
+import { takeConnections } from '../support/held-connections.ts'
+import { until } from '../support/until.ts'
+
+const LATE = new Error('late')
+const KNOWN = { isStranger: false, patienceMs: 60_000, late: () => LATE }
+const STRANGER = { ...KNOWN, isStranger: true }
+
+describe('the turns of requests that wait for their first connection', () => {
+  let held: QueryRunner[] = []
+
+  afterEach(async () => {
+    await Promise.all(held.splice(0).map((runner) => runner.release()))
+  })
+
+  const database = (): DataSource => testDatabase().db
+  const holdAll = async (): Promise<void> => void (held = await takeConnections(database(), 10))
+
+  it('come after the work of those who have begun', async () => {
+    const order: string[] = []
+    await holdAll()
+    const newcomers = ['first', 'second'].map((name) =>
+      inTurn(database(), KNOWN, async ({ manager }) => {
+        order.push(name)
+        await manager.query('SELECT 1')
+      }),
+    )
+    const begun = database()
+      .query('SELECT 1')
+      .then(() => order.push('begun'))
+    await held.pop()!.release()
+    await Promise.all([begun, ...newcomers])
+    expect(order).to.deep.equal(['begun', 'first', 'second'])
+  })
+
+  it('come in the order in which they were asked for, known callers and strangers alike', async () => {
+    const order: string[] = []
+    await holdAll()
+    const asked = [STRANGER, KNOWN, STRANGER, KNOWN].map((request, index) =>
+      inTurn(database(), request, async ({ manager }) => {
+        order.push(`${index} ${request.isStranger ? 'stranger' : 'known'}`)
+        await manager.query('SELECT 1')
+      }),
+    )
+    await held.pop()!.release()
+    await Promise.all(asked)
+    expect(order).to.deep.equal(['0 stranger', '1 known', '2 stranger', '3 known'])
+  })
+
+  it('give strangers two connections of ten at most, and known callers go past those who wait for them', async () => {
+    let inside = 0
+    let most = 0
+    const open = Promise.withResolvers<null>()
+    const strangers = Array.from({ length: 50 }, () =>
+      inTurn(database(), STRANGER, async ({ manager }) => {
+        inside += 1
+        most = Math.max(most, inside)
+        await open.promise
+        await manager.query('SELECT 1')
+        inside -= 1
+      }),
+    )
+    const known = Array.from({ length: 50 }, () =>
+      inTurn(database(), KNOWN, ({ manager }) => manager.query<{ one: number }[]>('SELECT 1 AS one')),
+    )
+    expect(await Promise.all(known)).to.have.length(50)
+    expect(inside).to.equal(2)
+    expect(poolUse(database()).waiting).to.equal(48)
+    open.resolve(null)
+    await Promise.all(strangers)
+    expect(most).to.equal(2)
+  })
+
+  it('come to nobody whose patience is over: nothing is read for it, not even later', async () => {
+    await holdAll()
+    let reads = 0
+    const late = inTurn(database(), { ...KNOWN, patienceMs: 100 }, () => Promise.resolve((reads += 1)))
+    expect(await late.catch((error: unknown) => error)).to.equal(LATE)
+    expect(poolUse(database()).waiting).to.equal(0)
+    const patient = inTurn(database(), KNOWN, ({ manager }) => manager.query('SELECT 1'))
+    await held.pop()!.release()
+    await patient
+    expect(reads).to.equal(0)
+  })
+
+  it('do not run out while the process is too busy to look at its clock', async () => {
+    await holdAll()
+    const waiting = inTurn(database(), { ...KNOWN, patienceMs: 1000 }, ({ manager }) => manager.query('SELECT 1'))
+    const endMs = performance.now() + 1500
+    while (performance.now() < endMs);
+    // Whatever was due by the clock has run after this.
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    await held.pop()!.release()
+    await waiting
+  })
+
+  it('come where a connection breaks instead of being given back, and are given on by a read that fails', async () => {
+    await holdAll()
+    const failed = inTurn(database(), STRANGER, ({ manager }) => manager.query('SELECT nonsense'))
+    const next = [STRANGER, STRANGER, KNOWN].map((request) =>
+      inTurn(database(), request, ({ manager }) => manager.query('SELECT 1')),
+    )
+    await dropConnection(held.pop()!)
+    expect(await failed.catch((error: unknown) => error)).to.be.instanceOf(Error)
+    await Promise.all(next)
+    await until(() => poolUse(database()).waiting === 0)
+  })
+})
