@@ -13,8 +13,11 @@ const READ_BYTES = 16 * 1024
 export const HEAD_BYTES = 2 * 1024
 /** An answer may be preceded by informational ones (RFC 9110, 15.2); a flood of them is none. */
 const MAX_INFORMATIONAL = 20
-/** Agents kept, so that connections are reused; the one unused for longest goes first. */
-const MAX_AGENTS = 256
+/**
+ * Agents kept, so that connections are reused; the one unused for longest goes first. Apps that send in turn use them in turn, so that
+ * with one app more than agents no connection would ever be reused. An idle one costs 4 KB.
+ */
+const MAX_AGENTS = 1024
 /** Short, since a receiver that closes an idle connection just as we send costs an attempt. */
 const KEEP_ALIVE_MS = 1000
 /** Largest answer of a fixed endpoint. */

@@ -5,9 +5,6 @@ import { addMs, SECOND_MS } from '#shared/time.ts'
 import { claimDue, giveBack } from './store.ts'
 import type { ClaimedEvent, DueEvent } from './store.ts'
 
-/** Events of one claim at most, so that its transaction stays small. */
-export const CLAIM_SIZE = 64
-
 /** Longer than four attempts: an event may wait behind one of its app, and clocks of daemons differ. */
 export function leaseMs(timeoutMs: number): number {
   return 4 * timeoutMs + SECOND_MS

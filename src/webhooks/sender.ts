@@ -1,15 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
+import { isRetryable } from '#db/transaction.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
-import { CLAIM_SIZE, claimDueEvents, giveBackEvents } from './claim-due-events.ts'
+import { claimDueEvents, giveBackEvents } from './claim-due-events.ts'
 import { addTo, difference, emptyTally, finishAttempts } from './finish-attempts.ts'
 import type { Tally } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import type { Targets } from './read-target.ts'
+import { openReadyQueue } from './ready-queue.ts'
+import type { ReadyQueue } from './ready-queue.ts'
+import { shareClaims } from './share-claims.ts'
 import { openSlots } from './slots.ts'
 import type { Slots } from './slots.ts'
 import { listAppsWithPending, listDue } from './store.ts'
@@ -21,8 +25,8 @@ const POLL_MS = SECOND_MS
 const PAUSE_MS = SECOND_MS
 /** Due events of one app that are listed at once: to list costs more than to claim one, so it is done ahead. */
 const LIST_SIZE = 256
-/** Apps that are listed in one query. */
-const LIST_APPS = 32
+/** Due events of all apps that are listed in one query. */
+const LIST_ROWS = 4096
 const REPORT_MS = MINUTE_MS
 /** Attempts recorded in one transaction, and how many such transactions run at once. */
 const FINISH_SIZE = 50
@@ -48,10 +52,10 @@ interface Sender {
   readonly targets: Targets
   readonly slots: Slots
   readonly bell: Bell
-  /** Apps with due events that are not claimed, and those that are listed; an empty list is to be listed again. */
+  /** Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. Whose turn is longest ago comes first. */
   readonly due: Map<number, DueEvent[]>
-  /** Claimed events that wait for a slot, by app. */
-  readonly ready: Map<number, ClaimedEvent[]>
+  /** Claimed events that wait for a slot. */
+  readonly ready: ReadyQueue<ClaimedEvent>
   readonly running: Set<Promise<void>>
   readonly interrupt: AbortController
   readonly finished: AttemptResult[]
@@ -100,7 +104,7 @@ function openSender(ctx: Context, client: GuardedClient): Sender {
     slots: openSlots(() => performance.now()),
     bell: openBell(),
     due: new Map(),
-    ready: new Map(),
+    ready: openReadyQueue(),
     running: new Set(),
     interrupt: new AbortController(),
     finished: [],
@@ -114,12 +118,12 @@ function openSender(ctx: Context, client: GuardedClient): Sender {
 /** Does what can be done now; false where there is nothing but to wait. */
 async function step(sender: Sender): Promise<boolean> {
   beginReady(sender)
+  // Before the claim: an app with its first event must not wait until the others have nothing left to claim.
+  if (sender.mustLook || performance.now() - sender.lookedAtMs >= POLL_MS) await look(sender)
   const shares = sharesToClaim(sender)
-  if (shares.size > 0) {
-    await claim(sender, shares)
-    return true
-  }
-  return (sender.mustLook || performance.now() - sender.lookedAtMs >= POLL_MS) && look(sender)
+  if (shares.size === 0) return false
+  await claim(sender, shares)
+  return true
 }
 
 /** A sender that is to run for ever outlives a database that is away. */
@@ -138,32 +142,19 @@ function isIdle({ due, ready, running, finished, finishers }: Sender): boolean {
   return due.size + ready.size + running.size + finished.length + finishers.size === 0
 }
 
-/** Asks which apps have due events; true where one has of which that was not known. */
-async function look(sender: Sender): Promise<boolean> {
+/** Asks which apps have due events. */
+async function look(sender: Sender): Promise<void> {
   sender.mustLook = false
   sender.lookedAtMs = performance.now()
   const now = sender.ctx.clock.now()
   const pending = await listAppsWithPending(sender.ctx.db)
-  const before = sender.due.size
-  for (const { appId, dueAt } of pending) if (dueAt <= now && !sender.due.has(appId)) sender.due.set(appId, [])
-  return sender.due.size > before
+  const due = pending.filter(({ appId, dueAt }) => dueAt <= now && !sender.due.has(appId))
+  for (const { appId } of due.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) sender.due.set(appId, [])
 }
 
-/** How many events to claim next, by app: of each as many as its receiver will take soon, of none so many that others wait. */
 function sharesToClaim({ due, ready, slots }: Sender): Map<number, number> {
-  const shares = new Map<number, number>()
-  let left = CLAIM_SIZE
-  for (const appId of due.keys()) {
-    const held = ready.get(appId)?.length ?? 0
-    const ahead = slots.ahead(appId)
-    const share = Math.min(left, slots.room(appId) + ahead - held)
-    // Claims are worth their round trips once half of what is held ready is used up.
-    if (share < 1 || held > ahead / 2) continue
-    shares.set(appId, share)
-    left -= share
-    if (left < 1) break
-  }
-  return shares
+  const apps = [...due.keys()].map((appId) => ({ appId, held: ready.held(appId), depth: slots.depth(appId) }))
+  return shareClaims(apps, ready.size)
 }
 
 async function claim(sender: Sender, shares: ReadonlyMap<number, number>): Promise<void> {
@@ -171,24 +162,28 @@ async function claim(sender: Sender, shares: ReadonlyMap<number, number>): Promi
   const candidates = [...shares].flatMap(([appId, share]) => sender.due.get(appId)?.splice(0, share) ?? [])
   if (candidates.length === 0) return
   const claimed = await claimDueEvents(sender.ctx, candidates)
+  sender.ready.add(claimed)
   for (const appId of shares.keys()) {
     const listed = sender.due.get(appId)
     if (!listed) continue
-    const events = claimed.filter((event) => event.appId === appId)
-    if (events.length > 0) sender.ready.set(appId, [...(sender.ready.get(appId) ?? []), ...events])
     // Set again, it comes after the apps that wait for their turn.
     sender.due.delete(appId)
-    const asked = candidates.filter((event) => event.appId === appId).length
+    const missed = countOf(candidates, appId) - countOf(claimed, appId)
     // Another daemon claims from the same list: two that go through it in different order are less in each other's way.
-    sender.due.set(appId, events.length < asked ? shuffled(listed) : listed)
+    sender.due.set(appId, missed > 0 ? shuffled(listed) : listed)
   }
+}
+
+function countOf(events: readonly { readonly appId: number }[], appId: number): number {
+  return events.filter((event) => event.appId === appId).length
 }
 
 /** Lists due events of the apps of which none are listed; forgets those that have none. */
 async function listMissing(sender: Sender, appIds: readonly number[]): Promise<void> {
-  const missing = appIds.filter((appId) => sender.due.get(appId)?.length === 0).slice(0, LIST_APPS)
+  const missing = appIds.filter((appId) => sender.due.get(appId)?.length === 0)
   if (missing.length === 0) return
-  const listed = await listDue(sender.ctx.db, missing, LIST_SIZE, sender.ctx.clock.now())
+  const size = Math.min(LIST_SIZE, Math.floor(LIST_ROWS / missing.length))
+  const listed = await listDue(sender.ctx.db, missing, size, sender.ctx.clock.now())
   for (const appId of missing) {
     const events = listed.filter((event) => event.appId === appId)
     if (events.length > 0) sender.due.set(appId, events)
@@ -203,18 +198,10 @@ function shuffled<T>(items: readonly T[]): T[] {
     .map(({ item }) => item)
 }
 
-/** Begins what is ready and has a slot, one event of each app in turn. */
+/** Begins what is ready and has a place: whenever one becomes free, the next event of the app that has waited longest. */
 function beginReady(sender: Sender): void {
-  for (let progress = true; progress;) {
-    progress = false
-    for (const [appId, events] of sender.ready) {
-      const event = sender.slots.room(appId) > 0 ? events.shift() : undefined
-      if (events.length === 0) sender.ready.delete(appId)
-      if (!event) continue
-      begin(sender, event)
-      progress = true
-    }
-  }
+  const hasPlace = (appId: number): boolean => sender.slots.room(appId) > 0
+  for (let event = sender.ready.take(hasPlace); event; event = sender.ready.take(hasPlace)) begin(sender, event)
 }
 
 function begin(sender: Sender, event: ClaimedEvent): void {
@@ -265,15 +252,21 @@ function startFinisher(sender: Sender): void {
 
 /** Records what is finished, in groups: while one is written the next gathers. */
 async function finishAll(sender: Sender): Promise<void> {
-  while (sender.finished.length > 0) {
-    const group = sender.finished.splice(0, FINISH_SIZE)
-    try {
-      const written = await finishAttempts(sender.ctx, group)
-      addTo(sender.tally, written)
-    } catch (error) {
-      sender.ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
+  while (sender.finished.length > 0) await finishGroup(sender, sender.finished.splice(0, FINISH_SIZE))
+}
+
+async function finishGroup(sender: Sender, group: readonly AttemptResult[]): Promise<void> {
+  try {
+    const written = await finishAttempts(sender.ctx, group)
+    addTo(sender.tally, written)
+  } catch (error) {
+    sender.ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
+    if (isRetryable(error)) {
       await delay(PAUSE_MS)
       sender.finished.push(...stillLeased(sender, group))
+    } else if (group.length > 1) {
+      // It is the fault of one of them: the others must not wait for it. The lease of that one runs out.
+      for (const result of group) await finishGroup(sender, [result])
     }
   }
 }
@@ -285,8 +278,7 @@ function stillLeased(sender: Sender, group: readonly AttemptResult[]): AttemptRe
 }
 
 async function stop(sender: Sender): Promise<void> {
-  const unsent = [...sender.ready.values()].flat()
-  sender.ready.clear()
+  const unsent = sender.ready.takeAll()
   try {
     if (unsent.length > 0) await giveBackEvents(sender.ctx, unsent)
   } catch (error) {

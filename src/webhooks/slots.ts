@@ -1,5 +1,7 @@
 /** Attempts that may be young at once, over all apps. */
 const MAX_YOUNG = 128
+/** Places among these for apps that have no attempt open: what answers at once does not wait for what answers slowly. */
+const FIRST_PLACES = 16
 /** Attempts that may be open at once, over all apps: each holds a socket. */
 const MAX_OPEN = 2048
 /** An attempt that is open longer than this gives its place to others; its app gets no more of them until it ends. */
@@ -23,8 +25,11 @@ export interface Slot {
 export interface Slots {
   /** How many attempts the app may begin now. */
   room(appId: number): number
-  /** How many events of the app are worth holding ready behind those that are open: none where its receiver is slow. */
-  ahead(appId: number): number
+  /**
+   * How many events of the app are worth holding ready: those that it might begin if all places were free and, unless its receiver is
+   * slow, as many behind them.
+   */
+  depth(appId: number): number
   begin(appId: number): Slot
   /** `hung`: the receiver gave no answer in time. */
   end(slot: Slot, hung: boolean): void
@@ -65,11 +70,13 @@ export function openSlots(nowMs: () => number): Slots {
     room(appId) {
       ageYoung()
       const lane = laneOf(appId)
-      return Math.max(0, Math.min(lane.window - lane.open, MAX_YOUNG - young.size, MAX_OPEN - open))
+      const places = lane.open === 0 ? MAX_YOUNG : MAX_YOUNG - FIRST_PLACES
+      return Math.max(0, Math.min(lane.window - lane.open, places - young.size, MAX_OPEN - open))
     },
-    ahead(appId) {
+    depth(appId) {
       const lane = laneOf(appId)
-      return lane.stalled > 0 || lane.window < FIRST_WINDOW ? 0 : lane.window
+      const behind = lane.stalled > 0 || lane.window < FIRST_WINDOW ? 0 : lane.window
+      return Math.max(0, lane.window - lane.open) + behind
     },
     begin(appId) {
       const slot = { appId, startedMs: nowMs(), isYoung: true }

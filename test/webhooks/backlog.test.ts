@@ -2,12 +2,15 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { ReadOnly } from '#db/transaction.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
+import { runSender } from '#webhooks/sender.ts'
 import { listAppsWithPending, listDue } from '#webhooks/store.ts'
 import { testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import type { ReceivedWebhook } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 interface Plan {
   readonly key: string | null
@@ -29,7 +32,7 @@ describe('a backlog of webhooks', () => {
   /** Writes events of an app that have been due for a day. */
   async function insertDue(appId: number, count: number, status = 'pending'): Promise<void> {
     const since = new Date(ctx.clock.now().getTime() - 86_400_000)
-    const row = [appId, 'transaction.completed', '{"data":{}}', status, 0, 5, since, since, since]
+    const row = [appId, 'transaction.completed', JSON.stringify({ app_id: appId }), status, 0, 5, since, since, since]
     for (let left = count; left > 0; left -= 1000) {
       await ctx.db.query(
         `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, next_attempt_at,
@@ -86,5 +89,60 @@ describe('a backlog of webhooks', () => {
       part.reduce((sum, id) => sum + (positions.get(id) ?? 0), 0) / part.length
     expect(ids).to.have.length(300)
     expect(meanPosition(ids.slice(0, 100))).to.be.lessThan(meanPosition(ids.slice(-100)) - 100)
+  })
+
+  describe('of twenty apps whose receivers are slow', () => {
+    const APPS = 20
+    let stop: AbortController
+    let sending: Promise<unknown>
+    let wake: () => void
+
+    afterEach(async () => {
+      stop.abort()
+      // What is under way ends at once.
+      await receiver.stop()
+      await sending
+    })
+
+    /** Starts a sender on 1,000 due events of each; returns when all places are taken. */
+    async function begin(answerMs: number): Promise<void> {
+      receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), answerMs)
+      for (let count = 0; count < APPS; count += 1) await insertDue((await anotherApp()).app.id, 1000)
+      stop = new AbortController()
+      sending = runSender(ctx, { signal: stop.signal, onWake: (given) => (wake = given) })
+      await until(() => receiver.received.length >= 300)
+    }
+
+    function countsByApp(webhooks: readonly ReceivedWebhook[]): Map<number, number> {
+      const counts = new Map<number, number>()
+      for (const { body } of webhooks) counts.set(body.app_id, (counts.get(body.app_id) ?? 0) + 1)
+      return counts
+    }
+    const most = (webhooks: readonly ReceivedWebhook[]): number => Math.max(0, ...countsByApp(webhooks).values())
+
+    it('does not hold back one event of an app whose receiver answers at once', async () => {
+      await begin(900)
+      const prompt = await Receiver.start()
+      try {
+        const { app } = await anApp(ctx, { webhookUrl: prompt.url })
+        const before = receiver.received.length
+        await insertDue(app.id, 1)
+        wake()
+        const meanwhile = () => receiver.received.slice(before)
+        await until(() => prompt.received.length === 1 || most(meanwhile()) > 100)
+        expect(most(meanwhile()), 'of a slow app, while the prompt one waited').to.be.at.most(30)
+        expect(prompt.received).to.have.length(1)
+      } finally {
+        await prompt.stop()
+      }
+    }).timeout(120_000)
+
+    it('leaves in equal shares', async () => {
+      await begin(300)
+      await until(() => receiver.received.length >= 1500)
+      const counts = [...countsByApp(receiver.received).values()]
+      expect(counts).to.have.length(APPS)
+      expect(Math.max(...counts)).to.be.at.most(2 * Math.min(...counts))
+    }).timeout(120_000)
   })
 })

@@ -16,6 +16,7 @@ import type { TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+import { until } from '../support/until.ts'
 
 describe('webhook delivery', () => {
   let ctx: TestContext
@@ -290,6 +291,29 @@ describe('webhook delivery', () => {
     expect(log).to.not.include(app.webhookSecret!)
     expect(log).to.not.include('external_ref')
     expect(log).to.not.include('a secret answer')
+  })
+
+  it('records the others where one attempt cannot be recorded, which is made again when its lease ends', async () => {
+    const ids = await emit(30)
+    receiver.answer = (response, { eventId }) => response.writeHead(eventId === `evt_${ids[10]!}` ? 299 : 200).end()
+    await ctx.db.query(
+      `CREATE TRIGGER refuse_299 BEFORE INSERT ON delivery_attempts FOR EACH ROW
+       IF NEW.http_status = 299 THEN SIGNAL SQLSTATE '45000'; END IF`,
+    )
+    const delivering = deliverDue(ctx)
+    try {
+      await until(async () => {
+        const delivered: unknown[] = await ctx.db.query(`SELECT id FROM events WHERE delivery_status = 'delivered'`)
+        return delivered.length === 29
+      })
+      await delivering
+    } finally {
+      ctx.clock.advance('5s')
+      await delivering
+      await ctx.db.query('DROP TRIGGER refuse_299')
+    }
+    expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+    expect(await event(ids[10]!)).to.include({ deliveryStatus: 'delivered', attempts: 2 })
   })
 
   describe('after a crash', () => {

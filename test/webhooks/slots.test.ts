@@ -69,12 +69,28 @@ describe('the places of webhook attempts', () => {
     expect(slots.room(0)).to.equal(0)
   })
 
-  it('holds nothing ready for a receiver that is slow', () => {
-    expect(slots.ahead(1)).to.equal(4)
-    fill(1)
+  it('the last 16 are for apps that have no attempt open: what answers at once does not wait for what is slow', () => {
+    for (let appId = 0; appId < 28; appId += 1) fill(appId)
+    expect([slots.room(0), slots.room(27), slots.room(28)]).to.deep.equal([0, 0, 4])
+    expect(fill(28)).to.have.length(1)
+  })
+
+  it('holds nothing ready behind the attempts of a receiver that is slow', () => {
+    expect(slots.depth(1)).to.equal(8)
+    const slow = fill(1)
+    expect(slots.depth(1)).to.equal(4)
     nowMs += 1000
     slots.room(1)
-    expect(slots.ahead(1)).to.equal(0)
+    expect(slots.depth(1)).to.equal(0)
+    slots.end(slow[0]!, false)
+    expect(slots.depth(1)).to.equal(1)
+  })
+
+  it('an app whose receiver hung waits for its turn like others, also while every place is taken', () => {
+    for (const slot of fill(1)) slots.end(slot, true)
+    for (let appId = 2; appId < 100; appId += 1) fill(appId)
+    expect(slots.room(1)).to.equal(0)
+    expect(slots.depth(1)).to.equal(1)
   })
 
   it('opens 2048 sockets at most', () => {
