@@ -13,7 +13,7 @@ import { idempotencyKeys } from '#http/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { bankMails } from '#providers/bank-mail/store.ts'
 import { bankAccountAssignments, bankAccounts } from '#providers/bank-transfer/store.ts'
-import { providerSessions } from '#providers/store.ts'
+import { providerPauses, providerSessions } from '#providers/store.ts'
 import { realtimeWrites } from '#realtime/store.ts'
 import { dailyMails, reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -43,6 +43,7 @@ export const ENTITIES: readonly EntitySchema[] = [
   payments,
   providerEvents,
   providerSessions,
+  providerPauses,
   bankMails,
   checkoutSessions,
   events,

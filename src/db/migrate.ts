@@ -14,6 +14,7 @@ import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-a
 import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
 import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
 import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
+import { LookUpFailures1795200000015 } from '#migrations/1795200000015-look-up-failures.ts'
 import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -38,6 +39,7 @@ export const MIGRATIONS: Migrations = [
   BankMailReviews1795200000012,
   CustomersOfEndUsers1795200000013,
   ClientSettings1795200000014,
+  LookUpFailures1795200000015,
   DailyMails1795200000016,
   OpenCheckouts1795200000017,
 ]

@@ -4,7 +4,10 @@ import type { Context } from '#context.ts'
 import { checkCardCredentials } from '#providers/card/check-credentials.ts'
 import type { CredentialsCheck } from '#providers/card/check-credentials.ts'
 import { checkPayosCredentials } from '#providers/payos/check-credentials.ts'
+import { countFailing, listPauses } from '#providers/store.ts'
+import type { ProviderPause } from '#providers/store.ts'
 import { messageOf } from '#shared/errors.ts'
+import { formatTimestamp } from '#shared/time.ts'
 import { fault, sound, warning } from './finding.ts'
 import type { Finding } from './finding.ts'
 
@@ -14,8 +17,15 @@ type Credentialed = (typeof METHODS)[number]
 /** Providers are asked about this many apps at a time. */
 const AT_ONCE = 8
 
-/** Whether each provider accepts the credentials of each app that has it enabled. */
+/** A session whose look-up failed this often has been failing for an hour. */
+const MANY_FAILURES = 5
+
+/** Whether each provider accepts the credentials of each app that has it enabled, and what is not looked up. */
 export async function checkProviders(ctx: Context): Promise<Finding[]> {
+  return [...(await checkCredentials(ctx)), ...(await checkLookUps(ctx))]
+}
+
+async function checkCredentials(ctx: Context): Promise<Finding[]> {
   const enabled = await enabledProviders(ctx)
   if (enabled.length === 0) return [sound('providers', 'no app has a method that needs credentials')]
   const findings: Finding[] = []
@@ -24,6 +34,24 @@ export async function checkProviders(ctx: Context): Promise<Finding[]> {
     findings.push(...(await Promise.all(asked.map(([appId, method]) => checkOne(ctx, appId, method)))))
   }
   return findings
+}
+
+/** Accounts that are left alone for a while, and sessions that fail again and again. */
+async function checkLookUps(ctx: Context): Promise<Finding[]> {
+  const now = ctx.clock.now()
+  const paused = (await listPauses(ctx.db)).filter(({ pausedUntil }) => pausedUntil > now)
+  const findings = paused.map(pauseFinding)
+  const { count, transactionId } = await countFailing(ctx.db, MANY_FAILURES)
+  if (transactionId === null) return findings
+  const detail = `${count} session(s) fail to be looked up or closed for an hour or longer and may still be paid, the newest of transaction ${transactionId}`
+  const mend = `look into the log for "a look-up failed", and for the session into the provider's dashboard`
+  return [...findings, warning('providers', detail, mend)]
+}
+
+function pauseFinding({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): Finding {
+  const cause = `${failures} failure(s) in a row since ${formatTimestamp(since)} UTC: ${reason}`
+  const detail = `app ${appId}, ${provider}: nothing is looked up until ${formatTimestamp(pausedUntil)} UTC, after ${cause}`
+  return warning('providers', detail, `it ends by itself; billing-cli reconcile --app ${appId} asks at once`)
 }
 
 async function enabledProviders(ctx: Context): Promise<(readonly [number, Credentialed])[]> {

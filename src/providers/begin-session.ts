@@ -50,6 +50,7 @@ export async function beginSession(
       currency: transaction.currency,
       status: 'opening',
       lookups: 0,
+      failures: 0,
       nextLookupAt: firstLookupAt(tx.now),
       createdAt: tx.now,
       updatedAt: tx.now,

@@ -2,19 +2,37 @@ import { findApp } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#db/transaction.ts'
+import { addMs, HOUR_MS } from '#shared/time.ts'
+import { openTurns } from '#shared/turns.ts'
 import { findTransaction } from '#transactions/store.ts'
+import { AccountUnavailable } from './account-unavailable.ts'
 import { endSession } from './begin-session.ts'
 import { noteRefunds, noteRefundsHourly } from './card/note-refunds.ts'
-import { ProviderUnreachable } from './provider-unreachable.ts'
 import type { LookUp, Provider } from './provider.ts'
 import { providerOfCode } from './providers.ts'
-import { isGivenUp, nextLookupAt } from './schedule.ts'
-import { claimLookup, listDueSessions, listPayableSessions } from './store.ts'
-import type { ProviderSession } from './store.ts'
+import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
+import {
+  beginPause,
+  claimLookup,
+  endPause,
+  findPause,
+  getProviderSession,
+  listDueSessions,
+  listPauses,
+  listPayableSessions,
+  recordLookup,
+} from './store.ts'
+import type { Account, ProviderSession } from './store.ts'
 
-const BATCH = 50
+const BATCH = 1000
 /** Providers answer in some 100 ms; a few at a time keep a backlog short without flooding anybody. */
-const AT_ONCE = 4
+const AT_ONCE = 8
+/** Of these, so that an account whose provider hangs leaves room for others. */
+const AT_ONCE_OF_ACCOUNT = 4
+/** A provider that does not answer for this many accounts in a row is away for all. */
+const ACCOUNTS_AWAY = 3
+/** An account's failure so long after its last pause is its first one again. */
+const FORGOTTEN_MS = HOUR_MS
 
 export interface ReconcileOptions {
   readonly signal?: AbortSignal
@@ -31,16 +49,29 @@ export interface ReconcileCounts {
   /** Not payable any more: expired, or paid in another way and closed now. */
   closed: number
   stillOpen: number
-  /** The provider did not answer; tried again later. */
+  /** The provider did not answer, or refused; tried again later. */
   failed: number
   /** Refunds made in Stripe's dashboard that are new to operators; in payments. */
   refundsNoted: number
 }
 
+/** What one pass over sessions knows. */
+interface Pass {
+  readonly counts: ReconcileCounts
+  /** Accounts of which nothing is asked now. */
+  readonly paused: Set<string>
+  /** Accounts with a pause in the database, over or not: an answer ends it. */
+  readonly failing: Set<string>
+  /** The accounts for which a provider did not answer since it last did for any, by provider. */
+  readonly away: Map<string, Set<string>>
+}
+
 /**
  * Looks up card and PayOS payments that are still pending at their provider, so that a notification that never came loses nothing
  * (contract 4), closes the sessions of transactions that were completed in another way, and lists refunds made in Stripe's dashboard.
- * Safe to run anywhere at any time: each look-up is claimed, and what it finds goes through the same door as a notification.
+ * Safe to run anywhere at any time: each look-up is claimed, and what it finds goes through the same door as a notification. A session
+ * that fails waits by itself, longer each time; only a provider that does not answer, or refuses an account's credentials, pauses the
+ * account, and the accounts take turns (contract 7, A failure delays its own row).
  */
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await lookUpSessions(ctx, options)
@@ -50,13 +81,24 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
   return counts
 }
 
-function noCounts(): ReconcileCounts {
-  return { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 }
+async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
+  const pauses = await listPauses(ctx.db)
+  const now = ctx.clock.now()
+  const active = isPauseIgnored ? [] : pauses.filter(({ pausedUntil }) => pausedUntil > now)
+  return {
+    counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 },
+    paused: new Set(active.map(nameOf)),
+    failing: new Set(pauses.map(nameOf)),
+    away: new Map(),
+  }
+}
+
+function nameOf({ provider, appId }: Account): string {
+  return `${provider} ${appId}`
 }
 
 async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
-  const counts = noCounts()
-  const silent = new Set<string>()
+  const pass = await beginPass(ctx, options.all ?? false)
   for (let afterId = 0; ;) {
     const sessions = await listDueSessions(ctx.db, {
       dueAt: options.all ? null : ctx.clock.now(),
@@ -65,10 +107,10 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
       limit: BATCH,
     })
     const last = sessions.at(-1)
-    if (!last) return counts
+    if (!last) return pass.counts
     afterId = last.id
-    await inTurns(sessions, options.signal, (session) => reconcile(ctx, session, counts, silent))
-    if (options.signal?.aborted) return counts
+    await inTurns(sessions, options.signal, (session) => reconcile(ctx, session, pass))
+    if (options.signal?.aborted) return pass.counts
   }
 }
 
@@ -77,9 +119,10 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
  * the next run of `reconcilePayments`.
  */
 export async function closeOpenSessions(ctx: Context, transactionId: number): Promise<void> {
-  const counts = noCounts()
   const sessions = await listPayableSessions(ctx.db, transactionId)
-  await inTurns(sessions, undefined, (session) => reconcile(ctx, session, counts, new Set()))
+  if (sessions.length === 0) return
+  const pass = await beginPass(ctx, false)
+  await inTurns(sessions, undefined, (session) => reconcile(ctx, session, pass))
 }
 
 /** `closeOpenSessions` that nobody waits for. */
@@ -89,44 +132,55 @@ export function closeSoon(ctx: Context, transactionId: number): void {
   })
 }
 
+/** Works on the sessions, a few at once, and one of each account in turn. */
 async function inTurns(
   sessions: readonly ProviderSession[],
   signal: AbortSignal | undefined,
   work: (session: ProviderSession) => Promise<void>,
 ): Promise<void> {
-  const waiting = [...sessions]
-  const worker = async (): Promise<void> => {
-    for (let next = waiting.shift(); next && !signal?.aborted; next = waiting.shift()) await work(next)
+  const turns = openTurns((session: ProviderSession) => nameOf(session))
+  turns.add(sessions)
+  const running = new Map<Promise<void>, string>()
+  const mayBegin = (account: string): boolean =>
+    [...running.values()].filter((other) => other === account).length < AT_ONCE_OF_ACCOUNT
+  const next = (): ProviderSession | null => (signal?.aborted || running.size >= AT_ONCE ? null : turns.take(mayBegin))
+  for (let session = next(); session || running.size > 0; session = next()) {
+    if (!session) {
+      await Promise.race(running.keys())
+      continue
+    }
+    const working: Promise<void> = work(session).finally(() => running.delete(working))
+    running.set(working, nameOf(session))
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker))
 }
 
-async function reconcile(
-  ctx: Context,
-  session: ProviderSession,
-  counts: ReconcileCounts,
-  silent: Set<string>,
-): Promise<void> {
-  const provider = providerOfCode(session.provider)
-  const app = await findApp(ctx.db, session.appId)
-  const account = `${session.provider} ${session.appId}`
-  if (!provider?.lookUp || !app || silent.has(session.provider) || silent.has(account)) return
-  if (!(await claim(ctx, session))) return
-  counts.lookedUp += 1
+async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promise<void> {
+  const provider = providerOfCode(due.provider)
+  const app = await findApp(ctx.db, due.appId)
+  if (!provider?.lookUp || !app || isPaused(pass, due)) return
+  if (!(await claim(ctx, due))) return
+  pass.counts.lookedUp += 1
+  // It may have waited for its turn, and been opened meanwhile.
+  const session = await getProviderSession(ctx.db, due.id)
   try {
     const found = await settle(ctx, provider, app, session)
-    if (found === 'open') counts.stillOpen += 1
+    if (found === 'open') pass.counts.stillOpen += 1
     else {
-      counts[found] += 1
+      pass.counts[found] += 1
       await endSession(ctx, session, found)
     }
   } catch (error) {
-    counts.failed += 1
-    // Who did not answer a moment ago is left alone until the next run: an app's account, or the provider altogether.
-    silent.add(error instanceof ProviderUnreachable ? session.provider : account)
-    ctx.log.warn({ error, provider: session.provider, transactionId: session.transactionId }, 'a look-up failed')
-    if (isGivenUp(session, ctx.clock.now())) await endSession(ctx, session, 'closed')
+    pass.counts.failed += 1
+    const { transactionId } = session
+    ctx.log.warn({ error, provider: session.provider, transactionId }, 'a look-up failed')
+    await noteFailure(ctx, session, error, pass)
+    return
   }
+  await noteAnswer(ctx, session, pass)
+}
+
+function isPaused({ paused, away }: Pass, session: ProviderSession): boolean {
+  return paused.has(nameOf(session)) || (away.get(session.provider)?.size ?? 0) >= ACCOUNTS_AWAY
 }
 
 async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
@@ -141,4 +195,49 @@ async function settle(ctx: Context, provider: Provider, app: App, session: Provi
   if (transaction?.status === 'pending') return isGivenUp(session, ctx.clock.now()) ? 'closed' : 'open'
   await provider.close?.(ctx, app, session)
   return 'closed'
+}
+
+/** The account's provider answers: whatever failed before is over. */
+async function noteAnswer(ctx: Context, session: ProviderSession, pass: Pass): Promise<void> {
+  const account = nameOf(session)
+  pass.away.delete(session.provider)
+  pass.paused.delete(account)
+  if (session.failures > 0) await inTransaction(ctx, (tx) => recordLookup(tx, session, 0, null))
+  if (pass.failing.delete(account)) await inTransaction(ctx, (tx) => endPause(tx, session))
+}
+
+async function noteFailure(ctx: Context, session: ProviderSession, error: unknown, pass: Pass): Promise<void> {
+  if (error instanceof AccountUnavailable) {
+    const account = nameOf(session)
+    pass.paused.add(account)
+    pass.failing.add(account)
+    if (error.isProviderAway) {
+      pass.away.set(session.provider, (pass.away.get(session.provider) ?? new Set()).add(account))
+    }
+    await pauseAccount(ctx, session, error.reason)
+  }
+  if (isGivenUp(session, ctx.clock.now())) await endSession(ctx, session, 'closed')
+  else {
+    const { failures, lookups } = session
+    // `lookups` counts the one that failed.
+    await inTransaction(ctx, (tx) =>
+      recordLookup(tx, session, failures + 1, retryAt({ ...session, lookups: lookups - 1 }, tx.now)),
+    )
+  }
+}
+
+async function pauseAccount(ctx: Context, { appId, provider }: Account, reason: string): Promise<void> {
+  await inTransaction(ctx, async (tx) => {
+    const last = await findPause(tx, { appId, provider })
+    const before = last && tx.now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
+    const failures = before?.failures ?? 0
+    await beginPause(tx, {
+      appId,
+      provider,
+      failures: failures + 1,
+      reason,
+      since: before?.since ?? tx.now,
+      pausedUntil: addMs(tx.now, pauseMs(failures)),
+    })
+  })
 }

@@ -2,6 +2,9 @@ import { addMs, HOUR_MS, MINUTE_MS } from '#shared/time.ts'
 
 const FIRST_LOOKUP_MS = 10 * MINUTE_MS
 const LONGEST_GAP_MS = 6 * HOUR_MS
+const FIRST_RETRY_MS = 2 * MINUTE_MS
+const FIRST_PAUSE_MS = MINUTE_MS
+const LONGEST_PAUSE_MS = 15 * MINUTE_MS
 /** A look-up falls shortly after the end of each session: it tells paid from expired. */
 const AFTER_EXPIRY_MS = 5 * MINUTE_MS
 /** Slow payment methods tell within days; after that, and while the provider does not answer, nobody waits longer. */
@@ -18,6 +21,24 @@ export function nextLookupAt(session: { readonly lookups: number; readonly expir
   const regular = addMs(now, gapMs)
   const afterExpiry = addMs(session.expiresAt, AFTER_EXPIRY_MS)
   return now < afterExpiry && afterExpiry < regular ? afterExpiry : regular
+}
+
+/**
+ * When a session whose look-up or closing failed is tried again: after 2 minutes, then after twice as long each time, and never later
+ * than `nextLookupAt`. `failures` are those in a row before this one.
+ */
+export function retryAt(
+  session: { readonly lookups: number; readonly expiresAt: Date; readonly failures: number },
+  now: Date,
+): Date {
+  const regular = nextLookupAt(session, now)
+  const retry = addMs(now, Math.min(FIRST_RETRY_MS * 2 ** Math.min(session.failures, 10), LONGEST_GAP_MS))
+  return retry < regular ? retry : regular
+}
+
+/** For how long nothing is asked of an account whose provider failed: 1 minute, then twice as long each time, 15 minutes at most. */
+export function pauseMs(failures: number): number {
+  return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS)
 }
 
 /** Whether the session has been over for so long that no more look-ups are made. */

@@ -1,6 +1,6 @@
-import { EntitySchema, In } from 'typeorm'
-import { bigint, exact, id, instant, int, nullable } from '#db/columns.ts'
-import { insertedId } from '#db/transaction.ts'
+import { EntitySchema, In, LessThanOrEqual, MoreThanOrEqual } from 'typeorm'
+import { bigint, exact, id, instant, int, nullable, words } from '#db/columns.ts'
+import { insertedId, insertedNew } from '#db/transaction.ts'
 import type { ReadOnly, Tx } from '#db/transaction.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { providerEvents } from '#transactions/store.ts'
@@ -25,6 +25,8 @@ export interface ProviderSession {
   status: SessionStatus
   expiresAt: Date
   lookups: number
+  /** Look-ups that failed since the last that did not. */
+  failures: number
   nextLookupAt: Date | null
   createdAt: Date
   updatedAt: Date
@@ -44,6 +46,7 @@ export const providerSessions = new EntitySchema<ProviderSession>({
     status: exact('status', 16),
     expiresAt: instant('expires_at'),
     lookups: int('lookups'),
+    failures: int('failures'),
     nextLookupAt: nullable(instant('next_lookup_at')),
     createdAt: instant('created_at'),
     updatedAt: instant('updated_at'),
@@ -52,8 +55,8 @@ export const providerSessions = new EntitySchema<ProviderSession>({
 
 /** Those that may still be paid, as far as we know. */
 const PAYABLE: SessionStatus[] = ['opening', 'open']
-/** How soon closing a session is tried again whose transaction was completed in another way. */
-const CLOSE_RETRY_MS = 2 * MINUTE_MS
+/** How soon a session whose transaction was completed in another way is claimed again, where the worker that had it died. */
+const CLOSE_AGAIN_MS = 2 * MINUTE_MS
 
 export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, 'id'>): Promise<ProviderSession> {
   const result = await tx.manager.insert(providerSessions, row)
@@ -115,8 +118,8 @@ export interface DueFilter {
 }
 
 /**
- * Sessions to look up, by id. A session is due at its time, and once its transaction was completed in another way. One statement: a
- * row read after it was found due may have been claimed in between, and would be claimed again.
+ * Sessions to look up, by id. A session is due at its time, and, unless its last look-up failed, once its transaction was completed in
+ * another way. One statement: a row read after it was found due may have been claimed in between, and would be claimed again.
  */
 export async function listDueSessions(db: ReadOnly, filter: DueFilter): Promise<ProviderSession[]> {
   const query = db.manager
@@ -128,8 +131,9 @@ export async function listDueSessions(db: ReadOnly, filter: DueFilter): Promise<
   if (filter.appId !== null) query.andWhere('s.app_id = :appId', { appId: filter.appId })
   if (filter.dueAt !== null) {
     query.andWhere(
-      `(s.next_lookup_at <= :dueAt OR (t.status <> 'pending' AND (s.lookups = 0 OR s.updated_at <= :retriedAt)))`,
-      { dueAt: filter.dueAt, retriedAt: addMs(filter.dueAt, -CLOSE_RETRY_MS) },
+      `(s.next_lookup_at <= :dueAt OR
+        (t.status <> 'pending' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= :claimedBefore)))`,
+      { dueAt: filter.dueAt, claimedBefore: addMs(filter.dueAt, -CLOSE_AGAIN_MS) },
     )
   }
   return query.getMany()
@@ -145,6 +149,20 @@ export async function claimLookup(tx: Tx, session: ProviderSession, nextLookupAt
   return result.affected === 1
 }
 
+/** Records how the look-up went that the caller has claimed; `nextLookupAt` stays where it is null. */
+export async function recordLookup(
+  tx: Tx,
+  session: Pick<ProviderSession, 'id' | 'lookups'>,
+  failures: number,
+  nextLookupAt: Date | null,
+): Promise<void> {
+  await tx.manager.update(
+    providerSessions,
+    { id: session.id, lookups: session.lookups, status: In(PAYABLE) },
+    { failures, ...(nextLookupAt ? { nextLookupAt } : {}), updatedAt: tx.now },
+  )
+}
+
 /** Has the session looked up soon. */
 export async function hastenLookup(tx: Tx, sessionId: number, nextLookupAt: Date): Promise<void> {
   await tx.manager.update(providerSessions, { id: sessionId, status: In(PAYABLE) }, { nextLookupAt, updatedAt: tx.now })
@@ -158,4 +176,73 @@ export async function listProviderSessionsOf(db: ReadOnly, transactionId: number
 /** Whether the provider's event was taken before: a cheap answer to most repetitions, before a unique key decides over the rest. */
 export async function wasToldBefore(db: ReadOnly, provider: string, eventId: string): Promise<boolean> {
   return db.manager.existsBy(providerEvents, { provider, eventId })
+}
+
+/** An app's account at a provider. */
+export interface Account {
+  readonly appId: number
+  readonly provider: string
+}
+
+/** An account of which nothing is asked for a while, since its provider did not answer or refused its credentials. */
+export interface ProviderPause {
+  id: number
+  appId: number
+  provider: string
+  /** In a row, each with a pause. */
+  failures: number
+  /** Of the last failure, for operators. */
+  reason: string
+  since: Date
+  pausedUntil: Date
+}
+
+export const providerPauses = new EntitySchema<ProviderPause>({
+  name: 'provider_pauses',
+  columns: {
+    id,
+    appId: bigint('app_id'),
+    provider: exact('provider', 32),
+    failures: int('failures'),
+    reason: words('reason', 191),
+    since: instant('since'),
+    pausedUntil: instant('paused_until'),
+  },
+})
+
+/** Every account's last pause that no answer has ended, over or not. */
+export async function listPauses(db: ReadOnly): Promise<ProviderPause[]> {
+  return db.manager.find(providerPauses, { order: { appId: 'ASC', provider: 'ASC' } })
+}
+
+export async function findPause(db: ReadOnly, { appId, provider }: Account): Promise<ProviderPause | null> {
+  return db.manager.findOneBy(providerPauses, { appId, provider })
+}
+
+/** Begins a pause, unless one is under way: of several failures at one time only the first makes the next pause longer. */
+export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>): Promise<void> {
+  const { appId, provider, ...changes } = pause
+  const isNew = await insertedNew('provider_pauses_account', tx.manager.insert(providerPauses, pause))
+  if (!isNew) {
+    await tx.manager.update(providerPauses, { appId, provider, pausedUntil: LessThanOrEqual(tx.now) }, changes)
+  }
+}
+
+/** The account answered: its next failure is the first one. */
+export async function endPause(tx: Tx, { appId, provider }: Account): Promise<void> {
+  await tx.manager.delete(providerPauses, { appId, provider })
+}
+
+/** How many sessions failed to be looked up or closed this often in a row, and a transaction of one of them. */
+export async function countFailing(
+  db: ReadOnly,
+  failures: number,
+): Promise<{ count: number; transactionId: number | null }> {
+  const failing = { status: In(PAYABLE), failures: MoreThanOrEqual(failures) }
+  const [newest, count] = await db.manager.findAndCount(providerSessions, {
+    where: failing,
+    order: { id: 'DESC' },
+    take: 1,
+  })
+  return { count, transactionId: newest[0]?.transactionId ?? null }
 }

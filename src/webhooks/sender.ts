@@ -3,7 +3,10 @@ import type { Context } from '#context.ts'
 import { isRetryable } from '#db/transaction.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import type { GuardedClient } from '#http/outbound.ts'
+import { shuffled } from '#shared/shuffled.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import { openTurns } from '#shared/turns.ts'
+import type { Turns } from '#shared/turns.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
 import { claimDueEvents, giveBackEvents } from './claim-due-events.ts'
@@ -11,8 +14,6 @@ import { addTo, difference, emptyTally, finishAttempts } from './finish-attempts
 import type { Tally } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import type { Targets } from './read-target.ts'
-import { openReadyQueue } from './ready-queue.ts'
-import type { ReadyQueue } from './ready-queue.ts'
 import { shareClaims } from './share-claims.ts'
 import { openSlots } from './slots.ts'
 import type { Slots } from './slots.ts'
@@ -55,7 +56,7 @@ interface Sender {
   /** Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. Whose turn is longest ago comes first. */
   readonly due: Map<number, DueEvent[]>
   /** Claimed events that wait for a slot. */
-  readonly ready: ReadyQueue<ClaimedEvent>
+  readonly ready: Turns<number, ClaimedEvent>
   readonly running: Set<Promise<void>>
   readonly interrupt: AbortController
   readonly finished: AttemptResult[]
@@ -104,7 +105,7 @@ function openSender(ctx: Context, client: GuardedClient): Sender {
     slots: openSlots(() => performance.now()),
     bell: openBell(),
     due: new Map(),
-    ready: openReadyQueue(),
+    ready: openTurns(({ appId }) => appId),
     running: new Set(),
     interrupt: new AbortController(),
     finished: [],
@@ -189,13 +190,6 @@ async function listMissing(sender: Sender, appIds: readonly number[]): Promise<v
     if (events.length > 0) sender.due.set(appId, events)
     else sender.due.delete(appId)
   }
-}
-
-function shuffled<T>(items: readonly T[]): T[] {
-  return items
-    .map((item) => ({ item, rank: Math.random() }))
-    .sort((a, b) => a.rank - b.rank)
-    .map(({ item }) => item)
 }
 
 /** Begins what is ready and has a place: whenever one becomes free, the next event of the app that has waited longest. */

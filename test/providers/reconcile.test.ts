@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { enableMethod } from '#apps/methods.ts'
+import { checkProviders } from '#operations/check-providers.ts'
 import { closeOpenSessions, reconcilePayments } from '#providers/reconcile-payments.ts'
 import { startService } from '../support/api.ts'
 import type { Response, SellerClient, TestService } from '../support/api.ts'
@@ -12,6 +13,7 @@ import type { PayosPeer } from '../support/payos-peer.ts'
 import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
 import type { StripePeer } from '../support/stripe-peer.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { PAYOS_KEYS } from './payos-shop.ts'
 
 const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 }
@@ -26,7 +28,7 @@ describe('payments that stay pending', () => {
 
   beforeEach(async () => {
     clock = new TestClock()
-    stripe = await startStripePeer(clock, ['sk_test_first'])
+    stripe = await startStripePeer(clock, ['sk_test_first', 'sk_test_second'])
     payos = await startPayosPeer(clock, PAYOS_KEYS)
     service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
     app = await anApp(service.ctx, { sandbox: false })
@@ -56,8 +58,8 @@ describe('payments that stay pending', () => {
     await choose(token, 'card')
     return { id, token, session: stripe.sessions.at(-1)! }
   }
-  const byPayos = async () => {
-    const { id, token } = await open()
+  const byPayos = async (body: object = {}) => {
+    const { id, token } = await open(body)
     await choose(token, 'payos')
     return { id, token, link: payos.links.at(-1)! }
   }
@@ -236,7 +238,11 @@ describe('payments that stay pending', () => {
       const counts = await run()
       expect(counts.failed).to.be.at.most(4)
       stripe.mode = 'up'
+      expect(await run(), 'the account is paused').to.deep.equal(NOTHING)
+      clock.advance('1m')
       expect((await run()).stillOpen).to.equal(12 - counts.failed)
+      clock.advance('1m')
+      expect((await run()).stillOpen).to.equal(counts.failed)
     }).timeout(120_000)
 
     it('a session is given up 14 days after its end', async () => {
@@ -246,6 +252,183 @@ describe('payments that stay pending', () => {
       expect((await run()).failed).to.equal(1)
       expect(await statuses()).to.deep.equal(['closed'])
     })
+  })
+
+  describe('of which one fails', () => {
+    /** A session that Stripe will not expire: its debit is under way, and the transaction was completed by transfer. */
+    const unclosable = async (number = 0) => {
+      const opened = await byCard({ external_ref: `debit-${number}` })
+      stripe.pay(opened.session, 'delayed')
+      await confirmPayment(service.ctx, {
+        provider: 'bank_transfer',
+        eventId: null,
+        reference: `FT${opened.id}`,
+        transactionId: opened.id,
+        amount: 99_000,
+        currency: 'VND',
+        paidAt: clock.now(),
+      })
+      return opened
+    }
+
+    it('the others are found all the same, however many fail', async () => {
+      for (let number = 0; number < 8; number += 1) await unclosable(number)
+      for (let number = 0; number < 8; number += 1) {
+        const { session } = await byCard({ external_ref: `user-${number}` })
+        stripe.pay(session)
+      }
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 16, paid: 8, failed: 8 })
+    })
+
+    it('it is tried again after pauses that grow to 6 hours', async () => {
+      const { id, session } = await unclosable()
+      const tries: number[] = []
+      for (let minute = 0; minute <= 1540; minute += 2) {
+        if ((await run()).failed > 0) tries.push(minute)
+        clock.advance('2m')
+      }
+      // 66 is shortly after its end.
+      expect(tries).to.deep.equal([0, 2, 6, 14, 30, 62, 66, 194, 450, 810, 1170, 1530])
+      expect((await run({ all: true })).failed, 'an operator need not wait').to.equal(1)
+      stripe.settle(session)
+      clock.advance('6h')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
+      expect(await transaction(id)).to.include({ flag_reason: 'duplicate_payment', amount_received: 198_000 })
+    })
+
+    it('an answer ends its pause: a look-up that failed once is no reason to close it late', async () => {
+      const { id, session } = await byCard()
+      stripe.mode = 'busy'
+      clock.advance('10m')
+      expect((await run()).failed).to.equal(1)
+      stripe.mode = 'up'
+      clock.advance('2m')
+      expect((await run()).stillOpen).to.equal(1)
+      clock.advance('2m')
+      await confirmPayment(service.ctx, {
+        provider: 'bank_transfer',
+        eventId: null,
+        reference: 'FT1',
+        transactionId: id,
+        amount: 99_000,
+        currency: 'VND',
+        paidAt: clock.now(),
+      })
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
+      expect(session.status).to.equal('expired')
+    }).timeout(120_000)
+
+    it('an answer that cannot be believed, or says that there are too many questions, delays its own session only', async () => {
+      for (let number = 0; number < 6; number += 1) await byPayos({ external_ref: `user-${number}` })
+      for (let number = 0; number < 6; number += 1) await byCard({ external_ref: `user-${number}` })
+      payos.mode = 'missigned'
+      stripe.mode = 'busy'
+      clock.advance('10m')
+      expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 12, failed: 12 })
+      payos.mode = 'up'
+      stripe.mode = 'up'
+      await byPayos()
+      clock.advance('10m')
+      expect((await run()).stillOpen).to.equal(13)
+    }).timeout(120_000)
+
+    it('the accounts take turns: a backlog of one app does not hold back the payment of another', async () => {
+      for (let number = 0; number < 40; number += 1) await byCard({ external_ref: `user-${number}` })
+      const other = await anApp(service.ctx, { sandbox: false })
+      await enableMethod(service.ctx, 'tester', other.app, 'card', { secretKey: 'sk_test_second', webhookSecret: 'w' })
+      app = other
+      await byCard()
+      clock.advance('10m')
+      stripe.calls.length = 0
+      expect((await run()).stillOpen).to.equal(41)
+      const position = stripe.calls.findIndex(({ headers }) => headers.authorization === 'Bearer sk_test_second')
+      expect(position).to.be.within(0, 8)
+    })
+  })
+
+  describe('of an account that is refused or not answered', () => {
+    const secondApp = async () => {
+      const other = await anApp(service.ctx, { sandbox: false })
+      await enableMethod(service.ctx, 'tester', other.app, 'card', { secretKey: 'sk_test_second', webhookSecret: 'w' })
+      return other
+    }
+    const pausesSeen = async () =>
+      (await checkProviders(service.ctx)).filter(({ detail }) => detail.includes('nothing is looked up until'))
+
+    it('refused credentials pause that account alone, which doctor shows, and which ends by itself', async () => {
+      for (let number = 0; number < 12; number += 1) await byCard({ external_ref: `user-${number}` })
+      const { link } = await byPayos()
+      payos.transfer(link, 99_000)
+      const first = app
+      app = await secondApp()
+      stripe.pay((await byCard()).session)
+      const wrong = { secretKey: 'sk_test_revoked', webhookSecret: 'whsec_first' }
+      await enableMethod(service.ctx, 'tester', first.app, 'card', wrong)
+      clock.advance('10m')
+      const counts = await run()
+      expect(counts.failed).to.be.within(1, 4)
+      expect(counts).to.deep.equal({ ...NOTHING, lookedUp: counts.failed + 2, failed: counts.failed, paid: 2 })
+      const [pause, ...more] = await pausesSeen()
+      expect(more).to.deep.equal([])
+      expect(pause).to.deep.equal({
+        check: 'providers',
+        ok: true,
+        detail: `app ${first.app.id}, stripe: nothing is looked up until 2026-03-01 10:11:00 UTC, after 1 failure(s) in a row since 2026-03-01 10:10:00 UTC: answered 401`,
+        mend: `it ends by itself; billing-cli reconcile --app ${first.app.id} asks at once`,
+      })
+      clock.advance('1m')
+      expect(await pausesSeen()).to.deep.equal([])
+      await enableMethod(service.ctx, 'tester', first.app, 'card', {
+        secretKey: 'sk_test_first',
+        webhookSecret: 'whsec_first',
+      })
+      expect(await run()).to.deep.equal({
+        ...NOTHING,
+        lookedUp: 12 - counts.failed,
+        stillOpen: 12 - counts.failed,
+      })
+    })
+
+    it('an answer of 500 pauses it too, longer each time and 15 minutes at most, until it answers', async () => {
+      for (let number = 0; number < 40; number += 1) await byPayos({ external_ref: `user-${number}` })
+      payos.mode = 'error'
+      clock.advance('10m')
+      const begun: number[] = []
+      for (let minute = 0; minute <= 62; minute += 1) {
+        if ((await run()).failed > 0) begun.push(minute)
+        clock.advance('1m')
+      }
+      expect(begun).to.deep.equal([0, 1, 3, 7, 15, 30, 45, 60])
+      const [pause] = await pausesSeen()
+      expect(pause?.detail).to.include('after 8 failure(s) in a row since 2026-03-01 10:10:00 UTC: answered 500')
+      payos.mode = 'up'
+      expect(await run()).to.deep.equal(NOTHING)
+      const all = await run({ all: true })
+      expect(all, 'an operator need not wait').to.deep.equal({ ...NOTHING, lookedUp: 40, stillOpen: 40 })
+      expect(await pausesSeen(), 'an answer ends it').to.deep.equal([])
+    }).timeout(120_000)
+
+    it('a provider that is away is not asked about app after app', async () => {
+      for (let number = 0; number < 16; number += 1) {
+        if (number > 0) app = await secondApp()
+        await byCard()
+      }
+      stripe.mode = 'down'
+      clock.advance('10m')
+      expect((await run()).failed).to.be.within(3, 8)
+    }).timeout(120_000)
+
+    it('sessions that fail for an hour are named by doctor', async () => {
+      const { id } = await byCard()
+      stripe.mode = 'busy'
+      for (let minute = 0; minute < 70; minute += 1) {
+        clock.advance('1m')
+        await run()
+      }
+      const details = (await checkProviders(service.ctx)).map(({ detail }) => detail)
+      expect(details.join('\n')).to.include(`1 session(s) fail`).and.include(`the newest of transaction ${id}`)
+    }).timeout(120_000)
   })
 
   describe('whose transaction was completed in another way', () => {

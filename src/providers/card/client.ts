@@ -1,8 +1,8 @@
 import type Stripe from 'stripe'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
-import { ProviderUnreachable } from '#providers/provider-unreachable.ts'
-import { AppError } from '#shared/errors.ts'
+import { providerError } from '#providers/account-unavailable.ts'
+import type { AppError } from '#shared/errors.ts'
 
 /** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
 const TIMEOUT_MS = 8000
@@ -71,10 +71,11 @@ export async function callStripe<T>(ctx: Context, call: string, run: () => Promi
 
 /** 502 `provider_error` in words for the payer. */
 export function cardProviderError(fault: StripeFault): AppError {
-  return fault.kind === 'unreachable'
-    ? new ProviderUnreachable('the card provider cannot be reached; nothing was charged, please try again')
-    : new AppError(
-        'provider_error',
-        'the card provider did not accept the payment request; nothing was charged, please try again',
-      )
+  const what =
+    fault.kind === 'unreachable'
+      ? 'the card provider cannot be reached'
+      : 'the card provider did not accept the payment request'
+  const { httpStatus, type } = fault
+  const isConnectionFault = type === 'StripeConnectionError'
+  return providerError(`${what}; nothing was charged, please try again`, { httpStatus, isConnectionFault })
 }

@@ -6,6 +6,7 @@ import type { Context } from '#context.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { currencyDecimals, decimalString } from '#shared/money.ts'
+import { shuffled } from '#shared/shuffled.ts'
 import { addMs, DAY_MS, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { findTransaction, listPayments } from '#transactions/store.ts'
 import { fromStripeAmount } from './amount.ts'
@@ -73,7 +74,8 @@ export async function noteRefundsHourly(ctx: Context, options: NoteRefundsOption
 /** Asks Stripe for the refunds of the last days, app by app, and notes those that were made there. Returns how many are new. */
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
-  for (const { appId } of await listAppsWithMethod(ctx.db, 'card')) {
+  // In another order each time: the apps behind one whose listing never ends have their turn too.
+  for (const { appId } of shuffled(await listAppsWithMethod(ctx.db, 'card'))) {
     if (options.signal?.aborted) break
     if (options.appId !== undefined && options.appId !== appId) continue
     try {

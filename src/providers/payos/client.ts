@@ -2,8 +2,8 @@ import type { PayOS } from '@payos/node'
 import type { Credentials } from '#apps/methods.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
-import { ProviderUnreachable } from '#providers/provider-unreachable.ts'
-import { AppError } from '#shared/errors.ts'
+import { providerError } from '#providers/account-unavailable.ts'
+import type { AppError } from '#shared/errors.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
 /** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
@@ -65,7 +65,11 @@ export async function callPayos<T>(ctx: Context, call: string, run: () => Promis
 
 /** 502 `provider_error` in words for the payer. */
 export function payosProviderError(fault: PayosFault): AppError {
-  return fault.kind === 'unreachable'
-    ? new ProviderUnreachable('the bank-transfer provider cannot be reached; please try again')
-    : new AppError('provider_error', 'the bank-transfer provider did not accept the payment request; please try again')
+  const what =
+    fault.kind === 'unreachable'
+      ? 'the bank-transfer provider cannot be reached'
+      : 'the bank-transfer provider did not accept the payment request'
+  const { httpStatus, type } = fault
+  const isConnectionFault = type === 'ConnectionError' || type === 'ConnectionTimeoutError'
+  return providerError(`${what}; please try again`, { httpStatus, isConnectionFault })
 }

@@ -1,0 +1,54 @@
+/** Items that wait, by owner; the owner that has waited longest comes first, so that none starves behind another's many. */
+export interface Turns<Owner, Item> {
+  /** Number of items, over all owners. */
+  readonly size: number
+  /** Number of items of the owner. */
+  held(owner: Owner): number
+  /** An owner that waits already keeps its turn; another one begins to wait now. */
+  add(items: readonly Item[]): void
+  /**
+   * Takes the next item of the owner that has waited longest, of those that `mayBegin`; null where there is none. The owner begins to
+   * wait anew.
+   */
+  take(mayBegin: (owner: Owner) => boolean): Item | null
+  takeAll(): Item[]
+}
+
+/** `ownerOf` names whom an item belongs to; each owner's items keep their order. */
+export function openTurns<Owner, Item extends object>(ownerOf: (item: Item) => Owner): Turns<Owner, Item> {
+  // In the order in which the owners began to wait.
+  const waiting = new Map<Owner, Item[]>()
+  let size = 0
+  return {
+    get size() {
+      return size
+    },
+    held: (owner) => waiting.get(owner)?.length ?? 0,
+    add(items) {
+      for (const item of items) {
+        const owner = ownerOf(item)
+        const owned = waiting.get(owner)
+        if (owned) owned.push(item)
+        else waiting.set(owner, [item])
+        size += 1
+      }
+    },
+    take(mayBegin) {
+      for (const [owner, items] of waiting) {
+        if (!mayBegin(owner)) continue
+        const item = items.shift() ?? null
+        waiting.delete(owner)
+        if (items.length > 0) waiting.set(owner, items)
+        if (item) size -= 1
+        return item
+      }
+      return null
+    },
+    takeAll() {
+      const all = [...waiting.values()].flat()
+      waiting.clear()
+      size = 0
+      return all
+    },
+  }
+}
