@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
+import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
+import { printable } from './printable.ts'
 import { banner, inSession } from './session.ts'
 import { formatFields } from './table.ts'
 import { registerExport } from './transfer-commands.ts'
@@ -319,8 +321,16 @@ function registerClock(app: Command): void {
         ])
         const found = await pick(named)
         const input = clockInput(options)
-        const answer = input === null ? readTestClock(ctx, found) : await advanceTestClock(ctx, found, input, actor)
-        out.result(answer, () => out.line(`${banner(found)}: it is ${answer.now} there`))
+        const answer: AdvancedClock =
+          input === null ? readTestClock(ctx, found) : await advanceTestClock(ctx, found, input, actor)
+        out.result(answer, () => {
+          out.line(`${banner(found)}: it is ${answer.now} there`)
+          for (const { external_ref, reminder_day, claimed_at } of answer.pending ?? []) {
+            out.line(
+              `pending: reminder ${reminder_day} of ${printable(external_ref)}, taken up by another daemon at ${claimed_at} UTC`,
+            )
+          }
+        })
       })
     })
   withExamples(clock, 'app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1')

@@ -422,13 +422,22 @@ export async function listUnconfirmed(db: ReadOnly, before: Date, limit: number)
     .getMany()
 }
 
-/** Whether a sweep is sending a mail of the app now: claimed after `since` and not settled. */
-export async function hasOpenClaims(db: ReadOnly, appId: number, since: Date): Promise<boolean> {
-  const rows: unknown[] = await db.manager.query(
-    `SELECT 1 FROM reminders WHERE status = 'claimed' AND claimed_at > ? AND app_id = ? AND last_error IS NULL LIMIT 1`,
-    [since, appId],
+/** A mail that a sweep has taken up and not finished. */
+export interface OpenClaim {
+  readonly externalRef: string
+  readonly stage: Stage
+  readonly claimedAt: Date
+}
+
+/** The mails of the app that sweeps are about now: claimed after `since` and not settled, the first first. */
+export async function listOpenClaims(db: ReadOnly, appId: number, since: Date, limit: number): Promise<OpenClaim[]> {
+  return db.manager.query(
+    `SELECT s.external_ref AS externalRef, r.stage, r.claimed_at AS claimedAt
+     FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
+     WHERE r.status = 'claimed' AND r.claimed_at > ? AND r.app_id = ? AND r.last_error IS NULL
+     ORDER BY r.claimed_at, r.id LIMIT ?`,
+    [since, appId, limit],
   )
-  return rows.length > 0
 }
 
 export async function findReminder(db: ReadOnly, reminderId: number): Promise<Reminder | null> {

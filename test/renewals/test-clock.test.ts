@@ -7,6 +7,7 @@ import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import { MONTHLY, anApp } from '../support/factories.ts'
 import { startStory, toldTypes } from '../support/story.ts'
 import type { Story } from '../support/story.ts'
+import { until } from '../support/until.ts'
 
 const DAY = 86_400
 const PATH = '/api/v1/test-clock'
@@ -114,6 +115,45 @@ describe('test clock (contract 3)', () => {
     expect((await getApp(ctx.db, identity.app.id)).clockOffsetMs).to.equal(DAY * 1000)
     const rows: { actor: string }[] = await ctx.db.query(`SELECT actor FROM audit_log WHERE action = 'app.clock'`)
     expect(rows.map(({ actor }) => actor)).to.deep.equal(['tester'])
+  })
+
+  describe('while another daemon is about a reminder', () => {
+    beforeEach(async () => {
+      await subscribe()
+      await subscribe('user-2')
+      const { ctx } = story.service
+      await ctx.db.query(
+        `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at)
+         SELECT app_id, id, current_period_end, 3, 'claimed', ? FROM subscriptions WHERE external_ref = 'user-1'`,
+        [ctx.clock.now()],
+      )
+    })
+    const advanceFor = async (othersMs?: number) => {
+      const { ctx } = story.service
+      const app = await getApp(ctx.db, story.app.app.id)
+      return advanceTestClock(ctx, app, { advance_seconds: 28 * DAY }, null, othersMs)
+    }
+
+    it('waits no longer than a while, then says what is pending; the call after that one died sends it', async () => {
+      expect(await advanceFor(100)).to.deep.equal({
+        now: '2026-03-29 10:00:00',
+        pending: [{ external_ref: 'user-1', reminder_day: 3, claimed_at: '2026-03-01 10:00:00' }],
+      })
+      expect(subjects(), 'that of user-2').to.have.lengthOf(1)
+      story.service.ctx.clock.advance('61s')
+      expect((await advance({ advance_seconds: 0 })).body.data).to.deep.equal({ now: '2026-03-29 10:01:01' })
+      expect(subjects()).to.have.lengthOf(2)
+    })
+
+    it('sends what that one gave up before it answers', async () => {
+      const answer = advanceFor()
+      await until(() => inbox.mails.length === 1)
+      await story.service.ctx.db.query(
+        `UPDATE reminders SET status = 'failed' WHERE sent_at IS NULL AND handed_over_at IS NULL`,
+      )
+      expect(await answer).to.deep.equal({ now: '2026-03-29 10:00:00' })
+      expect(subjects()).to.have.lengthOf(2)
+    })
   })
 
   it('calls at the same moment all move it', async () => {
