@@ -21,7 +21,8 @@ import { aCheckout, anApp, aPlan, LIFETIME, MONTHLY, priceId, tokenOf } from '..
 import type { TestApp } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
-import type { StripePeer } from '../support/stripe-peer.ts'
+import type { PeerSession, StripePeer } from '../support/stripe-peer.ts'
+import { until } from '../support/until.ts'
 
 export interface RaceOptions {
   /** One after the other; each third one buys for life, and half of these by two checkouts of one end user. */
@@ -55,6 +56,8 @@ interface Contested {
   readonly id: number
   readonly token: string
   readonly amount: number
+  /** The card page at Stripe. */
+  readonly session: PeerSession
   /** Sends the provider's notification; what it was answered. */
   readonly tellCard: () => Promise<string>
   /** Posts the bank's mail as the relay does; what it was answered. */
@@ -151,11 +154,14 @@ async function race(
   return { winner, polled }
 }
 
-/** The card pays one purchase for life and the bank another of the same end user: one is applied, the other flagged. */
+/**
+ * The card pays one purchase for life and the bank another of the same end user: one is applied, the other flagged. The card page that
+ * the bank's payer left open is closed.
+ */
 async function raceForLife(stage: Stage, externalRef: string): Promise<void> {
   const { ctx, prices } = stage
   const first = await contest(stage, externalRef, prices.life)
-  const second = await contest(stage, externalRef, prices.life)
+  const second = await contest(stage, externalRef, prices.life, 'by transfer alone')
   const answers = await Promise.all([headStart(stage, first.tellCard), headStart(stage, second.tellBank)])
   if (answers.some((answer) => answer !== '200 processed')) throw new Error(`${externalRef}: ${answers.join(', ')}`)
   const flags = await Promise.all(
@@ -164,11 +170,17 @@ async function raceForLife(stage: Stage, externalRef: string): Promise<void> {
   if (flags.filter((flag) => flag === 'already_lifetime').length !== 1 || !flags.includes(null)) {
     throw new Error(`${externalRef}: bought twice for life, and the flags are ${JSON.stringify(flags)}`)
   }
+  await until(() => second.session.status === 'expired')
   await checkEffects(stage, externalRef, true)
 }
 
-/** Opens a checkout that can be paid by card and by transfer, has the payer pay both ways, and prepares what tells of it. */
-async function contest(stage: Stage, externalRef: string, price: string): Promise<Contested> {
+/** Opens a checkout that can be paid by card and by transfer, has the payer pay it, and prepares what tells of it. */
+async function contest(
+  stage: Stage,
+  externalRef: string,
+  price: string,
+  paid: 'both ways' | 'by transfer alone' = 'both ways',
+): Promise<Contested> {
   const { ctx, app, stripe, daemons, forwardCode } = stage
   const checkout = await aCheckout(ctx, app, { external_ref: externalRef, price_id: price })
   const token = tokenOf(checkout)
@@ -177,7 +189,7 @@ async function contest(stage: Stage, externalRef: string, price: string): Promis
   await chooseMethod(ctx, token, 'card')
   const { id, amount, transferCode } = (await findTransaction(ctx.db, checkout.transaction_id!))!
   const session = stripe.sessions.at(-1)!
-  stripe.pay(session)
+  if (paid === 'both ways') stripe.pay(session)
   const seconds = unixSeconds(systemClock.now())
   const event = signedEvent(WEBHOOK_SECRET, seconds, 'checkout.session.completed', sessionFacts(session))
   const transfer = { ...TRANSFER, amount, content: transferCode!, movement: 600_000_000 + id }
@@ -195,6 +207,7 @@ async function contest(stage: Stage, externalRef: string, price: string): Promis
     id,
     token,
     amount,
+    session,
     tellCard: () => post(`${daemons[0].url}/api/v1/webhooks/card-provider`, event.headers, event.body),
     tellBank: () => post(`${daemons[1].url}/api/v1/webhooks/bank-transfer`, headers, body),
   }
