@@ -55,6 +55,7 @@ async function reminderLag(ctx: Context): Promise<number> {
         now,
         staleBefore: addMs(now, -CLAIM_LEASE_MS),
         exceptApps,
+        withFailed: true,
         after: null,
         limit: 1,
       })

@@ -4,6 +4,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { listPlansByIds } from '#plans/store.ts'
+import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS, addMs } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from './compose-reminder.ts'
@@ -37,6 +38,9 @@ export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]>
   ]
 }
 
+/** `first`: mails that did not fail before. `also again`: those that did, too, in another order each time. */
+export type Tries = 'first' | 'also again'
+
 /**
  * Every mail that is due now in one sweep, page by page; nothing is claimed here. `spentApps` are left out: their mails of the day are
  * used up, and the set may grow on the way.
@@ -45,12 +49,13 @@ export async function* findDue(
   ctx: Context,
   sweep: Sweep,
   spentApps: ReadonlySet<number>,
+  tries: Tries = 'also again',
 ): AsyncGenerator<DueReminder> {
   const apps = new Map<number, App>()
   for (const stage of STAGES) {
     // Only what has ended is stored as expired, and not at once: the notice looks among both, the ones that move last.
     for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
-      yield* findInWindow(ctx, sweep, stage, status, spentApps, apps)
+      yield* findInWindow(ctx, sweep, tries, stage, status, spentApps, apps)
     }
   }
 }
@@ -58,6 +63,7 @@ export async function* findDue(
 async function* findInWindow(
   ctx: Context,
   sweep: Sweep,
+  tries: Tries,
   stage: Stage,
   status: Subscription['status'],
   exceptApps: ReadonlySet<number>,
@@ -73,10 +79,11 @@ async function* findInWindow(
       now: appNow(sweep, real),
       staleBefore: addMs(real, -CLAIM_LEASE_MS),
       exceptApps,
+      withFailed: tries === 'also again',
       after,
       limit: PAGE_SIZE,
     })
-    yield* await withContent(ctx, stage, page, apps)
+    yield* await withContent(ctx, stage, tries === 'first' ? page : shuffled(page), apps)
     const last = page.at(-1)
     if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) return
     after = { periodEnd: last.currentPeriodEnd, id: last.id }

@@ -5,19 +5,21 @@ import { inTransaction } from '#db/transaction.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer } from '#mail/send.ts'
 import type { Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
-import { MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
+import { shuffled } from '#shared/shuffled.ts'
+import { DAY_MS, MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
 import { composeReminder } from './compose-reminder.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { recordSent } from './record-sent.ts'
 import { CLAIM_LEASE_MS, findDue, listSweeps } from './find-due.ts'
-import type { Sweep } from './find-due.ts'
+import type { Sweep, Tries } from './find-due.ts'
 import { stageAt } from './stages.ts'
 import {
   claimReminder,
   countMail,
   dropClaim,
   freeClaim,
+  hasFailed,
   listDeadClaims,
   markHandedOver,
   noteUnconfirmed,
@@ -44,6 +46,10 @@ const LONGEST_SWEEP_MS = 10 * MINUTE_MS
 
 /** Of mails that sweeps died at; more are left to the next sweep. */
 const MOST_DEAD = 1000
+/** So many mails in a row that the mail server does not take up, of whatever customers, are not the fault of one. */
+const AWAY_IN_A_ROW = 3
+/** Longer than any stage's window: what failed before is due no more. */
+const FAILED_BACK_MS = 8 * DAY_MS
 
 export interface SweepOptions {
   /** Begins no further mail; those on their way are finished. */
@@ -62,10 +68,21 @@ class DayIsSpent extends Error {
   override readonly name = 'DayIsSpent'
 }
 
+/** What a run knows while it sends. */
+interface Run {
+  readonly mailer: Mailer
+  readonly signal: AbortSignal
+  readonly summary: SweepSummary
+  /** Mails that failed in this run, by `nameOf`: the next one tries again. */
+  readonly failed: Set<string>
+  awayInARow: number
+}
+
 /**
- * Sends every mail whose stage holds now (specification 6; contract 4, Reminders). Each is claimed under its unique key, made, marked
- * as handed over between the mail server's go-ahead and the first byte, and recorded with its webhook event when the server took it.
- * A daemon that dies before the mark loses nothing; one that dies after it leaves the mail unconfirmed, and nobody sends it twice.
+ * Sends every mail whose stage holds now (specification 6; contract 4, Reminders), those that failed before after all others. Each is
+ * claimed under its unique key, made, marked as handed over between the mail server's go-ahead and the first byte, and recorded with its
+ * webhook event when the server took it. A daemon that dies before the mark loses nothing; one that dies after it leaves the mail
+ * unconfirmed, and nobody sends it twice.
  * What goes beyond an app's mails of the day is not claimed: a sweep of the next day sends it, where its stage still holds.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
@@ -77,9 +94,13 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   }
   const signals = [options.signal, options.appId === undefined ? AbortSignal.timeout(LONGEST_SWEEP_MS) : undefined]
   const signal = AbortSignal.any(signals.filter((each) => each !== undefined))
+  const run: Run = { mailer, signal, summary, failed: new Set(), awayInARow: 0 }
   try {
     await dropDeadClaims(ctx)
-    for (const sweep of await listSweeps(ctx, options.appId)) await sendOneSweep(ctx, mailer, sweep, signal, summary)
+    const sweeps = await listSweeps(ctx, options.appId)
+    const anyFailed = await hasFailed(ctx.db, addMs(ctx.clock.now(), -FAILED_BACK_MS))
+    for (const sweep of sweeps) await sendOneSweep(ctx, run, sweep, 'first')
+    if (anyFailed) for (const sweep of shuffled(sweeps)) await sendOneSweep(ctx, run, sweep, 'also again')
   } finally {
     mailer.close()
   }
@@ -94,32 +115,26 @@ async function dropDeadClaims(ctx: Context): Promise<void> {
   for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
 }
 
-async function sendOneSweep(
-  ctx: Context,
-  mailer: Mailer,
-  sweep: Sweep,
-  signal: AbortSignal,
-  summary: SweepSummary,
-): Promise<void> {
+async function sendOneSweep(ctx: Context, run: Run, sweep: Sweep, tries: Tries): Promise<void> {
   const spentApps = await findSpentApps(ctx)
-  const dueMails = findDue(ctx, sweep, spentApps)
-  let isMailServerAway = false
+  const dueMails = findDue(ctx, sweep, spentApps, tries)
   const sendInTurn = async (): Promise<void> => {
-    while (!isMailServerAway && !signal.aborted) {
+    // With the mail server away the next mail would fare no better, and each try keeps a claim from others for a while.
+    while (run.awayInARow < AWAY_IN_A_ROW && !run.signal.aborted) {
       const next = await dueMails.next()
       if (next.done) return
       const due = next.value
-      if (spentApps.has(due.app.id)) continue
-      const result = await sendOne(ctx, mailer, due)
+      if (spentApps.has(due.app.id) || run.failed.has(nameOf(due))) continue
+      const result = await sendOne(ctx, run.mailer, due)
       if (!result) continue
       if (result === 'held_back') {
         noteSpent(ctx, due.app, spentApps)
         continue
       }
-      summary[result.outcome] += 1
+      run.summary[result.outcome] += 1
       ctx.count('reminders_total', { stage: String(due.stage), outcome: result.outcome })
-      // The next mail would fare no better, and each try keeps a claim from others for a while.
-      isMailServerAway ||= result.isMailServerAway
+      if (result.outcome === 'failed') run.failed.add(nameOf(due))
+      run.awayInARow = result.isMailServerAway ? run.awayInARow + 1 : 0
     }
   }
   const turns = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendInTurn))
@@ -132,6 +147,10 @@ function noteSpent(ctx: Context, app: App, spentApps: Set<number>): void {
   spentApps.add(app.id)
   const fields = { appId: app.id, limit: dailyLimit(ctx.config, app) }
   ctx.log.warn(fields, 'the app has sent its reminder mails of the day: reminders plan shows what is held back')
+}
+
+function nameOf({ subscription, stage }: DueReminder): string {
+  return `${subscription.id} ${stage}`
 }
 
 /** Null where somebody else has the mail. */

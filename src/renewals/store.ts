@@ -97,7 +97,8 @@ export async function listMovedApps(db: ReadOnly): Promise<{ id: number; clockOf
 /**
  * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, nor was
  * refused for the address that the customer still has, in the order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
- * in the window, not what exists. `staleBefore`: claims of before, not handed over, belong to a sweep that died.
+ * in the window, not what exists. `staleBefore`: claims of before, not handed over, belong to a sweep that died. `withFailed`: also
+ * those that failed before.
  */
 export async function listDueSubscriptions(
   db: ReadOnly,
@@ -109,6 +110,7 @@ export async function listDueSubscriptions(
     readonly staleBefore: Date
     /** Apps whose mails are not wanted. */
     readonly exceptApps: ReadonlySet<number>
+    readonly withFailed: boolean
     readonly after: Keyset | null
     readonly limit: number
   },
@@ -125,7 +127,7 @@ export async function listDueSubscriptions(
      JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND r.status <> 'failed' AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
+         AND (r.status <> 'failed' OR ?) AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
      WHERE s.status = ? AND ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
        AND s.current_period_end >= ? AND s.current_period_end <= ?
        AND (s.current_period_end > ? OR s.id > ?)
@@ -135,6 +137,7 @@ export async function listDueSubscriptions(
      ORDER BY s.current_period_end, s.id LIMIT ?`,
     [
       due.stage,
+      !due.withFailed,
       due.staleBefore,
       due.status,
       ...inScope.values,
@@ -382,6 +385,15 @@ export async function listRefused(db: ReadOnly, since: Date, limit: number): Pro
     [since, limit],
   )
   return rows.map((row) => ({ ...row, id: Number(row.id), appId: Number(row.appId) }))
+}
+
+/** Whether any mail failed that was tried after `since`. */
+export async function hasFailed(db: ReadOnly, since: Date): Promise<boolean> {
+  const rows: unknown[] = await db.manager.query(
+    `SELECT 1 FROM reminders WHERE status = 'failed' AND claimed_at >= ? LIMIT 1`,
+    [since],
+  )
+  return rows.length > 0
 }
 
 /** Lets the next sweep try refused mails again; returns how many were still refused. */

@@ -27,6 +27,8 @@ export class SmtpInbox {
   mood: Mood = 'accept'
   /** What `refuse-recipient` answers. */
   refusal: readonly [code: number, text: string] = [550, 'no such mailbox']
+  /** Recipients at which it hangs up, whatever the mood. */
+  readonly hangsUpAt = new Set<string>()
   /** Messages that reached the end of DATA, taken or not. */
   messagesSeen = 0
   /** Runs before a recipient is accepted, hence before any byte of the message. */
@@ -87,8 +89,8 @@ export class SmtpInbox {
       disableReverseLookup: true,
       hideSTARTTLS: !this.#starttls,
       logger: false,
-      onRcptTo: (_address, session, done) => {
-        if (this.mood === 'drop-early') {
+      onRcptTo: ({ address }, session, done) => {
+        if (this.mood === 'drop-early' || this.hangsUpAt.has(address)) {
           this.#hangUp(session)
           return
         }

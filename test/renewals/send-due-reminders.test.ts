@@ -480,6 +480,22 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(scene.inbox.mails).to.have.lengthOf(12)
     })
 
+    it('mails at which the server hangs up keep no other customer from theirs', async () => {
+      const subscribeAt = async (email: string) =>
+        scene.subscribe({ externalRef: email, customer: await aCustomer(scene.ctx, scene.seller, { email }) })
+      for (let n = 0; n < 6; n += 1) {
+        scene.inbox.hangsUpAt.add(`bad-${n}@example.com`)
+        await subscribeAt(`bad-${n}@example.com`)
+      }
+      for (let n = 0; n < 10; n += 1) await subscribeAt(`good-${n}@example.com`)
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      await sweep()
+      await sweep()
+      expect(scene.inbox.mails).to.have.lengthOf(10)
+      scene.inbox.hangsUpAt.clear()
+      expect(await sweep()).to.deep.equal({ ...NOTHING, sent: 6 })
+    })
+
     it('a sweep that is told to stop finishes what is on its way and begins nothing', async () => {
       for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
       scene.ctx.clock.set('2026-03-29 10:00:00')
