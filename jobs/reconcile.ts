@@ -5,7 +5,8 @@ import { repeatedly, runJob } from './run-job.ts'
 /** What a lost notification or a crash left open: pending payments are looked up, realtime nodes are written. */
 await runJob(
   repeatedly(async (ctx, options) => {
-    const { written: nodesWritten, failed: nodesFailed } = await finishPendingWrites(ctx, options)
-    return { ...(await reconcilePayments(ctx, options)), nodesWritten, nodesFailed }
+    // At the same time: a database of one app that hangs must not hold back the look-ups of all.
+    const [nodes, counts] = await Promise.all([finishPendingWrites(ctx, options), reconcilePayments(ctx, options)])
+    return { ...counts, nodesWritten: nodes.written, nodesFailed: nodes.failed }
   }),
 )

@@ -166,16 +166,21 @@ export async function listUnwritten(db: ReadOnly, appId: number, afterId: number
   return rows.map(({ id }) => Number(id))
 }
 
-/** Writes that were wanted before `before` and that nobody is about: their writer died or ran out of time. Oldest first. */
+/**
+ * Writes that were wanted before `before` and that nobody is about: their writer died or ran out of time. The oldest of each app, then
+ * the second oldest, so that many of one app do not hold back those of others.
+ */
 export async function listAbandoned(
   db: ReadOnly,
   before: Date,
   limit: number,
 ): Promise<Pick<RealtimeWrite, 'subscriptionId' | 'appId'>[]> {
   const rows = await db.manager.query<{ subscription_id: string | number; app_id: string | number }[]>(
-    `SELECT subscription_id, app_id FROM realtime_writes
-     WHERE state = 'pending' AND wanted_at < ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))
-     ORDER BY wanted_at LIMIT ?`,
+    `SELECT subscription_id, app_id FROM (
+       SELECT subscription_id, app_id, wanted_at, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY wanted_at) AS turn
+       FROM realtime_writes
+       WHERE state = 'pending' AND wanted_at < ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))
+     ) abandoned ORDER BY turn, wanted_at LIMIT ?`,
     [before, limit],
   )
   return rows.map((row) => ({ subscriptionId: Number(row.subscription_id), appId: Number(row.app_id) }))

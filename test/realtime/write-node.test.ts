@@ -9,6 +9,7 @@ import { inTransaction } from '#db/transaction.ts'
 import { findRealtimeWrite } from '#realtime/store.ts'
 import type { RealtimeWrite } from '#realtime/store.ts'
 import { queueRealtimeWrite } from '#realtime/write-node.ts'
+import { addMs } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { startClientStory } from '../support/client-story.ts'
@@ -246,6 +247,20 @@ describe('writing the realtime node', () => {
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
       expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
+    })
+
+    it('is finished, however many of another app are left that cannot be', async () => {
+      await crash()
+      const { wantedAt } = (await row())!
+      const older = addMs(wantedAt, -1000)
+      const rows = Array.from({ length: 120 }, (_, number) => [900_000 + number, 900_000, 'pending', older, 1, 0])
+      await ctx().db.query(
+        'INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts) VALUES ?',
+        [rows],
+      )
+      story.clock.advance('16s')
+      expect((await finishPendingWrites(ctx())).written).to.equal(1)
+      expect(await story.node()).to.include({ plan: 'premium' })
     })
 
     it('with a lease: is finished after the lease, not before', async () => {
