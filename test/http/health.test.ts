@@ -1,9 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { openDatabase } from '#db/connect.ts'
+import { ENTITIES } from '#open-context.ts'
 import { systemClock } from '#shared/time.ts'
 import { startService } from '../support/api.ts'
 import type { TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
+import { testDatabase } from '../support/database.ts'
 import { anApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 import { until } from '../support/until.ts'
@@ -36,6 +39,16 @@ describe('health and metrics', () => {
       await db.query('UPDATE schema_migrations SET name = SUBSTRING(name, 2)')
     }
     await until(async () => (await service.call('GET', '/readyz')).status === 200)
+  })
+
+  it('GET /readyz answers 503 where the database cannot be reached, and says no more of it', async () => {
+    service = await startService()
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, ENTITIES)
+    await away.close()
+    Object.assign(service.ctx, { db: away.db })
+    const { status, body } = await service.call('GET', '/readyz')
+    expect(status).to.equal(503)
+    expect(body).to.deep.equal({ status: 'not_ready', reason: 'the database cannot be reached' })
   })
 
   it('GET /readyz warns of a clock that differs from the database’s, and stays ready', async () => {
