@@ -87,7 +87,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
       reports?.tell()
       if (await (untilIdle ? step(sender) : stepOrPause(sender))) continue
       if (untilIdle && isIdle(sender)) break
-      await sender.bell.wait(POLL_MS)
+      await sender.bell.wait(untilLookMs(sender))
     }
   } finally {
     await stop(sender)
@@ -120,11 +120,15 @@ function openSender(ctx: Context, client: GuardedClient): Sender {
 async function step(sender: Sender): Promise<boolean> {
   beginReady(sender)
   // Before the claim: an app with its first event must not wait until the others have nothing left to claim.
-  if (sender.mustLook || performance.now() - sender.lookedAtMs >= POLL_MS) await look(sender)
+  if (sender.mustLook || untilLookMs(sender) === 0) await look(sender)
   const shares = sharesToClaim(sender)
   if (shares.size === 0) return false
   await claim(sender, shares)
   return true
+}
+
+function untilLookMs({ lookedAtMs }: Sender): number {
+  return Math.max(0, Math.ceil(lookedAtMs + POLL_MS - performance.now()))
 }
 
 /** A sender that is to run for ever outlives a database that is away. */
