@@ -33,7 +33,7 @@ export interface OutageOptions {
 export interface DatabaseOutageFigures {
   readonly outage: DatabaseOutage
   readonly payments: number
-  /** Answers 500 in the error envelope. */
+  /** Answers 500 and 429 in the error envelope. */
   readonly refused: number
   readonly slowestMs: number
   /** From the moment at which the server was ended, or let go on, until a payment was answered. */
@@ -58,7 +58,7 @@ const POLL_MS = 50
 
 /**
  * Pays over HTTP while the daemon's own database server is taken from it. Throws where a request is cut off, is answered by anything
- * but success or the error envelope of a fault, or takes too long; where payments do not go on soon after; where the daemon says that it
+ * but success, the error envelope of a fault or the word to try again, or takes too long; where payments do not go on soon after; where the daemon says that it
  * is not alive, or does not become ready again; where a payment that answered is not complete; where the ledger has a fault. Whether it
  * was seen unready is counted alone: `/readyz` may be a second old, and the server is back in less.
  */
@@ -158,8 +158,10 @@ async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Ta
       if (startedMs > tally.awayMs) tally.recoveredMs ||= performance.now()
       return
     }
-    if (answer.statusCode !== 500 || error?.code !== 'internal_error') {
-      throw new Error(`a payment answered ${answer.statusCode} ${error?.code ?? ''}`)
+    // 429: the database kept it waiting for 2 s, and nothing was done for it.
+    const refusal = `${answer.statusCode} ${error?.code ?? ''}`
+    if (refusal !== '500 internal_error' && refusal !== '429 rate_limited') {
+      throw new Error(`a payment answered ${refusal}`)
     }
     tally.refused += 1
     await delay(RETRY_MS)

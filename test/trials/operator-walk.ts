@@ -172,8 +172,7 @@ async function install({ readme, internet, origin }: Walk, machine: Machine): Pr
   typeIntoEditor(machine, `s|^BILLING_BASE_URL=.*|BILLING_BASE_URL=https://${PAY}|\n$a ${settings.join('\\n')}\n`)
   const said = await machine.run(service)
   // The newest migration comes with the upgrade.
-  if (origin.newestMigration !== null && said.includes(origin.newestMigration))
-    throw new Error(`the earlier version has ${origin.newestMigration}`)
+  if (said.includes(origin.newestMigration)) throw new Error(`this version has ${origin.newestMigration}`)
 }
 
 /** What systemd makes of the unit: a user of its own without rights, system calls filtered, signs of life. Returns its exposure. */
@@ -328,7 +327,7 @@ async function upgradeUnderLoad(
   origin.publishNewest()
   const said = await machine.run(`exec 2>&1\n${block.slice(0, restart)}`)
   expectText(said, /^Installing the npm packages/m)
-  if (origin.newestMigration !== null) expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
+  expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
   await payers.waitFor(20)
   if (payers.refusals.length > 0) throw new Error(`before the restart: ${payers.refusals.join('\n')}`)
   await machine.run(block.slice(restart))
@@ -412,31 +411,36 @@ async function expectActive(internet: Internet, seller: SellerKeys, refs: readon
   }
 }
 
-/** The repository that machines clone: first the version before the newest migration, then the one that is checked out here. */
+/**
+ * The repository that machines clone: first the version that is checked out here, then a next one with one more migration and another
+ * list of packages. (An earlier version would be held against a README that is not its own.)
+ */
 class Origin {
   readonly folder: string
-  /** What the upgrade brings; null where no earlier version is known. */
-  readonly newestMigration: string | null
-  readonly #newest: string
+  /** What the upgrade brings. */
+  readonly newestMigration = 'Walk9000000000000'
 
   constructor(folder: string) {
     this.folder = join(folder, 'origin')
     execFileSync('git', ['clone', '--quiet', '--no-hardlinks', ROOT, this.folder])
-    this.#newest = this.#git('rev-parse', 'HEAD')
-    const file = join('migrations', readdirSync(join(this.folder, 'migrations')).sort().at(-1)!)
-    const [, name = ''] = /export class (\w+)/.exec(readFileSync(join(this.folder, file), 'utf8')) ?? []
-    const [, parent] = this.#git('log', '-1', '--diff-filter=A', '--format=%H %P', '--', file).split(' ')
-    this.newestMigration = parent ? name : null
-    if (parent) this.#git('reset', '--quiet', '--hard', parent)
-    // The next version has another list of packages, so that the upgrade looks at them.
-    const lock = join(this.folder, 'package-lock.json')
-    writeFileSync(lock, `${readFileSync(lock, 'utf8')}\n`)
-    this.#git('commit', '--quiet', '--all', '--message=An earlier version')
   }
 
   publishNewest(): void {
-    const next = this.#git('commit-tree', `${this.#newest}^{tree}`, '-p', 'HEAD', '-m', 'The version of here')
-    this.#git('reset', '--quiet', '--hard', next)
+    const name = this.newestMigration
+    const file = '9000000000000-walk.ts'
+    const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
+    const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
+    writeFileSync(join(this.folder, 'migrations', file), `export class ${name} { ${up} }\n`)
+    const list = join(this.folder, 'src/db/migrate.ts')
+    const listed = readFileSync(list, 'utf8').replace(
+      /^(export const MIGRATIONS[^[]*\[[^\]]*)\]/m,
+      `$1  ${name} as never,\n]`,
+    )
+    writeFileSync(list, `import { ${name} } from '#migrations/${file}'\n${listed}`)
+    const lock = join(this.folder, 'package-lock.json')
+    writeFileSync(lock, `${readFileSync(lock, 'utf8')}\n`)
+    this.#git('add', '--all')
+    this.#git('commit', '--quiet', '--message=The next version')
   }
 
   #git(...words: readonly string[]): string {
