@@ -41,7 +41,7 @@ export async function benchReminders(
   report: (line: string) => void,
 ): Promise<ReminderBench> {
   // What a server for a million subscriptions has; the embedded one's 32 MB would measure the disk.
-  await contexts.large.db.query(`SET GLOBAL innodb_buffer_pool_size = ${POOL_BYTES}`)
+  await contexts.large.db.source.query(`SET GLOBAL innodb_buffer_pool_size = ${POOL_BYTES}`)
   await fill(contexts.small, SMALL)
   await fill(contexts.large, LARGE)
   report(`reminders: ${SMALL} and ${LARGE} subscriptions are there, ${DUE} of each due`)
@@ -104,13 +104,13 @@ async function fill(ctx: Context, count: number): Promise<void> {
   const now = wholeSeconds(ctx.clock.now())
   await fillNumbers(ctx, count)
   for (let from = 0; from < count; from += BATCH) {
-    await ctx.db.query(
+    await ctx.db.source.query(
       `INSERT INTO customers (id, app_id, name, email, merchant_customer_id, cc_emails, bcc_emails, locale, created_at, updated_at)
        SELECT ? + n - 1, ?, CONCAT('Customer ', n), CONCAT('c', n, '@example.com'), NULL, '[]', '[]', 'en', ?, ?
        FROM bench_numbers WHERE n > ? AND n <= ? AND n > 1 ORDER BY n`,
       [first.id, app_id, now, now, from, from + BATCH],
     )
-    await ctx.db.query(
+    await ctx.db.source.query(
       `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
          current_period_end, anchor_day, in_trial, revision, renewal_token, reminders_stopped_at, created_at, updated_at)
        SELECT ?, n, CONCAT('user-', n), ?, ?, ? + n - 1, 'active', ?,
@@ -133,15 +133,15 @@ async function fill(ctx: Context, count: number): Promise<void> {
       ],
     )
   }
-  await ctx.db.query('DROP TABLE bench_numbers')
-  await ctx.db.query('ANALYZE TABLE customers, subscriptions, reminders')
+  await ctx.db.source.query('DROP TABLE bench_numbers')
+  await ctx.db.source.query('ANALYZE TABLE customers, subscriptions, reminders')
 }
 
 async function fillNumbers(ctx: Context, count: number): Promise<void> {
-  await ctx.db.query('CREATE TABLE bench_numbers (n BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB')
-  await ctx.db.query('INSERT INTO bench_numbers VALUES (1)')
+  await ctx.db.source.query('CREATE TABLE bench_numbers (n BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB')
+  await ctx.db.source.query('INSERT INTO bench_numbers VALUES (1)')
   for (let filled = 1; filled < count; filled *= 2) {
-    await ctx.db.query('INSERT INTO bench_numbers SELECT n + ? FROM bench_numbers WHERE n + ? <= ?', [
+    await ctx.db.source.query('INSERT INTO bench_numbers SELECT n + ? FROM bench_numbers WHERE n + ? <= ?', [
       filled,
       filled,
       count,
@@ -151,7 +151,7 @@ async function fillNumbers(ctx: Context, count: number): Promise<void> {
 
 async function markAllSent(ctx: Context): Promise<void> {
   const now = wholeSeconds(ctx.clock.now())
-  await ctx.db.query(
+  await ctx.db.source.query(
     `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, handed_over_at, sent_at)
      SELECT app_id, id, current_period_end, 3, 'sent', ?, ?, ? FROM subscriptions WHERE current_period_end <= ?`,
     [now, now, now, addMs(now, 3 * DAY_MS)],

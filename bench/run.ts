@@ -1,7 +1,7 @@
 import { createConnection } from 'mysql2/promise'
 import { openDatabase } from '#db/connect.ts'
 import { runMigrations } from '#db/migrate.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
 import { startService } from '../test/support/api.ts'
 import { testContext } from '../test/support/context.ts'
 import {
@@ -37,8 +37,8 @@ try {
   await service.stop()
   await emptyTestDatabase()
   await withSecondDatabase(async (url) => {
-    const { db, close } = await openDatabase({ databaseUrl: url, home: 'var' }, ENTITIES)
-    await runMigrations(db)
+    const { db, close } = await openDatabase({ databaseUrl: url, home: 'var' }, TABLES)
+    await runMigrations(db.source)
     const small = testContext()
     await benchReminders({ small, large: { ...small, db } }, print)
     await close()

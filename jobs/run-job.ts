@@ -7,6 +7,7 @@ import { poolUse } from '#db/session.ts'
 import { insertJobRun } from '#db/store.ts'
 import { openContext } from '#open-context.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** What a job's command works with, besides the context. */
 export interface Job {
@@ -16,7 +17,7 @@ export interface Job {
   /** Calls the listener whenever the daemon wakes this job. */
   readonly onWake: (listener: () => void) => void
   /** Notes in the record of runs what was done since `startedAt`, or else since the last note. */
-  readonly report: (done: object, startedAt?: Date) => Promise<void>
+  readonly report: (done: object, startedAt?: RealTime) => Promise<void>
   /** Marks the beginning of a sweep that is meant to end, and its end. */
   readonly sweeping: (isSweeping: boolean) => void
 }
@@ -101,7 +102,7 @@ function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): H
   let db: Context['db'] | null = null
   const beat = (): void => {
     const sweepMs = sweepStartedMs === null ? null : performance.now() - sweepStartedMs
-    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db) })
+    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db.source) })
   }
   const timer = setInterval(beat, heartbeatMs)
   beat()

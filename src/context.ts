@@ -1,5 +1,6 @@
-import type { DataSource, EntityManager } from 'typeorm'
 import type { Config } from '#config.ts'
+import type { Database } from '#db/connect.ts'
+import type { Queries } from '#db/queries.ts'
 import type { Keyring } from '#shared/crypto.ts'
 import type { Logger } from '#shared/log.ts'
 import type { Clock } from '#shared/time.ts'
@@ -7,7 +8,7 @@ import type { Clock } from '#shared/time.ts'
 /** What every command works with. `open-context.ts` makes it; tests make their own. */
 export interface Context {
   readonly config: Config
-  readonly db: DataSource
+  readonly db: Database
   readonly clock: Clock
   readonly log: Logger
   readonly keyring: Keyring
@@ -19,7 +20,7 @@ export interface Context {
    * Writes, as the last thing in a command's transaction, what must be committed with its outcome: the kept answer of an
    * `Idempotency-Key`. Absent for all others.
    */
-  readonly alsoCommit?: (manager: EntityManager, outcome: unknown) => Promise<void>
+  readonly alsoCommit?: (queries: Queries, outcome: unknown) => Promise<void>
 }
 
 /** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */

@@ -1,14 +1,15 @@
 import { existsSync, linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs'
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import type { EntitySchema } from 'typeorm'
 import { apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
 import { openDatabase } from '#db/connect.ts'
-import { auditLog, jobRuns } from '#db/store.ts'
+import { auditLog } from '#commands/store.ts'
+import { jobRuns } from '#db/store.ts'
+import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { bankMails } from '#providers/bank-mail/store.ts'
@@ -26,7 +27,7 @@ import { payments, providerEvents, transactions } from '#transactions/store.ts'
 import { deliveryAttempts, events } from '#webhooks/store.ts'
 
 /** Every table, for the connection and for the test that holds them against the migrations. */
-export const ENTITIES: readonly EntitySchema[] = [
+export const TABLES: readonly AnyTable[] = [
   apps,
   paymentMethods,
   bankAccounts,
@@ -82,7 +83,7 @@ export async function openContext(options: OpenContextOptions): Promise<OpenCont
   } = options
   const log = openLog(config.logLevel, { thread })
   const keyring = openKeyring(config)
-  const { db, close } = await openDatabase(config, ENTITIES, poolSize === undefined ? {} : { poolSize })
+  const { db, close } = await openDatabase(config, TABLES, poolSize === undefined ? {} : { poolSize })
   return { ctx: { config, db, clock, log, keyring, wakeSender, count }, close }
 }
 

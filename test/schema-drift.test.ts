@@ -19,13 +19,13 @@ const KIND: Readonly<Record<string, string>> = { char: 'varchar', tinyint: 'int'
 describe('the tables that the migrations make', () => {
   it('are exactly those that the stores describe', async () => {
     const made = new Set((await columnsMade()).map(({ table }) => table))
-    const described = testDatabase().db.entityMetadatas.map(({ tableName }) => tableName)
+    const described = testDatabase().db.source.entityMetadatas.map(({ tableName }) => tableName)
     expect([...made].sort()).to.deep.equal(described.sort())
   })
 
   it('have exactly the columns that the stores describe', async () => {
     const made = await columnsMade()
-    for (const metadata of testDatabase().db.entityMetadatas) {
+    for (const metadata of testDatabase().db.source.entityMetadatas) {
       const ofTable = made.filter(({ table }) => table === metadata.tableName).map(lineOf)
       expect(ofTable.sort(), metadata.tableName).to.deep.equal(linesOf(metadata).sort())
     }

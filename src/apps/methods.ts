@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { validate } from '#shared/validate.ts'
 import {
@@ -75,7 +75,7 @@ export async function disableMethod(ctx: Context, actor: string, app: App, metho
 }
 
 /** The ways to pay that the app has enabled now. */
-export async function enabledMethods(db: ReadOnly, appId: number): Promise<Set<string>> {
+export async function enabledMethods(db: Queries, appId: number): Promise<Set<string>> {
   const rows = await listPaymentMethods(db, appId)
   return new Set(rows.filter((row) => row.isEnabled).map((row) => row.method))
 }
@@ -85,7 +85,7 @@ export async function openCredentials<Method extends keyof Credentials>(
   ctx: Context,
   appId: number,
   method: Method,
-  db: ReadOnly = ctx.db,
+  db: Queries = ctx.db,
 ): Promise<Credentials[Method] | null> {
   const row = await findPaymentMethod(db, appId, method)
   if (!row?.credentials) return null
@@ -105,7 +105,7 @@ export interface AppCredentials<Method extends keyof Credentials> {
 export async function openAllCredentials<Method extends keyof Credentials>(
   ctx: Context,
   method: Method,
-  db: ReadOnly = ctx.db,
+  db: Queries = ctx.db,
 ): Promise<AppCredentials<Method>[]> {
   const opened: AppCredentials<Method>[] = []
   for (const { appId, credentials } of await listAppsWithMethod(db, method)) {

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { newApiSecret, newWebhookSecret } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { secretPlace, updateAppRow } from './store.ts'

@@ -1,8 +1,8 @@
-import { EntitySchema } from 'typeorm'
-import { bigint, exact, flag, id, instant, json, longtext, nullable, words } from '#db/columns.ts'
-import { rowReader } from '#db/row-reader.ts'
-import { insertedId } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { bigint, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
+import { table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 
 export type AppAuth = 'hmac' | 'identity'
@@ -13,80 +13,43 @@ export type IdentityProvider =
   | { readonly provider: 'oidc'; readonly issuer: string; readonly audience: string; readonly jwksUrl: string }
 
 /** A seller's application. Secrets are sealed; `secretPlace` names what each is sealed to. */
-export interface App {
-  id: number
-  name: string
-  apiKey: string
-  auth: AppAuth
-  isSandbox: boolean
-  disabledAt: Date | null
-  apiSecret: string | null
-  webhookUrl: string | null
-  webhookSecret: string | null
-  mailFrom: string | null
-  identity: IdentityProvider | null
+export const apps = table('apps', {
+  id: id(),
+  name: words('name', 191),
+  apiKey: exact('api_key', 64),
+  auth: exact('auth', 16).as<AppAuth>(),
+  isSandbox: flag('is_sandbox'),
+  disabledAt: realTime('disabled_at').nullable(),
+  apiSecret: longtext('api_secret').nullable(),
+  webhookUrl: exact('webhook_url', 2048).nullable(),
+  webhookSecret: longtext('webhook_secret').nullable(),
+  mailFrom: words('mail_from', 320).nullable(),
+  identity: json<IdentityProvider>('identity').nullable(),
   /** Whether clients of an identity-token app may open checkouts of mode `payment`, whose amount they choose. */
-  allowsClientAmounts: boolean
+  allowsClientAmounts: flag('client_amounts'),
   /** Origins that such clients may have payers return to; null allows any. */
-  returnOrigins: string[] | null
-  realtimeDatabaseUrl: string | null
-  realtimeServiceAccount: string | null
-  realtimePath: string | null
-  bankAccountId: number | null
-  clockOffsetMs: number
-  createdAt: Date
-  updatedAt: Date
-}
-
-export const apps = new EntitySchema<App>({
-  name: 'apps',
-  columns: {
-    id,
-    name: words('name', 191),
-    apiKey: exact('api_key', 64),
-    auth: exact('auth', 16),
-    isSandbox: flag('is_sandbox'),
-    disabledAt: nullable(instant('disabled_at')),
-    apiSecret: nullable(longtext('api_secret')),
-    webhookUrl: nullable(exact('webhook_url', 2048)),
-    webhookSecret: nullable(longtext('webhook_secret')),
-    mailFrom: nullable(words('mail_from', 320)),
-    identity: nullable(json('identity')),
-    allowsClientAmounts: flag('client_amounts'),
-    returnOrigins: nullable(json('return_origins')),
-    realtimeDatabaseUrl: nullable(exact('realtime_database_url', 2048)),
-    realtimeServiceAccount: nullable(longtext('realtime_service_account')),
-    realtimePath: nullable(exact('realtime_path', 768)),
-    bankAccountId: nullable(bigint('bank_account_id')),
-    clockOffsetMs: bigint('clock_offset_ms'),
-    createdAt: instant('created_at'),
-    updatedAt: instant('updated_at'),
-  },
+  returnOrigins: json<string[]>('return_origins').nullable(),
+  realtimeDatabaseUrl: exact('realtime_database_url', 2048).nullable(),
+  realtimeServiceAccount: longtext('realtime_service_account').nullable(),
+  realtimePath: exact('realtime_path', 768).nullable(),
+  bankAccountId: bigint('bank_account_id').nullable(),
+  clockOffsetMs: bigint('clock_offset_ms'),
+  createdAt: realTime('created_at'),
+  updatedAt: realTime('updated_at'),
 })
+export type App = Row<typeof apps>
 
 /** A way to pay that an app has enabled or once had. `credentials` is sealed JSON. */
-export interface PaymentMethod {
-  id: number
-  appId: number
-  method: string
-  isEnabled: boolean
-  credentials: string | null
-  createdAt: Date
-  updatedAt: Date
-}
-
-export const paymentMethods = new EntitySchema<PaymentMethod>({
-  name: 'payment_methods',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    method: exact('method', 32),
-    isEnabled: flag('is_enabled'),
-    credentials: nullable(longtext('credentials')),
-    createdAt: instant('created_at'),
-    updatedAt: instant('updated_at'),
-  },
+export const paymentMethods = table('payment_methods', {
+  id: id(),
+  appId: bigint('app_id'),
+  method: exact('method', 32),
+  isEnabled: flag('is_enabled'),
+  credentials: longtext('credentials').nullable(),
+  createdAt: realTime('created_at'),
+  updatedAt: realTime('updated_at'),
 })
+export type PaymentMethod = Row<typeof paymentMethods>
 
 type SecretColumn = 'api_secret' | 'webhook_secret' | 'realtime_service_account'
 
@@ -101,61 +64,52 @@ export function credentialsPlace(appId: number, method: string): string {
 }
 
 export async function insertApp(tx: Tx, row: Omit<App, 'id'>): Promise<number> {
-  const result = await tx.manager.insert(apps, row)
-  return insertedId(result)
+  return tx.insert(apps, row)
 }
 
-export async function findApp(db: ReadOnly, appId: number): Promise<App | null> {
-  return db.manager.findOneBy(apps, { id: appId })
+export async function findApp(db: Queries, appId: number): Promise<App | null> {
+  return db.one(apps, 'WHERE id = ?', [appId])
 }
 
-export async function getApp(db: ReadOnly, appId: number): Promise<App> {
+export async function getApp(db: Queries, appId: number): Promise<App> {
   const app = await findApp(db, appId)
   if (!app) throw notFound('app')
   return app
 }
 
-const appReader = rowReader(apps)
-
 /** Read for every call of the API. */
-export async function findAppByKey(db: ReadOnly, apiKey: string): Promise<App | null> {
-  const rows = await db.manager.query<Record<string, unknown>[]>(
-    `SELECT ${appReader.columns} FROM apps WHERE api_key = ?`,
-    [apiKey],
-  )
-  return rows[0] ? appReader.read(rows[0]) : null
+export async function findAppByKey(db: Queries, apiKey: string): Promise<App | null> {
+  return db.one(apps, 'WHERE api_key = ?', [apiKey])
 }
 
-export async function listApps(db: ReadOnly): Promise<App[]> {
-  return db.manager.find(apps, { order: { id: 'ASC' } })
+export async function listApps(db: Queries): Promise<App[]> {
+  return db.all(apps, 'ORDER BY id')
 }
 
 /** Changes columns of one app; throws `not_found` where there is none. */
 export async function updateAppRow(tx: Tx, appId: number, changes: Partial<Omit<App, 'id'>>): Promise<void> {
-  const result = await tx.manager.update(apps, { id: appId }, { ...changes, updatedAt: tx.now })
-  if (result.affected !== 1) throw notFound('app')
+  if ((await tx.update(apps, { id: appId }, { ...changes, updatedAt: tx.now })) !== 1) throw notFound('app')
 }
 
 /** Moves an app's own clock forward from `fromMs`; false where somebody else moved it meanwhile. */
 export async function moveAppClock(tx: Tx, appId: number, fromMs: number, toMs: number): Promise<boolean> {
-  const result = await tx.manager.update(apps, { id: appId, clockOffsetMs: fromMs }, { clockOffsetMs: toMs })
-  return result.affected === 1
+  return (await tx.update(apps, { id: appId, clockOffsetMs: fromMs }, { clockOffsetMs: toMs })) === 1
 }
 
-export async function listPaymentMethods(db: ReadOnly, appId: number): Promise<PaymentMethod[]> {
-  return db.manager.find(paymentMethods, { where: { appId }, order: { method: 'ASC' } })
+export async function listPaymentMethods(db: Queries, appId: number): Promise<PaymentMethod[]> {
+  return db.all(paymentMethods, 'WHERE app_id = ? ORDER BY method', [appId])
 }
 
-export async function listAppsWithMethod(db: ReadOnly, method: string): Promise<PaymentMethod[]> {
-  return db.manager.find(paymentMethods, { where: { method }, order: { appId: 'ASC' } })
+export async function listAppsWithMethod(db: Queries, method: string): Promise<PaymentMethod[]> {
+  return db.all(paymentMethods, 'WHERE method = ? ORDER BY app_id', [method])
 }
 
-export async function findPaymentMethod(db: ReadOnly, appId: number, method: string): Promise<PaymentMethod | null> {
-  return db.manager.findOneBy(paymentMethods, { appId, method })
+export async function findPaymentMethod(db: Queries, appId: number, method: string): Promise<PaymentMethod | null> {
+  return db.one(paymentMethods, 'WHERE app_id = ? AND method = ?', [appId, method])
 }
 
 export async function insertPaymentMethod(tx: Tx, row: Omit<PaymentMethod, 'id'>): Promise<void> {
-  await tx.manager.insert(paymentMethods, row)
+  await tx.insert(paymentMethods, row)
 }
 
 export async function updatePaymentMethod(
@@ -164,6 +118,5 @@ export async function updatePaymentMethod(
   method: string,
   changes: Partial<Pick<PaymentMethod, 'isEnabled' | 'credentials'>>,
 ): Promise<boolean> {
-  const result = await tx.manager.update(paymentMethods, { appId, method }, { ...changes, updatedAt: tx.now })
-  return result.affected === 1
+  return (await tx.update(paymentMethods, { appId, method }, { ...changes, updatedAt: tx.now })) === 1
 }

@@ -1,6 +1,6 @@
 import { appNow, realTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { METHODS } from '#providers/provider.ts'
 import type { Method, PaymentRequest } from '#providers/provider.ts'
 import { isMethod, providerOf } from '#providers/providers.ts'

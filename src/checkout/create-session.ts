@@ -4,8 +4,8 @@ import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
@@ -15,6 +15,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import { currencyCode, integer, text, validate, webAddress } from '#shared/validate.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -227,7 +228,7 @@ export function checkoutUrl(baseUrl: string, token: string): string {
 
 function presentTrial(
   { price }: PriceWithPlan,
-  { amount, endsAt }: { amount: number; endsAt: Date },
+  { amount, endsAt }: { amount: number; endsAt: AppTime },
 ): CreatedSession['trial'] {
   if (price.trialIntervalUnit === null || price.trialIntervalCount === null) return null
   return {

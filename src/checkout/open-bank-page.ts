@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { providerOf } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'

@@ -1,68 +1,52 @@
-import { EntitySchema } from 'typeorm'
-import { bigint, exact, id, instant, nullable } from '#db/columns.ts'
-import { insertedId } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { appTime, bigint, exact, id } from '#db/columns.ts'
+import { shape, table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { AppTime } from '#shared/time.ts'
 
 /** One checkout link. `expiresAt` is in the app's own time. */
-export interface CheckoutSession {
-  id: number
-  appId: number
-  endUserId: number
+export const checkoutSessions = table('checkout_sessions', {
+  id: id(),
+  appId: bigint('app_id'),
+  endUserId: bigint('end_user_id'),
   /** 64 hex characters: whoever holds it may pay. */
-  token: string
+  token: exact('token', 64),
   /** Who opened it: the seller, or a renewal link. */
-  origin: 'checkout' | 'renewal'
+  origin: exact('origin', 16).as<'checkout' | 'renewal'>(),
   /** The subscription that a renewal pays for. */
-  subscriptionId: number | null
+  subscriptionId: bigint('subscription_id').nullable(),
   /** Null where a free trial activated at once. */
-  transactionId: number | null
-  customerId: number | null
+  transactionId: bigint('transaction_id').nullable(),
+  customerId: bigint('customer_id').nullable(),
   /** Chosen by the seller up front; null lets the payer choose. */
-  paymentMethod: string | null
-  successUrl: string
-  cancelUrl: string
-  expiresAt: Date
-  createdAt: Date
-}
-
-export const checkoutSessions = new EntitySchema<CheckoutSession>({
-  name: 'checkout_sessions',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    endUserId: bigint('end_user_id'),
-    token: exact('token', 64),
-    origin: exact('origin', 16),
-    subscriptionId: nullable(bigint('subscription_id')),
-    transactionId: nullable(bigint('transaction_id')),
-    customerId: nullable(bigint('customer_id')),
-    paymentMethod: nullable(exact('payment_method', 32)),
-    successUrl: exact('success_url', 2048),
-    cancelUrl: exact('cancel_url', 2048),
-    expiresAt: instant('expires_at'),
-    createdAt: instant('created_at'),
-  },
+  paymentMethod: exact('payment_method', 32).nullable(),
+  successUrl: exact('success_url', 2048),
+  cancelUrl: exact('cancel_url', 2048),
+  expiresAt: appTime('expires_at'),
+  createdAt: appTime('created_at'),
 })
+export type CheckoutSession = Row<typeof checkoutSessions>
 
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
-  const result = await tx.manager.insert(checkoutSessions, row)
-  return insertedId(result)
+  return tx.insert(checkoutSessions, row)
 }
 
-export async function findCheckoutSession(db: ReadOnly, token: string): Promise<CheckoutSession | null> {
-  return db.manager.findOneBy(checkoutSessions, { token })
+export async function findCheckoutSession(db: Queries, token: string): Promise<CheckoutSession | null> {
+  return db.one(checkoutSessions, 'WHERE token = ?', [token])
 }
 
-export async function findSessionOfTransaction(db: ReadOnly, transactionId: number): Promise<CheckoutSession | null> {
-  return db.manager.findOneBy(checkoutSessions, { transactionId })
+export async function findSessionOfTransaction(db: Queries, transactionId: number): Promise<CheckoutSession | null> {
+  return db.one(checkoutSessions, 'WHERE transaction_id = ?', [transactionId])
 }
 
 /** The newest checkout that the subscription's renewal link opened; null where there is none. */
-export async function findLatestRenewal(db: ReadOnly, subscriptionId: number): Promise<CheckoutSession | null> {
-  return db.manager.findOne(checkoutSessions, {
-    where: { subscriptionId, origin: 'renewal' },
-    order: { createdAt: 'DESC', id: 'DESC' },
-  })
+export async function findLatestRenewal(db: Queries, subscriptionId: number): Promise<CheckoutSession | null> {
+  return db.one(
+    checkoutSessions,
+    `WHERE subscription_id = ? AND origin = 'renewal' ORDER BY created_at DESC, id DESC LIMIT 1`,
+    [subscriptionId],
+  )
 }
 
 /**
@@ -70,13 +54,14 @@ export async function findLatestRenewal(db: ReadOnly, subscriptionId: number): P
  * null where fewer are open already.
  */
 export async function findWhenPlaceIsFree(
-  db: ReadOnly,
+  db: Queries,
   endUserId: number,
   most: number,
-  now: Date,
-): Promise<Date | null> {
+  now: AppTime,
+): Promise<AppTime | null> {
   // Reads what is open alone, last to expire first: the end user may have any number of checkouts that expired.
-  const rows = await db.manager.query<{ expiresAt: Date }[]>(
+  const last = await db.one(
+    shape({ expiresAt: appTime() }),
     `SELECT STRAIGHT_JOIN s.expires_at AS expiresAt
      FROM checkout_sessions s FORCE INDEX (checkout_sessions_end_user_expires)
      JOIN transactions t FORCE INDEX (PRIMARY) ON t.id = s.transaction_id
@@ -84,5 +69,5 @@ export async function findWhenPlaceIsFree(
      ORDER BY s.expires_at DESC LIMIT 1 OFFSET ?`,
     [endUserId, now, most - 1],
   )
-  return rows[0]?.expiresAt ?? null
+  return last?.expiresAt ?? null
 }

@@ -11,6 +11,7 @@ import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/provider.ts'
 import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import { intervalOf } from '#subscriptions/apply-payment.ts'
 import { effectOfPayment } from '#subscriptions/lifecycle.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
@@ -72,7 +73,7 @@ async function viewSession(ctx: Context, session: CheckoutSession | null): Promi
 }
 
 /** `completed` stays so after the link's end. What an operator ended without it, by giving a part payment back, is over: `expired`. */
-export function stateOf(session: CheckoutSession, transaction: Transaction, now: Date): CheckoutView['state'] {
+export function stateOf(session: CheckoutSession, transaction: Transaction, now: AppTime): CheckoutView['state'] {
   if (transaction.completedAt !== null) return 'completed'
   if (transaction.status !== 'pending') return 'expired'
   return now < session.expiresAt ? 'open' : 'expired'
@@ -93,7 +94,7 @@ async function previewOf(
   transaction: Transaction,
   planId: number,
   price: Price,
-  now: Date,
+  now: AppTime,
 ): Promise<PaymentEffect> {
   const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
   return effectOfPayment(current, { planId, interval: intervalOf(price, transaction.isTrial) }, wholeSeconds(now))

@@ -16,7 +16,7 @@ function registerMigrate(program: Command): void {
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const { runMigrations } = await import('#db/migrate.ts')
-        const applied = await runMigrations(ctx.db)
+        const applied = await runMigrations(ctx.db.source)
         out.result({ applied }, () =>
           out.line(applied.length === 0 ? 'the database is up to date' : applied.join('\n')),
         )
@@ -42,7 +42,7 @@ function registerAudit(program: Command): void {
       const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out, app: pick }) => {
         const [{ listAuditEntries }, { formatTimestamp }] = await Promise.all([
-          import('#db/store.ts'),
+          import('#commands/store.ts'),
           import('#shared/time.ts'),
         ])
         const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }

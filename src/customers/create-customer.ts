@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { validate } from '#shared/validate.ts'
+import type { RealTime } from '#shared/time.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
 import { getCustomer, insertCustomer } from './store.ts'
@@ -31,7 +32,7 @@ export async function createCustomer(
 }
 
 /** The row of a new customer. */
-export function newCustomerOf(app: App, fields: z.infer<typeof CreateCustomerInput>, now: Date): NewCustomer {
+export function newCustomerOf(app: App, fields: z.infer<typeof CreateCustomerInput>, now: RealTime): NewCustomer {
   return {
     appId: app.id,
     name: fields.name,

@@ -1,4 +1,4 @@
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { invalidField } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { findCustomer } from './store.ts'
@@ -10,7 +10,7 @@ import type { Customer } from './store.ts'
  * even where the subscription has it already, since before customers had owners any client could attach any of them.
  */
 export async function requireCustomer(
-  db: ReadOnly,
+  db: Queries,
   appId: number,
   customerId: string,
   endUser: string | null,

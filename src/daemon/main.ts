@@ -45,7 +45,7 @@ async function main(): Promise<void> {
     count: metrics.count,
     wakeSender: () => sender.wake(),
   })
-  const pending = await pendingMigrations(ctx.db)
+  const pending = await pendingMigrations(ctx.db.source)
   if (pending.length > 0) {
     await close()
     throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)

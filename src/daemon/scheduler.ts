@@ -9,6 +9,7 @@ import type { PoolUse } from '#db/session.ts'
 import type { JobOutcome } from '#db/store.ts'
 import { describeError } from '#shared/log.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { Heartbeat, JobMessage, JobOrder, JobSettings } from './job-message.ts'
 
 /** A job: the thread of `jobs/<name>.ts`, which lives as long as the daemon. */
@@ -42,7 +43,7 @@ export interface Scheduler {
   /** Cancels all jobs and waits until they have ended; threads that have not by the deadline are terminated. */
   readonly stop: (deadlineMs: number) => Promise<void>
   /** When each job last said that it lives. */
-  readonly heartbeats: ReadonlyMap<string, Date>
+  readonly heartbeats: ReadonlyMap<string, RealTime>
   /** How each job's thread used its connections then; none of threads that are not running. */
   readonly pools: ReadonlyMap<string, PoolUse>
 }
@@ -70,7 +71,7 @@ type Failure = Exclude<JobOutcome, 'done'>
 /** What the scheduler knows of one job's thread. */
 interface Watched {
   readonly job: ScheduledJob
-  startedAt: Date
+  startedAt: RealTime
   startedMs: number
   heardMs: number
   failuresInARow: number
@@ -82,7 +83,7 @@ interface Supervisor {
   readonly ctx: Context
   readonly bree: Bree
   readonly watched: ReadonlyMap<string, Watched>
-  readonly heartbeats: Map<string, Date>
+  readonly heartbeats: Map<string, RealTime>
   readonly pools: Map<string, PoolUse>
   readonly daemon: string
   readonly heartbeatMs: number

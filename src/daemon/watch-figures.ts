@@ -7,6 +7,7 @@ import type { Figures } from '#operations/figures.ts'
 import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 import { shareReading } from './share-reading.ts'
@@ -69,7 +70,7 @@ export function watchFigures(
   metrics.gauge(
     'database_connections',
     { help: 'Connections of each thread, by state; waiting: callers without one', labelNames: ['thread', 'state'] },
-    () => [['daemon', poolUse(ctx.db)] as const, ...pools].flatMap(([thread, pool]) => samplesOf(thread, pool)),
+    () => [['daemon', poolUse(ctx.db.source)] as const, ...pools].flatMap(([thread, pool]) => samplesOf(thread, pool)),
   )
 }
 
@@ -100,6 +101,6 @@ function samplesOf(thread: string, pool: PoolUse): Sample[] {
   return Object.entries(pool).map(([state, value]) => ({ value, labels: { thread, state } }))
 }
 
-function ageOf(ctx: Context, at: Date): number {
+function ageOf(ctx: Context, at: RealTime): number {
   return Math.max(0, (ctx.clock.now().getTime() - at.getTime()) / SECOND_MS)
 }

@@ -3,13 +3,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ServiceManager } from '#config.ts'
 import type { Context } from '#context.ts'
 import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** What the watchdog looks at. Never the database: a restart does not bring that back, and hurts what still works. */
 export interface VitalSigns {
   /** Half of the event loop's turns came no later than this. */
   readonly loopLagMs: number
   /** When each job's thread last said that it lives; null where it has not yet. */
-  readonly heartbeats: readonly (readonly [job: string, at: Date | null])[]
+  readonly heartbeats: readonly (readonly [job: string, at: RealTime | null])[]
 }
 
 /** More than the scheduler takes to notice a hung thread and to start it again after the longest pause. */
@@ -20,7 +21,7 @@ const SIGNS_PER_PERIOD = 3
 const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 
 /** What is wrong with the process, so that it is better started again; null where nothing is. */
-export function ailmentOf({ loopLagMs, heartbeats }: VitalSigns, startedAt: Date, now: Date): string | null {
+export function ailmentOf({ loopLagMs, heartbeats }: VitalSigns, startedAt: RealTime, now: RealTime): string | null {
   if (loopLagMs > MOST_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
   const silent = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > LONGEST_SILENCE_MS)
   return silent ? `the job ${silent[0]} is silent` : null
@@ -34,7 +35,7 @@ export interface Watchdog {
 export interface WatchdogOptions {
   readonly manager: ServiceManager | null
   readonly jobs: readonly string[]
-  readonly heartbeats: ReadonlyMap<string, Date>
+  readonly heartbeats: ReadonlyMap<string, RealTime>
 }
 
 /** Tells systemd that the daemon is ready, and then again and again that it is well, as long as it is. Without systemd does nothing. */

@@ -1,57 +1,61 @@
-import type { EntitySchemaColumnOptions, QueryRunner, ValueTransformer } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { AppTime, RealTime } from '#shared/time.ts'
+import { Column } from './table.ts'
 
 /** BIGINT in the database, a safe integer here: what a number cannot hold exactly is refused, in both directions. */
-const safeInteger: ValueTransformer = {
-  to: (value: unknown) => {
-    if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new Error('not a safe integer')
+const safeInteger = {
+  encode: (value: unknown) => {
+    if (!Number.isSafeInteger(value)) throw new Error('not a safe integer')
     return value
   },
-  from: (value: unknown) => {
-    if (value === null || value === undefined) return value
-    const number = Number(value)
+  // The driver returns text where a number is not exact, and for the type of sums.
+  decode: (value: unknown) => {
+    const number = typeof value === 'number' ? value : Number(value)
     if (!Number.isSafeInteger(number))
       throw new Error('the database holds an integer beyond what a number holds exactly')
     return number
   },
 }
 
-type Column = EntitySchemaColumnOptions
-
 /** The primary key of every table with one column. */
-export const id: Column = { type: 'bigint', primary: true, generated: 'increment', transformer: safeInteger }
-
-export const bigint = (name: string): Column => ({ name, type: 'bigint', transformer: safeInteger })
-export const int = (name: string): Column => ({ name, type: 'int' })
+export const id = (): Column<number> =>
+  new Column<number>({ type: 'bigint', primary: true, generated: 'increment' }, safeInteger)
+/** An integer of 64 bits; also a count or a sum in a `shape`. */
+export const bigint = (name?: string): Column<number> =>
+  new Column<number>(named(name, { type: 'bigint' }), safeInteger)
+export const int = (name?: string): Column<number> => new Column<number>(named(name, { type: 'int' }))
 /** A column whose texts are compared byte for byte: codes, tokens, references. */
-export const exact = (name: string, length: number): Column => ({ name, type: 'varchar', length })
+export const exact = (name: string, length: number): Column<string> =>
+  new Column<string>({ name, type: 'varchar', length })
 /** A column for people's words. */
-export const words = (name: string, length: number): Column => ({ name, type: 'varchar', length })
-export const longtext = (name: string): Column => ({ name, type: 'text' })
-export const bytes = (name: string): Column => ({ name, type: 'mediumblob' })
-export const flag = (name: string): Column => ({
-  name,
-  type: 'tinyint',
-  transformer: {
-    to: (value: unknown) => (typeof value === 'boolean' ? Number(value) : value),
-    from: (value: unknown) => Number(value) === 1,
-  },
-})
-/** UTC, with milliseconds. */
-export const instant = (name: string): Column => ({ name, type: 'datetime', precision: 3 })
+export const words = (name: string, length: number): Column<string> =>
+  new Column<string>({ name, type: 'varchar', length })
+export const longtext = (name: string): Column<string> => new Column<string>({ name, type: 'text' })
+/** Text of a computed column of a `shape`. */
+export const text = (): Column<string> => new Column<string>({ type: 'text' })
+export const bytes = (name?: string): Column<Buffer> => new Column<Buffer>(named(name, { type: 'mediumblob' }))
+export const flag = (name?: string): Column<boolean> =>
+  new Column<boolean>(named(name, { type: 'tinyint' }), {
+    encode: (value) => Number(value),
+    decode: (value) => Number(value) === 1,
+  })
+/** An instant of the app's own time: UTC, with milliseconds. */
+export const appTime = (name?: string): Column<AppTime> => instant<AppTime>(name)
+/** An instant of the real time: UTC, with milliseconds. */
+export const realTime = (name?: string): Column<RealTime> => instant<RealTime>(name)
 /** JSON text; kept as text so that MariaDB and MySQL agree. */
-export const json = (name: string): Column => ({
-  name,
-  type: 'text',
-  transformer: {
-    to: (value: unknown) =>
-      value === null || value === undefined || isOperator(value) ? value : JSON.stringify(value),
-    from: (value: unknown) => (typeof value === 'string' ? (JSON.parse(value) as unknown) : value),
-  },
-})
-export const nullable = (column: Column): Column => ({ ...column, nullable: true })
+export const json = <T>(name: string): Column<T> =>
+  new Column<T>(
+    { name, type: 'text' },
+    { encode: (value) => JSON.stringify(value), decode: (value) => JSON.parse(value as string) as unknown },
+  )
 
-function isOperator(value: unknown): boolean {
-  return typeof value === 'function'
+function instant<T extends Date>(name: string | undefined): Column<T> {
+  return new Column<T>(named(name, { type: 'datetime', precision: 3 }))
+}
+
+function named<O extends object>(name: string | undefined, options: O): O & { name?: string } {
+  return name === undefined ? options : { ...options, name }
 }
 
 /** The collation that compares byte for byte and minds trailing blanks; each server family has its own. */

@@ -3,14 +3,23 @@ import { isIP } from 'node:net'
 import type { ConnectionOptions, PoolOptions, SslOptions } from 'mysql2'
 import { createConnection } from 'mysql2/promise'
 import { DataSource } from 'typeorm'
-import type { EntitySchema } from 'typeorm'
 import type { Config } from '#config.ts'
 import { startEmbedded } from './embedded.ts'
 import { runMigrations } from './migrate.ts'
+import { poolOf, sendOver } from './mysql-adapter.ts'
+import { queriesOver } from './queries.ts'
+import type { Queries } from './queries.ts'
 import { openPool } from './session.ts'
+import type { AnyTable } from './table.ts'
+
+/** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
+export interface Database extends Queries {
+  /** For what knows TypeORM alone: the schema and its migrations. */
+  readonly source: DataSource
+}
 
 export interface OpenDatabase {
-  readonly db: DataSource
+  readonly db: Database
   readonly close: () => Promise<void>
 }
 
@@ -34,6 +43,8 @@ interface Target {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 const CONNECT_TIMEOUT_MS = 5000
+/** Of one connection: the server keeps 16 382 for all by default, and of statements whose text varies only the last are worth keeping. */
+const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
 /**
@@ -42,33 +53,33 @@ const DEFAULT_PORT = 3306
  */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'>,
-  entities: readonly EntitySchema[],
+  tables: readonly AnyTable[],
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
   if (config.databaseUrl !== null) {
-    const db = await openDataSource(parseDatabaseUrl(config.databaseUrl), entities, options)
-    return { db, close: () => db.destroy() }
+    const source = await openDataSource(parseDatabaseUrl(config.databaseUrl), tables, options)
+    return { db: databaseOn(source), close: () => source.destroy() }
   }
   const embedded = await startEmbedded(config.home)
   try {
-    const db = await openDataSource(embedded.connection, entities, options)
-    await runMigrations(db)
+    const source = await openDataSource(embedded.connection, tables, options)
+    await runMigrations(source)
     const close = async (): Promise<void> => {
-      await db.destroy()
+      await source.destroy()
       await embedded.release()
     }
-    return { db, close }
+    return { db: databaseOn(source), close }
   } catch (error) {
     await embedded.release()
     throw error
   }
 }
 
-async function openDataSource(
-  target: Target,
-  entities: readonly EntitySchema[],
-  options: OpenOptions,
-): Promise<DataSource> {
+export function databaseOn(source: DataSource): Database {
+  return { ...queriesOver(sendOver(poolOf(source))), source }
+}
+
+async function openDataSource(target: Target, tables: readonly AnyTable[], options: OpenOptions): Promise<DataSource> {
   const isMariaDb = (await versionOf(target)).includes('MariaDB')
   const session = { isMariaDb, statementSeconds: options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS }
   const { user, ...place } = target
@@ -83,9 +94,10 @@ async function openDataSource(
     bigNumberStrings: false,
     connectTimeout: CONNECT_TIMEOUT_MS,
     poolSize: options.poolSize ?? DEFAULT_POOL_SIZE,
+    extra: { maxPreparedStatements: MAX_PREPARED },
     // TypeORM asks its driver for one pool: this is where each connection gets its session.
     driver: { createPool: (pool: PoolOptions) => openPool(pool, session) },
-    entities: [...entities],
+    entities: tables.map(({ schema }) => schema),
     synchronize: false,
     logging: false,
   })

@@ -19,7 +19,7 @@ import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.t
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
-import { insertedNew } from './transaction.ts'
+import { insertedNew } from '#db/database-error.ts'
 
 type Migrations = readonly (new () => MigrationInterface)[]
 

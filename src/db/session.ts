@@ -1,8 +1,8 @@
-import type { Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import type { Pool, PoolConnection, PoolOptions } from 'mysql2'
 import type { DataSource, QueryRunner } from 'typeorm'
-import { poolOf, waitingForTurn } from './turns.ts'
+import { boundWaiting, poolCounts, poolOf, socketOf, timedOut } from './mysql-adapter.ts'
+import { waitingForTurn } from './turns.ts'
 
 export interface SessionOptions {
   readonly isMariaDb: boolean
@@ -25,7 +25,7 @@ const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIV
  */
 export function openPool(options: PoolOptions, session: SessionOptions): Pool {
   const pool = createPool(options)
-  boundWaiting(pool)
+  boundWaiting(pool, CONNECTION_WAIT_MS)
   const silenceMs = session.statementSeconds * SILENCE_FACTOR * 1000
   pool.on('connection', (connection: PoolConnection) => {
     // Queued on the new connection before anything else that it is asked.
@@ -48,26 +48,8 @@ export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
 
 export function poolUse(db: DataSource): PoolUse {
   const pool = poolOf(db)
-  const free = pool._freeConnections.length
-  const waiting = pool._connectionQueue.length + waitingForTurn(db)
-  return { used: pool._allConnections.length - free, free, waiting }
-}
-
-/** Whoever has waited too long is told so; the connection that comes after all goes to the next one. */
-function boundWaiting(pool: Pool): void {
-  const take = pool.getConnection.bind(pool)
-  pool.getConnection = (give) => {
-    let isLate = false
-    const deadline = setTimeout(() => {
-      isLate = true
-      give(timedOut('no connection to the database became free'), undefined as unknown as PoolConnection)
-    }, CONNECTION_WAIT_MS)
-    take((error, connection) => {
-      clearTimeout(deadline)
-      if (!isLate) give(error, connection)
-      else if (!error) connection.release()
-    })
-  }
+  const { all, free, queued } = poolCounts(pool)
+  return { used: all - free, free, waiting: queued + waitingForTurn(pool) }
 }
 
 /**
@@ -99,12 +81,4 @@ function sessionStatements({ isMariaDb, statementSeconds }: SessionOptions): str
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
     `SET SESSION time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}, ${deadline}`,
   ]
-}
-
-function socketOf(connection: PoolConnection): Socket {
-  return (connection as unknown as { stream: Socket }).stream
-}
-
-function timedOut(message: string): Error {
-  return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
 }

@@ -1,23 +1,11 @@
-import type { DataSource } from 'typeorm'
-import type { ReadOnly } from './transaction.ts'
-
-/** The lists that mysql2's pool keeps; it counts them for nobody. */
-interface CountedPool {
-  readonly config: { readonly connectionLimit: number }
-  readonly _allConnections: { readonly length: number }
-  readonly _freeConnections: { readonly length: number }
-  readonly _connectionQueue: { readonly length: number }
-  on(event: 'release', listener: () => void): void
-}
-
-/** The pool beneath the database. */
-export function poolOf(db: DataSource): CountedPool {
-  return (db.driver as unknown as { readonly pool: CountedPool }).pool
-}
+import type { Pool, PoolConnection } from 'mysql2'
+import { poolCounts, sendOver, takeConnection } from './mysql-adapter.ts'
+import { queriesOver } from './queries.ts'
+import type { Queries } from './queries.ts'
 
 /** How many requests wait for their first connection. */
-export function waitingForTurn(db: DataSource): number {
-  return queues.get(db)?.length ?? 0
+export function waitingForTurn(pool: Pool): number {
+  return queues.get(pool)?.length ?? 0
 }
 
 /** Who waits for a turn, and for how long. */
@@ -34,17 +22,20 @@ export interface TurnRequest {
  * Runs the first read of a request, on a connection that is free and that nobody waits for: whoever has begun goes before those who
  * have not, so that a crowd delays newcomers and no work under way. Throws what `late` makes where the turn does not come in time.
  */
-export async function inTurn<T>(db: DataSource, request: TurnRequest, read: (db: ReadOnly) => Promise<T>): Promise<T> {
-  let queue = queues.get(db)
-  if (!queue) queues.set(db, (queue = new TurnQueue(poolOf(db))))
-  const runner = db.createQueryRunner()
+export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Queries) => Promise<T>): Promise<T> {
+  let queue = queues.get(pool)
+  if (!queue) queues.set(pool, (queue = new TurnQueue(pool)))
+  const taken = Promise.withResolvers<PoolConnection>()
   // The connection is taken the moment the turn comes; what goes wrong with it is thrown below.
-  await queue.turn(request, () => void runner.connect().catch(() => undefined))
+  await queue.turn(request, () => void takeConnection(pool).then(taken.resolve, taken.reject))
   try {
-    await runner.connect()
-    return await read(runner)
+    const connection = await taken.promise
+    try {
+      return await read(queriesOver(sendOver(connection)))
+    } finally {
+      connection.release()
+    }
   } finally {
-    await runner.release()
     queue.left(request)
   }
 }
@@ -67,16 +58,16 @@ interface Waiter {
 }
 
 class TurnQueue {
-  readonly #pool: CountedPool
+  readonly #pool: Pool
   readonly #mostStrangers: number
   readonly #waiting: Readonly<Record<'known' | 'strangers', Waiter[]>> = { known: [], strangers: [] }
   #strangersIn = 0
   #lastNumber = 0
   #ticking: NodeJS.Timeout | null = null
 
-  constructor(pool: CountedPool) {
+  constructor(pool: Pool) {
     this.#pool = pool
-    this.#mostStrangers = Math.max(1, Math.floor(pool.config.connectionLimit / STRANGERS_SHARE))
+    this.#mostStrangers = Math.max(1, Math.floor(poolCounts(pool).limit / STRANGERS_SHARE))
     pool.on('release', () => this.#admit())
   }
 
@@ -127,8 +118,8 @@ class TurnQueue {
   }
 
   #hasSpareConnection(): boolean {
-    const { config, _allConnections: all, _freeConnections: free, _connectionQueue: queue } = this.#pool
-    return queue.length === 0 && (free.length > 0 || all.length < config.connectionLimit)
+    const { limit, all, free, queued } = poolCounts(this.#pool)
+    return queued === 0 && (free > 0 || all < limit)
   }
 
   #tick(): void {
@@ -155,4 +146,4 @@ function idleMs(): number {
   return performance.eventLoopUtilization().idle
 }
 
-const queues = new WeakMap<DataSource, TurnQueue>()
+const queues = new WeakMap<Pool, TurnQueue>()

@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
+import { poolOf } from '#db/mysql-adapter.ts'
 import { inTurn } from '#db/turns.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
@@ -21,14 +22,14 @@ const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
  * (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` where the database
  * would keep the caller waiting for longer than 2 s.
  */
-export function admit<T>(ctx: Context, standing: Standing, read: (db: ReadOnly) => Promise<T>): Promise<T> {
+export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
   const isNotifier = standing === 'notifier'
   const turn = {
     isStranger: standing !== 'known',
     patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
     late: isNotifier ? () => new Error('no connection to the database became free for a notification') : tooMany,
   }
-  return inTurn(ctx.db, turn, read)
+  return inTurn(poolOf(ctx.db.source), turn, read)
 }
 
 function tooMany(): AppError {
@@ -70,7 +71,7 @@ export function isPageToken(text: string): boolean {
 export async function admitByToken<T>(
   ctx: Context,
   token: string,
-  find: (db: ReadOnly, token: string) => Promise<T | null>,
+  find: (db: Queries, token: string) => Promise<T | null>,
 ): Promise<T | null> {
   if (!isPageToken(token)) return null
   const found = await admit(ctx, provenTokens.get(token) ? 'known' : 'stranger', (db) => find(db, token))

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { within } from '#shared/budget.ts'
 import { randomHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
@@ -91,9 +91,9 @@ async function runHolding({ ctx, scope, leaseToken }: Hold, request: KeyedReques
   const committed: Answer[] = []
   const alsoCommit: Context['alsoCommit'] =
     answerIn &&
-    (async (manager, outcome) => {
+    (async (queries, outcome) => {
       const answer = answerIn(outcome)
-      if (!(await storeAnswer({ manager }, leaseToken, scope, answer))) throw new KeyNotHeld()
+      if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new KeyNotHeld()
       committed.push(answer)
     })
   const answer = await answerOrRefusal(request, () => work.run(alsoCommit ? { ...ctx, alsoCommit } : ctx))

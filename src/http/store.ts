@@ -1,47 +1,37 @@
-import { EntitySchema, IsNull } from 'typeorm'
-import { bigint, bytes, exact, id, instant, int, nullable } from '#db/columns.ts'
-import { insertedNew } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { bigint, bytes, exact, id, int, realTime } from '#db/columns.ts'
+import { table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import { insertedNew } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** A request that carried an `Idempotency-Key`, and its first answer once there is one. */
-export interface IdempotencyKey {
-  id: number
-  appId: number
-  pathHash: string
-  idempotencyKey: string
-  requestHash: string
-  leaseToken: string
-  leaseUntil: Date
-  answerStatus: number | null
-  answerBody: Buffer | null
-  createdAt: Date
-}
-
-export const idempotencyKeys = new EntitySchema<IdempotencyKey>({
-  name: 'idempotency_keys',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    pathHash: exact('path_hash', 64),
-    idempotencyKey: exact('idempotency_key', 255),
-    requestHash: exact('request_hash', 64),
-    leaseToken: exact('lease_token', 64),
-    leaseUntil: instant('lease_until'),
-    answerStatus: nullable(int('answer_status')),
-    answerBody: nullable(bytes('answer_body')),
-    createdAt: instant('created_at'),
-  },
+export const idempotencyKeys = table('idempotency_keys', {
+  id: id(),
+  appId: bigint('app_id'),
+  pathHash: exact('path_hash', 64),
+  idempotencyKey: exact('idempotency_key', 255),
+  requestHash: exact('request_hash', 64),
+  leaseToken: exact('lease_token', 64),
+  leaseUntil: realTime('lease_until'),
+  answerStatus: int('answer_status').nullable(),
+  answerBody: bytes('answer_body').nullable(),
+  createdAt: realTime('created_at'),
 })
+export type IdempotencyKey = Row<typeof idempotencyKeys>
 
 type Scope = Pick<IdempotencyKey, 'appId' | 'pathHash' | 'idempotencyKey'>
 
 /** Whether this request is the first of its key. */
 export async function insertIdempotencyKey(tx: Tx, row: Omit<IdempotencyKey, 'id'>): Promise<boolean> {
-  return insertedNew('idempotency_keys_app_path_key', tx.manager.insert(idempotencyKeys, row))
+  return insertedNew('idempotency_keys_app_path_key', tx.insert(idempotencyKeys, row))
 }
 
-export async function findIdempotencyKey(db: ReadOnly, scope: Scope): Promise<IdempotencyKey | null> {
-  return db.manager.findOneBy(idempotencyKeys, scope)
+export async function findIdempotencyKey(db: Queries, scope: Scope): Promise<IdempotencyKey | null> {
+  const { appId, pathHash, idempotencyKey } = scope
+  const named = 'WHERE app_id = ? AND path_hash = ? AND idempotency_key = ?'
+  return db.one(idempotencyKeys, named, [appId, pathHash, idempotencyKey])
 }
 
 /** Takes over a key whose first request never answered, or whose answer is too old; false where another did so first. */
@@ -50,43 +40,45 @@ export async function takeOverIdempotencyKey(
   stale: IdempotencyKey,
   fresh: Pick<IdempotencyKey, 'requestHash' | 'leaseToken' | 'leaseUntil'>,
 ): Promise<boolean> {
-  const result = await tx.manager.update(
-    idempotencyKeys,
-    { id: stale.id, leaseToken: stale.leaseToken },
-    { ...fresh, answerStatus: null, answerBody: null, createdAt: tx.now },
+  return (
+    (await tx.update(
+      idempotencyKeys,
+      { id: stale.id, leaseToken: stale.leaseToken },
+      { ...fresh, answerStatus: null, answerBody: null, createdAt: tx.now },
+    )) === 1
   )
-  return result.affected === 1
 }
 
 /** Keeps the answer of the request that holds the key; false where it holds it no more, or has its answer already. */
 export async function storeAnswer(
-  { manager }: Pick<Tx, 'manager'>,
+  db: Queries,
   leaseToken: string,
   scope: Scope,
   answer: { readonly status: number; readonly body: Buffer },
 ): Promise<boolean> {
-  const result = await manager.update(
-    idempotencyKeys,
-    { ...scope, leaseToken, answerStatus: IsNull() },
-    { answerStatus: answer.status, answerBody: answer.body },
-  )
-  return result.affected === 1
+  const held = { ...scope, leaseToken, answerStatus: null }
+  return (await db.update(idempotencyKeys, held, { answerStatus: answer.status, answerBody: answer.body })) === 1
 }
 
-export async function prolongIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope, leaseUntil: Date): Promise<void> {
-  await tx.manager.update(idempotencyKeys, { ...scope, leaseToken, answerStatus: IsNull() }, { leaseUntil })
+export async function prolongIdempotencyKey(
+  tx: Tx,
+  leaseToken: string,
+  scope: Scope,
+  leaseUntil: RealTime,
+): Promise<void> {
+  await tx.update(idempotencyKeys, { ...scope, leaseToken, answerStatus: null }, { leaseUntil })
 }
 
 /** Gives the key back, unless an answer was committed with the work. */
 export async function deleteIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope): Promise<void> {
-  await tx.manager.delete(idempotencyKeys, { ...scope, leaseToken, answerStatus: IsNull() })
+  await tx.run(
+    `DELETE FROM idempotency_keys
+     WHERE app_id = ? AND path_hash = ? AND idempotency_key = ? AND lease_token = ? AND answer_status IS NULL`,
+    [scope.appId, scope.pathHash, scope.idempotencyKey, leaseToken],
+  )
 }
 
 /** Removes up to `limit` keys older than `before`; returns how many. */
-export async function deleteOldIdempotencyKeys(tx: Tx, before: Date, limit: number): Promise<number> {
-  const result = await tx.manager.query<{ affectedRows: number }>(
-    'DELETE FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?',
-    [before, limit],
-  )
-  return result.affectedRows
+export async function deleteOldIdempotencyKeys(tx: Tx, before: RealTime, limit: number): Promise<number> {
+  return tx.run('DELETE FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?', [before, limit])
 }

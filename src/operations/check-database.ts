@@ -49,7 +49,7 @@ function clockFinding(skewMs: number): Finding {
 
 /** Whether every migration was applied. */
 export async function checkSchema(ctx: Context): Promise<Finding[]> {
-  const pending = await pendingMigrations(ctx.db)
+  const pending = await pendingMigrations(ctx.db.source)
   if (pending.length === 0) return [sound('schema', 'up to date')]
   return [fault('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
 }

@@ -1,12 +1,13 @@
 import type { Context } from '#context.ts'
 import { deleteOldJobRuns } from '#db/store.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#providers/bank-mail/store.ts'
 import { deleteOldDailyMails } from '#renewals/store.ts'
 import { addMs, DAY_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { deleteOldAttempts } from '#webhooks/store.ts'
 
 const BATCH_SIZE = 50
@@ -15,7 +16,7 @@ interface Kept {
   readonly name: string
   readonly forMs: number
   /** Removes up to `limit` rows of before; returns how many. */
-  readonly remove: (tx: Tx, before: Date, limit: number) => Promise<number>
+  readonly remove: (tx: Tx, before: RealTime, limit: number) => Promise<number>
 }
 
 /**

@@ -10,10 +10,9 @@ import { presentCustomer } from '#customers/present.ts'
 import { customers } from '#customers/store.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan, plans } from '#plans/store.ts'
-import { planCode } from '#plans/plan-code.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { presentSubscription } from '#subscriptions/present.ts'
+import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
 import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { payments, transactions } from '#transactions/store.ts'
@@ -38,10 +37,7 @@ const PARTS: readonly Part[] = [
   part('customers', customers, (_ctx, _app, row) => presentCustomer(row)),
   part('subscriptions', subscriptions, async (ctx, app, row) => ({
     external_ref: row.externalRef,
-    ...presentSubscription(
-      { subscription: row, plan: { code: await planCode(ctx.db, row.planId) } },
-      appNow(app, ctx.clock.now()),
-    ),
+    ...presentSubscription(await viewSubscription(ctx.db, row), appNow(app, ctx.clock.now())),
     anchor_day: row.anchorDay,
     created_at: formatTimestamp(row.createdAt),
   })),

@@ -5,7 +5,8 @@ import { findSpentApps } from '#renewals/daily-limit.ts'
 import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
-import { SECOND_MS, addMs } from '#shared/time.ts'
+import { SECOND_MS, addMs, asAppTime, asRealTime } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox, sumFlagged } from './store.ts'
 import type { FlaggedSum } from './store.ts'
@@ -43,7 +44,9 @@ export async function readFigures(ctx: Context): Promise<Figures> {
 
 /** Of apps in real time: the clocks of sandbox apps jump. What a daily limit holds back is not late. */
 async function reminderLag(ctx: Context): Promise<number> {
-  const now = ctx.clock.now()
+  const real = ctx.clock.now()
+  // The own time of these apps is the real one.
+  const now = asAppTime(real)
   const exceptApps = await findSpentApps(ctx)
   let lag = 0
   for (const stage of STAGES) {
@@ -53,19 +56,19 @@ async function reminderLag(ctx: Context): Promise<number> {
         status,
         stage,
         now,
-        staleBefore: addMs(now, -CLAIM_LEASE_MS),
+        staleBefore: addMs(real, -CLAIM_LEASE_MS),
         exceptApps,
         withFailed: true,
         after: null,
         limit: 1,
       })
       if (longest?.currentPeriodEnd)
-        lag = Math.max(lag, secondsSince(ctx, stageWindow(stage, longest.currentPeriodEnd).from))
+        lag = Math.max(lag, secondsSince(ctx, asRealTime(stageWindow(stage, longest.currentPeriodEnd).from)))
     }
   }
   return lag
 }
 
-function secondsSince(ctx: Context, instant: Date): number {
+function secondsSince(ctx: Context, instant: RealTime): number {
   return Math.max(0, (ctx.clock.now().getTime() - instant.getTime()) / SECOND_MS)
 }

@@ -4,14 +4,14 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomerFor, insertCustomer } from '#customers/store.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
-import { parseTimestamp } from '#shared/time.ts'
+import { parseAppTime } from '#shared/time.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
 import { intervalOf, writeLedger } from '#subscriptions/apply-payment.ts'
 import { periodFrom } from '#subscriptions/period.ts'
@@ -109,7 +109,7 @@ async function importLine(
   try {
     const input = validate(ImportLine, record)
     const found = await requirePrice(ctx, app, input)
-    const period = periodOf(input, found)
+    const period = periodOf(app, input, found)
     if (isDryRun) {
       const isThere = (await findSubscription(ctx.db, app.id, input.external_ref)) !== null
       return isThere
@@ -136,13 +136,13 @@ async function requirePrice(ctx: Context, app: App, { price_id }: ImportLine): P
 }
 
 /** The period that ends as the file says; it began one interval before. The anchor keeps month ends through the move. */
-function periodOf(input: ImportLine, { price }: PriceWithPlan): Period {
+function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period {
   const interval = intervalOf(price, false)
-  const end = parseTimestamp(input.current_period_end)
+  const end = parseAppTime(input.current_period_end)
   if (interval.unit === 'lifetime') {
     if (input.current_period_end !== '')
       throw new AppError('invalid_request', 'current_period_end: must be empty for a lifetime price')
-    return { start: price.createdAt, end: null, anchorDay: null }
+    return { start: appNow(app, price.createdAt), end: null, anchorDay: null }
   }
   if (!end) throw new AppError('invalid_request', 'current_period_end: must be YYYY-MM-DD HH:MM:SS in UTC')
   const anchorDay = input.anchor_day ? Number(input.anchor_day) : end.getUTCDate()

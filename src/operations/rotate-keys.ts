@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
 import { replaceSealed } from './store.ts'

@@ -2,6 +2,7 @@ import { listApps } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { GRACE_DAYS } from '#renewals/stages.ts'
+import type { RealTime } from '#shared/time.ts'
 import {
   countEndedPeriods,
   countEventsByStatus,
@@ -103,7 +104,7 @@ function revenueOf(cash: readonly CashMonth[]): Stats['revenue'] {
   })
 }
 
-async function sumUnearned(ctx: Context, scope: AppScope, now: Date): Promise<Sum[]> {
+async function sumUnearned(ctx: Context, scope: AppScope, now: RealTime): Promise<Sum[]> {
   const sums = new Map<string, number>()
   for (let afterId = 0; ;) {
     const page = await listUnservedPeriods(ctx.db, scope, now, afterId, PAGE)
@@ -126,7 +127,7 @@ function inOrder(sums: ReadonlyMap<string, number>): Sum[] {
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([currency, amount]) => ({ currency, amount }))
 }
 
-async function renewalsOf(ctx: Context, scope: AppScope, now: Date): Promise<Stats['renewals']> {
+async function renewalsOf(ctx: Context, scope: AppScope, now: RealTime): Promise<Stats['renewals']> {
   const { renewed, lapsed } = await countEndedPeriods(ctx.db, scope, now, RENEWAL_DAYS)
   const ended = renewed + lapsed
   return {

@@ -1,23 +1,25 @@
-import type { EntitySchema, ObjectLiteral } from 'typeorm'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { appTime, bigint, flag, id, realTime, text } from '#db/columns.ts'
+import { shape } from '#db/table.ts'
+import type { Table } from '#db/table.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { FlagReason } from '#transactions/store.ts'
-
-/** An integer as the driver tells it. */
-type Wide = string | number
+import type { AppTime, RealTime } from '#shared/time.ts'
 
 /** The server as a session sees it, and its clock in UTC. */
 export interface ServerFacts {
   readonly version: string
-  readonly now: Date
+  readonly now: RealTime
   readonly isReadOnly: boolean
 }
 
-export async function readServerFacts(db: ReadOnly): Promise<ServerFacts> {
-  const [row] = await db.manager.query<{ version: string; now: Date; readOnly: number | string }[]>(
-    'SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, @@read_only AS readOnly',
+export async function readServerFacts(db: Queries): Promise<ServerFacts> {
+  const facts = await db.one(
+    shape({ version: text(), now: realTime(), isReadOnly: flag() }),
+    'SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, @@read_only AS isReadOnly',
   )
-  if (!row) throw new Error('the database does not say what it is')
-  return { version: row.version, now: row.now, isReadOnly: Number(row.readOnly) === 1 }
+  if (!facts) throw new Error('the database does not say what it is')
+  return facts
 }
 
 /** Columns that hold sealed secrets, and what each is sealed to besides the owner. */
@@ -43,20 +45,20 @@ export type SealedSecret =
 
 /** The sealed secrets of `limit` apps after `afterId`, and the id to go on from; null where there are no more. */
 export async function listAppSecrets(
-  db: ReadOnly,
+  db: Queries,
   afterId: number,
   limit: number,
 ): Promise<{ secrets: SealedSecret[]; nextAfterId: number | null }> {
-  const rows = await db.manager.query<
-    ({ id: Wide; apiKey: string } & Readonly<Record<AppSecretColumn, string | null>>)[]
-  >(`SELECT id, api_key AS apiKey, ${SECRET_COLUMNS.join(', ')} FROM apps WHERE id > ? ORDER BY id LIMIT ?`, [
-    afterId,
-    limit,
-  ])
+  const sealed = text().nullable()
+  const rows = await db.all(
+    shape({ id: id(), apiKey: text(), api_secret: sealed, webhook_secret: sealed, realtime_service_account: sealed }),
+    `SELECT id, api_key AS apiKey, ${SECRET_COLUMNS.join(', ')} FROM apps WHERE id > ? ORDER BY id LIMIT ?`,
+    [afterId, limit],
+  )
   const secrets = rows.flatMap((row) =>
     SECRET_COLUMNS.flatMap((column): SealedSecret[] => {
-      const sealed = row[column]
-      return sealed === null ? [] : [{ table: 'apps', id: Number(row.id), apiKey: row.apiKey, column, sealed }]
+      const secret = row[column]
+      return secret === null ? [] : [{ table: 'apps', id: row.id, apiKey: row.apiKey, column, sealed: secret }]
     }),
   )
   return { secrets, nextAfterId: nextAfter(rows, limit) }
@@ -64,18 +66,17 @@ export async function listAppSecrets(
 
 /** As `listAppSecrets`, for the credentials of payment methods. */
 export async function listMethodSecrets(
-  db: ReadOnly,
+  db: Queries,
   afterId: number,
   limit: number,
 ): Promise<{ secrets: SealedSecret[]; nextAfterId: number | null }> {
-  const rows = await db.manager.query<{ id: Wide; appId: Wide; method: string; credentials: string | null }[]>(
+  const rows = await db.all(
+    shape({ id: id(), appId: bigint(), method: text(), credentials: text().nullable() }),
     'SELECT id, app_id AS appId, method, credentials FROM payment_methods WHERE id > ? ORDER BY id LIMIT ?',
     [afterId, limit],
   )
-  const secrets = rows.flatMap(({ id, appId, method, credentials }): SealedSecret[] =>
-    credentials === null
-      ? []
-      : [{ table: 'payment_methods', id: Number(id), appId: Number(appId), method, sealed: credentials }],
+  const secrets = rows.flatMap(({ credentials, ...row }): SealedSecret[] =>
+    credentials === null ? [] : [{ table: 'payment_methods', ...row, sealed: credentials }],
   )
   return { secrets, nextAfterId: nextAfter(rows, limit) }
 }
@@ -83,16 +84,18 @@ export async function listMethodSecrets(
 /** Puts the same secret under another key; false where somebody changed it since it was read. */
 export async function replaceSealed(tx: Tx, secret: SealedSecret, sealed: string): Promise<boolean> {
   const column = secret.table === 'apps' ? secret.column : 'credentials'
-  const result = await tx.manager.query<{ affectedRows: number }>(
-    `UPDATE ${secret.table} SET ${column} = ? WHERE id = ? AND ${column} = ?`,
-    [sealed, secret.id, secret.sealed],
+  return (
+    (await tx.run(`UPDATE ${secret.table} SET ${column} = ? WHERE id = ? AND ${column} = ?`, [
+      sealed,
+      secret.id,
+      secret.sealed,
+    ])) === 1
   )
-  return result.affectedRows === 1
 }
 
-function nextAfter(rows: readonly { readonly id: Wide }[], limit: number): number | null {
+function nextAfter(rows: readonly { readonly id: number }[], limit: number): number | null {
   const last = rows.at(-1)
-  return last && rows.length === limit ? Number(last.id) : null
+  return last && rows.length === limit ? last.id : null
 }
 
 /** How an app's webhooks stand. Counts are of events that are not delivered although an attempt was made. */
@@ -101,15 +104,20 @@ export interface WebhookStanding {
   readonly failed: number
   readonly retrying: number
   /** The first attempt that failed after the app last took an event, whichever; null where none did. */
-  readonly failingSince: Date | null
+  readonly failingSince: RealTime | null
   readonly lastError: string | null
 }
 
 /** The standing of every app that has events failed, or due again after a failure. */
-export async function listWebhookStandings(db: ReadOnly): Promise<WebhookStanding[]> {
-  const rows = await db.manager.query<
-    { appId: Wide; failed: string; retrying: string; failingSince: Date | null; lastError: string | null }[]
-  >(
+export async function listWebhookStandings(db: Queries): Promise<WebhookStanding[]> {
+  const rows = await db.all(
+    shape({
+      appId: bigint(),
+      failed: bigint(),
+      retrying: bigint(),
+      failingSince: realTime().nullable(),
+      lastError: text().nullable(),
+    }),
     `SELECT e.app_id AS appId, SUM(e.delivery_status = 'failed') AS failed,
        SUM(e.delivery_status = 'pending') AS retrying,
        MIN((SELECT MIN(t.started_at) FROM delivery_attempts t FORCE INDEX (delivery_attempts_event)
@@ -122,23 +130,21 @@ export async function listWebhookStandings(db: ReadOnly): Promise<WebhookStandin
      GROUP BY e.app_id ORDER BY e.app_id`,
   )
   return rows.map((row) => ({
-    appId: Number(row.appId),
-    failed: Number(row.failed),
-    retrying: Number(row.retrying),
-    failingSince: row.failingSince,
+    ...row,
     // The id in front only orders.
     lastError: row.lastError?.replace(/^\d{20} /, '') ?? null,
   }))
 }
 
 /** Events that wait to be sent: how many (counted up to `limit`), and when the one that waits longest was or will be due. */
-export async function readOutbox(db: ReadOnly, limit: number): Promise<{ depth: number; oldestDueAt: Date | null }> {
-  const [row] = await db.manager.query<{ depth: string | number; oldestDueAt: Date | null }[]>(
+export async function readOutbox(db: Queries, limit: number): Promise<{ depth: number; oldestDueAt: RealTime | null }> {
+  const outbox = await db.one(
+    shape({ depth: bigint(), oldestDueAt: realTime().nullable() }),
     `SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM events WHERE delivery_status = 'pending' LIMIT ?) waiting) AS depth,
        (SELECT MIN(next_attempt_at) FROM events WHERE delivery_status = 'pending') AS oldestDueAt`,
     [limit],
   )
-  return { depth: Number(row?.depth ?? 0), oldestDueAt: row?.oldestDueAt ?? null }
+  return outbox ?? { depth: 0, oldestDueAt: null }
 }
 
 /** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor given back. */
@@ -151,10 +157,15 @@ export interface FlaggedSum {
 }
 
 /** Flagged transactions by reason and currency, of one app or of all. Walks an index of the flagged ones alone. */
-export async function sumFlagged(db: ReadOnly, appId: number | null = null): Promise<FlaggedSum[]> {
-  const rows = await db.manager.query<
-    { isSandbox: Wide; reason: FlagReason; currency: string; transactions: string; unapplied: string }[]
-  >(
+export async function sumFlagged(db: Queries, appId: number | null = null): Promise<FlaggedSum[]> {
+  return db.all(
+    shape({
+      isSandbox: flag(),
+      reason: text().as<FlagReason>(),
+      currency: text(),
+      transactions: bigint(),
+      unapplied: bigint(),
+    }),
     `SELECT a.is_sandbox AS isSandbox, t.flag_reason AS reason, t.currency, COUNT(*) AS transactions,
        SUM(CASE WHEN t.flag_reason = 'duplicate_payment' THEN GREATEST(t.amount_received - t.amount, 0)
            ELSE t.amount_received END) AS unapplied
@@ -163,22 +174,16 @@ export async function sumFlagged(db: ReadOnly, appId: number | null = null): Pro
      GROUP BY a.is_sandbox, t.flag_reason, t.currency ORDER BY a.is_sandbox, t.flag_reason, t.currency`,
     appId === null ? [] : [appId],
   )
-  return rows.map((row) => ({
-    isSandbox: Number(row.isSandbox) === 1,
-    reason: row.reason,
-    currency: row.currency,
-    transactions: Number(row.transactions),
-    unapplied: Number(row.unapplied),
-  }))
 }
 
 /** What providers told since `since` that did not fit what was stored, so that nothing was applied; the newest on top. */
 export async function listRefusedEvents(
-  db: ReadOnly,
-  since: Date,
+  db: Queries,
+  since: RealTime,
   limit: number,
 ): Promise<{ provider: string; eventId: string; transactionId: number | null; note: string | null }[]> {
-  return db.manager.query(
+  return db.all(
+    shape({ provider: text(), eventId: text(), transactionId: bigint().nullable(), note: text().nullable() }),
     `SELECT provider, event_id AS eventId, transaction_id AS transactionId, note FROM provider_events
      WHERE outcome = 'refused' AND received_at >= ? ORDER BY received_at DESC LIMIT ?`,
     [since, limit],
@@ -191,27 +196,41 @@ export interface AppScope {
 }
 
 /** Subscriptions by state, each by its app's own time. */
-export interface SubscriptionCounts {
-  readonly active: number
-  readonly in_trial: number
-  readonly lifetime: number
-  readonly expiring_in_7_days: number
-  readonly expiring_in_30_days: number
-  readonly expired: number
-  readonly in_grace: number
-  readonly lapsed: number
-}
+export type SubscriptionCounts = Readonly<
+  Record<
+    | 'active'
+    | 'in_trial'
+    | 'lifetime'
+    | 'expiring_in_7_days'
+    | 'expiring_in_30_days'
+    | 'expired'
+    | 'in_grace'
+    | 'lapsed',
+    number
+  >
+>
 
 /** The app's own time in SQL, from the real one as a parameter. */
 const APP_NOW = 'DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)'
 
 export async function countSubscriptions(
-  db: ReadOnly,
+  db: Queries,
   { appIds }: AppScope,
-  now: Date,
+  now: RealTime,
   graceDays: number,
 ): Promise<SubscriptionCounts> {
-  const [row] = await db.manager.query<Record<keyof SubscriptionCounts, string | null>[]>(
+  const count = bigint().nullable()
+  const counts = await db.one(
+    shape({
+      active: count,
+      in_trial: count,
+      lifetime: count,
+      expiring_in_7_days: count,
+      expiring_in_30_days: count,
+      expired: count,
+      in_grace: count,
+      lapsed: count,
+    }),
     `SELECT SUM(x.ends IS NULL OR x.ends > x.now) AS active,
        SUM((x.ends IS NULL OR x.ends > x.now) AND x.in_trial = 1) AS in_trial,
        SUM(x.ends IS NULL) AS lifetime,
@@ -224,17 +243,8 @@ export async function countSubscriptions(
            FROM subscriptions s JOIN apps a ON a.id = s.app_id WHERE s.app_id IN (?)) x`,
     [graceDays, graceDays, now, appIds],
   )
-  const count = (name: keyof SubscriptionCounts): number => Number(row?.[name] ?? 0)
-  return {
-    active: count('active'),
-    in_trial: count('in_trial'),
-    lifetime: count('lifetime'),
-    expiring_in_7_days: count('expiring_in_7_days'),
-    expiring_in_30_days: count('expiring_in_30_days'),
-    expired: count('expired'),
-    in_grace: count('in_grace'),
-    lapsed: count('lapsed'),
-  }
+  // A sum over no rows is null.
+  return Object.fromEntries(Object.entries(counts ?? {}).map(([name, sum]) => [name, sum ?? 0])) as SubscriptionCounts
 }
 
 /** Money of one currency and month (`2026-03`, UTC); amounts in the smallest unit. */
@@ -247,10 +257,9 @@ export interface CashMonth {
 }
 
 /** Money received, in the month in which it was paid, and money given back, in the month in which that was. Oldest month first. */
-export async function listCashMonths(db: ReadOnly, { appIds }: AppScope): Promise<CashMonth[]> {
-  const rows = await db.manager.query<
-    { currency: string; month: string; payments: string; received: string; refunded: string }[]
-  >(
+export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise<CashMonth[]> {
+  return db.all(
+    shape({ currency: text(), month: text(), payments: bigint(), received: bigint(), refunded: bigint() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
      FROM (SELECT currency, DATE_FORMAT(paid_at, '%Y-%m') AS month, 1 AS payments, amount AS received, 0 AS refunded
            FROM payments WHERE app_id IN (?)
@@ -260,13 +269,6 @@ export async function listCashMonths(db: ReadOnly, { appIds }: AppScope): Promis
      GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
     [appIds, appIds],
   )
-  return rows.map((row) => ({
-    currency: row.currency,
-    month: row.month,
-    payments: Number(row.payments),
-    received: Number(row.received),
-    refunded: Number(row.refunded),
-  }))
 }
 
 /** What a payment bought and is not served to its end: times in the app's own time, which `now` is too. */
@@ -274,9 +276,9 @@ export interface PaidPeriod {
   readonly id: number
   readonly currency: string
   readonly amount: number
-  readonly start: Date
-  readonly end: Date
-  readonly now: Date
+  readonly start: AppTime
+  readonly end: AppTime
+  readonly now: AppTime
 }
 
 /**
@@ -284,13 +286,14 @@ export interface PaidPeriod {
  * plan was bought is forfeited: such lines are not here.
  */
 export async function listUnservedPeriods(
-  db: ReadOnly,
+  db: Queries,
   { appIds }: AppScope,
-  now: Date,
+  now: RealTime,
   afterId: number,
   limit: number,
 ): Promise<PaidPeriod[]> {
-  const rows = await db.manager.query<(Omit<PaidPeriod, 'id' | 'amount'> & { id: Wide; amount: Wide })[]>(
+  return db.all(
+    shape({ id: id(), currency: text(), amount: bigint(), start: appTime(), end: appTime(), now: appTime() }),
     `SELECT l.id, t.currency, LEAST(t.amount, t.amount_received) AS amount,
        CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS start, l.end_after AS end, ${APP_NOW} AS now
      FROM payment_applications l
@@ -304,17 +307,17 @@ export async function listUnservedPeriods(
      ORDER BY l.id LIMIT ?`,
     [now, afterId, appIds, now, limit],
   )
-  return rows.map((row) => ({ ...row, id: Number(row.id), amount: Number(row.amount) }))
 }
 
 /** Of the periods that ended in the `days` before now: how many a payment followed, and how many none did so far. */
 export async function countEndedPeriods(
-  db: ReadOnly,
+  db: Queries,
   { appIds }: AppScope,
-  now: Date,
+  now: RealTime,
   days: number,
 ): Promise<{ renewed: number; lapsed: number }> {
-  const [row] = await db.manager.query<{ renewed: string; lapsed: string }[]>(
+  const ended = await db.one(
+    shape({ renewed: bigint(), lapsed: bigint() }),
     `SELECT
        (SELECT COUNT(DISTINCT l.subscription_id, l.end_before) FROM payment_applications l JOIN apps a ON a.id = l.app_id
         WHERE l.app_id IN (?) AND l.transaction_id IS NOT NULL
@@ -324,38 +327,35 @@ export async function countEndedPeriods(
           AND s.current_period_end > DATE_SUB(${APP_NOW}, INTERVAL ? DAY) AND s.current_period_end <= ${APP_NOW}) AS lapsed`,
     [appIds, now, days, now, appIds, now, days, now],
   )
-  return { renewed: Number(row?.renewed ?? 0), lapsed: Number(row?.lapsed ?? 0) }
+  return ended ?? { renewed: 0, lapsed: 0 }
 }
 
 export async function countEventsByStatus(
-  db: ReadOnly,
+  db: Queries,
   { appIds }: AppScope,
 ): Promise<{ status: string; events: number }[]> {
-  const rows = await db.manager.query<{ status: string; events: string }[]>(
+  return db.all(
+    shape({ status: text(), events: bigint() }),
     'SELECT delivery_status AS status, COUNT(*) AS events FROM events WHERE app_id IN (?) GROUP BY delivery_status',
     [appIds],
   )
-  return rows.map((row) => ({ status: row.status, events: Number(row.events) }))
 }
 
 /** A table whose rows are an app's. */
-export type AppTable<T extends AppRow> = EntitySchema<T>
+export type AppTable<R extends AppRow> = Table<R>
 
-export interface AppRow extends ObjectLiteral {
+export interface AppRow {
   readonly id: number
   readonly appId: number
 }
 
 /** Rows of an app in any table that has its id, in the order of their ids, for walking through all of them. */
-export async function listRowsAfter<T extends AppRow>(
-  db: ReadOnly,
-  schema: AppTable<T>,
+export async function listRowsAfter<R extends AppRow>(
+  db: Queries,
+  source: AppTable<R>,
   appId: number,
   afterId: number,
   limit: number,
-): Promise<T[]> {
-  const query = db.manager
-    .createQueryBuilder(schema, 'r')
-    .where('r.appId = :appId AND r.id > :afterId', { appId, afterId })
-  return query.orderBy('r.id', 'ASC').limit(limit).getMany()
+): Promise<R[]> {
+  return db.all(source, 'WHERE app_id = ? AND id > ? ORDER BY id LIMIT ?', [appId, afterId, limit])
 }

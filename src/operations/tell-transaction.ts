@@ -2,13 +2,14 @@ import { getApp } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#renewals/store.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import type { AppTime, RealTime } from '#shared/time.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { findTransaction, listPayments, listProviderEvents } from '#transactions/store.ts'
@@ -32,7 +33,7 @@ export interface TransactionStory {
 }
 
 interface Moment {
-  readonly at: Date
+  readonly at: RealTime
   readonly part: string
   readonly text: string
 }
@@ -47,7 +48,7 @@ export async function tellTransaction(ctx: Context, transactionId: number): Prom
     moneyMoments(ctx, transaction),
     effectMoments(ctx, app, transaction),
     toldMoments(ctx, transaction),
-    mailMoments(ctx, app, transaction),
+    mailMoments(ctx, transaction),
     auditMoments(ctx, transaction),
   ])
   const moments = parts.flat().sort((a, b) => a.at.getTime() - b.at.getTime())
@@ -130,8 +131,8 @@ async function effectMoments(ctx: Context, app: App, transaction: Transaction): 
 
 function effectText(application: {
   readonly kind: string
-  readonly endBefore: Date | null
-  readonly endAfter: Date | null
+  readonly endBefore: AppTime | null
+  readonly endAfter: AppTime | null
 }): string {
   const before = formatTimestampOrNull(application.endBefore) ?? 'none'
   return `completed; period ${application.kind}: ${before} -> ${formatTimestampOrNull(application.endAfter) ?? 'for ever'}`
@@ -163,13 +164,13 @@ function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 
-async function mailMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
+async function mailMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   if (!subscription) return []
   const reminders = await listRemindersOf(ctx.db, [subscription.id])
   return reminders.map((reminder) => ({
-    at: realTime(app, reminder.claimedAt),
+    at: reminder.claimedAt,
     part: 'mail',
     text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${formatTimestamp(reminder.periodEnd)}: ${reminder.status}`,
   }))

@@ -1,13 +1,14 @@
 import { dayWords } from '#renewals/words.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { PageLocale } from '#http/html.ts'
+import type { AppTime } from '#shared/time.ts'
 
 export interface PageDay {
   readonly iso: string
   readonly text: string
 }
 
-export function dayOf(instant: Date, locale: PageLocale): PageDay {
+export function dayOf(instant: AppTime, locale: PageLocale): PageDay {
   return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
 }
 

@@ -1,11 +1,11 @@
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { findPrice } from './store.ts'
 import type { PriceWithPlan } from './store.ts'
 
 /** The app's price that can be bought now; unknown, another app's, archived, or of an archived plan: `price_not_found`. */
-export async function findPriceOnSale(db: ReadOnly, appId: number, priceId: string): Promise<PriceWithPlan> {
+export async function findPriceOnSale(db: Queries, appId: number, priceId: string): Promise<PriceWithPlan> {
   const id = parseId('price', priceId)
   const found = id === null ? null : await findPrice(db, appId, id)
   if (!found || found.price.status === 'archived' || found.plan.status === 'archived') {

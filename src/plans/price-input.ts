@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS } from '#shared/interval.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
 import { currencyCode, integer, text } from '#shared/validate.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { Price } from './store.ts'
 
 const trialUnit = z.enum(TRIAL_UNITS, 'must be day, week, month or year')
@@ -35,7 +36,7 @@ export const PriceInput = z
   })
 
 /** The row of a new price, on sale. */
-export function priceRow(planId: number, input: z.infer<typeof PriceInput>, now: Date): Omit<Price, 'id'> {
+export function priceRow(planId: number, input: z.infer<typeof PriceInput>, now: RealTime): Omit<Price, 'id'> {
   const { trial } = input
   return {
     planId,

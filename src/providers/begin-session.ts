@@ -1,7 +1,8 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { findTransaction } from '#transactions/store.ts'
 import type { ProviderCode } from '#transactions/store.ts'
@@ -19,7 +20,7 @@ const REPEATABLE_MS = MINUTE_MS
 export interface SessionTerms {
   readonly provider: ProviderCode
   /** End of it at the provider, real time. */
-  readonly expiresAt: Date
+  readonly expiresAt: RealTime
   /** The handle that we choose, where the provider wants one. */
   readonly reference: string | null
 }
@@ -58,7 +59,7 @@ export async function beginSession(
   })
 }
 
-function isUsable(session: ProviderSession, now: Date): boolean {
+function isUsable(session: ProviderSession, now: RealTime): boolean {
   return session.status === 'open'
     ? session.expiresAt > addMs(now, STILL_USEFUL_MS)
     : session.createdAt > addMs(now, -REPEATABLE_MS)
@@ -67,7 +68,7 @@ function isUsable(session: ProviderSession, now: Date): boolean {
 export interface OpenedSession {
   readonly reference: string
   readonly url: string
-  readonly expiresAt?: Date
+  readonly expiresAt?: RealTime
 }
 
 /** Records the provider's answer, in a second short transaction; returns where to send the payer. */

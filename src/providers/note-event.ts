@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import type { ProviderCode } from '#transactions/store.ts'
 

@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Transaction } from '#transactions/store.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { ProviderSession } from './store.ts'
 
 /** What a payer can choose (contract 3). */
@@ -19,7 +20,7 @@ export interface PaymentRequest {
   /** The hosted page that tells how to transfer. */
   readonly bankPageUrl: string
   /** End of the checkout, in real time: providers know nothing of a sandbox app's clock. */
-  readonly expiresAt: Date
+  readonly expiresAt: RealTime
   readonly customerEmail: string | null
   readonly locale: 'en' | 'vi'
 }

@@ -1,7 +1,7 @@
 import { findApp } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
 import { findTransaction } from '#transactions/store.ts'

@@ -1,4 +1,5 @@
 import { addMs, HOUR_MS, MINUTE_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 const FIRST_LOOKUP_MS = 10 * MINUTE_MS
 const LONGEST_GAP_MS = 6 * HOUR_MS
@@ -11,12 +12,15 @@ const AFTER_EXPIRY_MS = 5 * MINUTE_MS
 const GIVE_UP_MS = 14 * 24 * HOUR_MS
 
 /** When a session opened at `openedAt` is looked up at its provider for the first time (contract 4: 10 minutes after opening). */
-export function firstLookupAt(openedAt: Date): Date {
+export function firstLookupAt(openedAt: RealTime): RealTime {
   return addMs(openedAt, FIRST_LOOKUP_MS)
 }
 
 /** When the look-up after the `lookups`-th is due: the gaps double from 10 minutes to 6 hours. */
-export function nextLookupAt(session: { readonly lookups: number; readonly expiresAt: Date }, now: Date): Date {
+export function nextLookupAt(
+  session: { readonly lookups: number; readonly expiresAt: RealTime },
+  now: RealTime,
+): RealTime {
   const gapMs = Math.min(FIRST_LOOKUP_MS * 2 ** Math.min(session.lookups, 10), LONGEST_GAP_MS)
   const regular = addMs(now, gapMs)
   const afterExpiry = addMs(session.expiresAt, AFTER_EXPIRY_MS)
@@ -28,9 +32,9 @@ export function nextLookupAt(session: { readonly lookups: number; readonly expir
  * than `nextLookupAt`. `failures` are those in a row before this one.
  */
 export function retryAt(
-  session: { readonly lookups: number; readonly expiresAt: Date; readonly failures: number },
-  now: Date,
-): Date {
+  session: { readonly lookups: number; readonly expiresAt: RealTime; readonly failures: number },
+  now: RealTime,
+): RealTime {
   const regular = nextLookupAt(session, now)
   const retry = addMs(now, Math.min(FIRST_RETRY_MS * 2 ** Math.min(session.failures, 10), LONGEST_GAP_MS))
   return retry < regular ? retry : regular
@@ -42,6 +46,6 @@ export function pauseMs(failures: number): number {
 }
 
 /** Whether the session has been over for so long that no more look-ups are made. */
-export function isGivenUp(session: { readonly expiresAt: Date }, now: Date): boolean {
+export function isGivenUp(session: { readonly expiresAt: RealTime }, now: RealTime): boolean {
   return now > addMs(session.expiresAt, GIVE_UP_MS)
 }

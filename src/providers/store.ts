@@ -1,57 +1,41 @@
-import { EntitySchema, In, LessThanOrEqual, MoreThanOrEqual } from 'typeorm'
-import { bigint, exact, id, instant, int, nullable, words } from '#db/columns.ts'
-import { insertedId, insertedNew } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { bigint, exact, id, int, realTime, words } from '#db/columns.ts'
+import { shape, table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import { insertedNew } from '#db/database-error.ts'
+import { where } from '#db/conditions.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { providerEvents } from '#transactions/store.ts'
 
 export type SessionStatus = 'opening' | 'open' | 'paid' | 'closed'
 
 /** What was opened at a provider for a transaction. The row is there before the provider is called. Times are real. */
-export interface ProviderSession {
-  id: number
-  appId: number
-  transactionId: number
+export const providerSessions = table('provider_sessions', {
+  id: id(),
+  appId: bigint('app_id'),
+  transactionId: bigint('transaction_id'),
   /** `stripe`, `payos` */
-  provider: string
+  provider: exact('provider', 32),
   /**
    * What the provider knows it by. Stripe: the Checkout Session's id, null until the answer is recorded. PayOS: the order code, which
    * is ours to choose and is there from the start.
    */
-  reference: string | null
-  url: string | null
-  amount: number
-  currency: string
-  status: SessionStatus
-  expiresAt: Date
-  lookups: number
+  reference: exact('reference', 191).nullable(),
+  url: exact('url', 2048).nullable(),
+  amount: bigint('amount'),
+  currency: exact('currency', 3),
+  status: exact('status', 16).as<SessionStatus>(),
+  expiresAt: realTime('expires_at'),
+  lookups: int('lookups'),
   /** Look-ups that failed since the last that did not. */
-  failures: number
-  nextLookupAt: Date | null
-  createdAt: Date
-  updatedAt: Date
-}
-
-export const providerSessions = new EntitySchema<ProviderSession>({
-  name: 'provider_sessions',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    transactionId: bigint('transaction_id'),
-    provider: exact('provider', 32),
-    reference: nullable(exact('reference', 191)),
-    url: nullable(exact('url', 2048)),
-    amount: bigint('amount'),
-    currency: exact('currency', 3),
-    status: exact('status', 16),
-    expiresAt: instant('expires_at'),
-    lookups: int('lookups'),
-    failures: int('failures'),
-    nextLookupAt: nullable(instant('next_lookup_at')),
-    createdAt: instant('created_at'),
-    updatedAt: instant('updated_at'),
-  },
+  failures: int('failures'),
+  nextLookupAt: realTime('next_lookup_at').nullable(),
+  createdAt: realTime('created_at'),
+  updatedAt: realTime('updated_at'),
 })
+export type ProviderSession = Row<typeof providerSessions>
 
 /** Those that may still be paid, as far as we know. */
 const PAYABLE: SessionStatus[] = ['opening', 'open']
@@ -59,39 +43,41 @@ const PAYABLE: SessionStatus[] = ['opening', 'open']
 const CLOSE_AGAIN_MS = 2 * MINUTE_MS
 
 export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, 'id'>): Promise<ProviderSession> {
-  const result = await tx.manager.insert(providerSessions, row)
-  return { ...row, id: insertedId(result) }
+  return { ...row, id: await tx.insert(providerSessions, row) }
 }
 
 export async function findProviderSession(
-  db: ReadOnly,
+  db: Queries,
   provider: string,
   reference: string,
 ): Promise<ProviderSession | null> {
-  return db.manager.findOneBy(providerSessions, { provider, reference })
+  return db.one(providerSessions, 'WHERE provider = ? AND reference = ?', [provider, reference])
 }
 
-export async function getProviderSession(db: ReadOnly, sessionId: number): Promise<ProviderSession> {
-  return db.manager.findOneByOrFail(providerSessions, { id: sessionId })
+export async function getProviderSession(db: Queries, sessionId: number): Promise<ProviderSession> {
+  const session = await db.one(providerSessions, 'WHERE id = ?', [sessionId])
+  if (!session) throw new Error(`provider session ${sessionId} is not there`)
+  return session
 }
 
 /** The newest session of the transaction at the provider that may still be paid; null where there is none. */
 export async function findPayableSession(
-  db: ReadOnly,
+  db: Queries,
   transactionId: number,
   provider: string,
 ): Promise<ProviderSession | null> {
-  return db.manager.findOne(providerSessions, {
-    where: { transactionId, provider, status: In(PAYABLE) },
-    order: { createdAt: 'DESC', id: 'DESC' },
-  })
+  return db.one(
+    providerSessions,
+    'WHERE transaction_id = ? AND provider = ? AND status IN (?) ORDER BY created_at DESC, id DESC LIMIT 1',
+    [transactionId, provider, PAYABLE],
+  )
 }
 
-export async function listPayableSessions(db: ReadOnly, transactionId: number): Promise<ProviderSession[]> {
-  return db.manager.find(providerSessions, {
-    where: { transactionId, status: In(PAYABLE) },
-    order: { createdAt: 'ASC', id: 'ASC' },
-  })
+export async function listPayableSessions(db: Queries, transactionId: number): Promise<ProviderSession[]> {
+  return db.all(providerSessions, 'WHERE transaction_id = ? AND status IN (?) ORDER BY created_at, id', [
+    transactionId,
+    PAYABLE,
+  ])
 }
 
 /** Changes a session that is in one of the statuses `from`; false where it is not, any more. */
@@ -101,17 +87,13 @@ export async function updateSessionIn(
   from: readonly SessionStatus[],
   changes: Partial<Omit<ProviderSession, 'id' | 'appId' | 'transactionId'>>,
 ): Promise<boolean> {
-  const result = await tx.manager.update(
-    providerSessions,
-    { id: sessionId, status: In(from) },
-    { ...changes, updatedAt: tx.now },
-  )
-  return result.affected === 1
+  const found = await tx.update(providerSessions, { id: sessionId, status: from }, { ...changes, updatedAt: tx.now })
+  return found === 1
 }
 
 export interface DueFilter {
   /** Only look-ups that are due at this instant; null for all sessions that may still be paid. */
-  readonly dueAt: Date | null
+  readonly dueAt: RealTime | null
   readonly appId: number | null
   readonly afterId: number
   readonly limit: number
@@ -121,32 +103,35 @@ export interface DueFilter {
  * Sessions to look up, by id. A session is due at its time, and, unless its last look-up failed, once its transaction was completed in
  * another way. One statement: a row read after it was found due may have been claimed in between, and would be claimed again.
  */
-export async function listDueSessions(db: ReadOnly, filter: DueFilter): Promise<ProviderSession[]> {
-  const query = db.manager
-    .createQueryBuilder(providerSessions, 's')
-    .innerJoin('transactions', 't', 't.id = s.transaction_id')
-    .where('s.status IN (:...payable) AND s.id > :afterId', { payable: PAYABLE, afterId: filter.afterId })
-    .orderBy('s.id')
-    .limit(filter.limit)
-  if (filter.appId !== null) query.andWhere('s.app_id = :appId', { appId: filter.appId })
-  if (filter.dueAt !== null) {
-    query.andWhere(
-      `(s.next_lookup_at <= :dueAt OR
-        (t.status <> 'pending' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= :claimedBefore)))`,
-      { dueAt: filter.dueAt, claimedBefore: addMs(filter.dueAt, -CLOSE_AGAIN_MS) },
-    )
-  }
-  return query.getMany()
+export async function listDueSessions(db: Queries, filter: DueFilter): Promise<ProviderSession[]> {
+  const { dueAt, appId, afterId, limit } = filter
+  const due = where(
+    ['s.status IN (?)', PAYABLE],
+    ['s.id > ?', afterId],
+    appId === null ? null : ['s.app_id = ?', appId],
+    dueAt && [
+      `(s.next_lookup_at <= ? OR
+        (t.status <> 'pending' AND s.failures = 0 AND (s.lookups = 0 OR s.updated_at <= ?)))`,
+      dueAt,
+      addMs(dueAt, -CLOSE_AGAIN_MS),
+    ],
+  )
+  return db.all(
+    providerSessions.as('s'),
+    `JOIN transactions t ON t.id = s.transaction_id ${due.sql} ORDER BY s.id LIMIT ?`,
+    [...due.params, limit],
+  )
 }
 
 /** Takes the session's next look-up and says when the one after it is due; false where another worker took it. */
-export async function claimLookup(tx: Tx, session: ProviderSession, nextLookupAt: Date): Promise<boolean> {
-  const result = await tx.manager.update(
-    providerSessions,
-    { id: session.id, lookups: session.lookups, status: In(PAYABLE) },
-    { lookups: session.lookups + 1, nextLookupAt, updatedAt: tx.now },
+export async function claimLookup(tx: Tx, session: ProviderSession, nextLookupAt: RealTime): Promise<boolean> {
+  return (
+    (await tx.update(
+      providerSessions,
+      { id: session.id, lookups: session.lookups, status: PAYABLE },
+      { lookups: session.lookups + 1, nextLookupAt, updatedAt: tx.now },
+    )) === 1
   )
-  return result.affected === 1
 }
 
 /** Records how the look-up went that the caller has claimed; `nextLookupAt` stays where it is null. */
@@ -154,28 +139,28 @@ export async function recordLookup(
   tx: Tx,
   session: Pick<ProviderSession, 'id' | 'lookups'>,
   failures: number,
-  nextLookupAt: Date | null,
+  nextLookupAt: RealTime | null,
 ): Promise<void> {
-  await tx.manager.update(
+  await tx.update(
     providerSessions,
-    { id: session.id, lookups: session.lookups, status: In(PAYABLE) },
+    { id: session.id, lookups: session.lookups, status: PAYABLE },
     { failures, ...(nextLookupAt ? { nextLookupAt } : {}), updatedAt: tx.now },
   )
 }
 
 /** Has the session looked up soon. */
-export async function hastenLookup(tx: Tx, sessionId: number, nextLookupAt: Date): Promise<void> {
-  await tx.manager.update(providerSessions, { id: sessionId, status: In(PAYABLE) }, { nextLookupAt, updatedAt: tx.now })
+export async function hastenLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<void> {
+  await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, { nextLookupAt, updatedAt: tx.now })
 }
 
 /** All that was opened at providers for a transaction, the first first. */
-export async function listProviderSessionsOf(db: ReadOnly, transactionId: number): Promise<ProviderSession[]> {
-  return db.manager.find(providerSessions, { where: { transactionId }, order: { id: 'ASC' } })
+export async function listProviderSessionsOf(db: Queries, transactionId: number): Promise<ProviderSession[]> {
+  return db.all(providerSessions, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
 /** Whether the provider's event was taken before: a cheap answer to most repetitions, before a unique key decides over the rest. */
-export async function wasToldBefore(db: ReadOnly, provider: string, eventId: string): Promise<boolean> {
-  return db.manager.existsBy(providerEvents, { provider, eventId })
+export async function wasToldBefore(db: Queries, provider: string, eventId: string): Promise<boolean> {
+  return (await db.one(providerEvents, 'WHERE provider = ? AND event_id = ?', [provider, eventId])) !== null
 }
 
 /** An app's account at a provider. */
@@ -185,64 +170,56 @@ export interface Account {
 }
 
 /** An account of which nothing is asked for a while, since its provider did not answer or refused its credentials. */
-export interface ProviderPause {
-  id: number
-  appId: number
-  provider: string
+export const providerPauses = table('provider_pauses', {
+  id: id(),
+  appId: bigint('app_id'),
+  provider: exact('provider', 32),
   /** In a row, each with a pause. */
-  failures: number
+  failures: int('failures'),
   /** Of the last failure, for operators. */
-  reason: string
-  since: Date
-  pausedUntil: Date
-}
-
-export const providerPauses = new EntitySchema<ProviderPause>({
-  name: 'provider_pauses',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    provider: exact('provider', 32),
-    failures: int('failures'),
-    reason: words('reason', 191),
-    since: instant('since'),
-    pausedUntil: instant('paused_until'),
-  },
+  reason: words('reason', 191),
+  since: realTime('since'),
+  pausedUntil: realTime('paused_until'),
 })
+export type ProviderPause = Row<typeof providerPauses>
 
 /** Every account's last pause that no answer has ended, over or not. */
-export async function listPauses(db: ReadOnly): Promise<ProviderPause[]> {
-  return db.manager.find(providerPauses, { order: { appId: 'ASC', provider: 'ASC' } })
+export async function listPauses(db: Queries): Promise<ProviderPause[]> {
+  return db.all(providerPauses, 'ORDER BY app_id, provider')
 }
 
-export async function findPause(db: ReadOnly, { appId, provider }: Account): Promise<ProviderPause | null> {
-  return db.manager.findOneBy(providerPauses, { appId, provider })
+export async function findPause(db: Queries, { appId, provider }: Account): Promise<ProviderPause | null> {
+  return db.one(providerPauses, 'WHERE app_id = ? AND provider = ?', [appId, provider])
 }
 
 /** Begins a pause, unless one is under way: of several failures at one time only the first makes the next pause longer. */
 export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>): Promise<void> {
-  const { appId, provider, ...changes } = pause
-  const isNew = await insertedNew('provider_pauses_account', tx.manager.insert(providerPauses, pause))
+  const isNew = await insertedNew('provider_pauses_account', tx.insert(providerPauses, pause))
   if (!isNew) {
-    await tx.manager.update(providerPauses, { appId, provider, pausedUntil: LessThanOrEqual(tx.now) }, changes)
+    await tx.run(
+      `UPDATE provider_pauses SET failures = ?, reason = ?, since = ?, paused_until = ?
+       WHERE app_id = ? AND provider = ? AND paused_until <= ?`,
+      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.appId, pause.provider, tx.now],
+    )
   }
 }
 
 /** The account answered: its next failure is the first one. */
 export async function endPause(tx: Tx, { appId, provider }: Account): Promise<void> {
-  await tx.manager.delete(providerPauses, { appId, provider })
+  await tx.run('DELETE FROM provider_pauses WHERE app_id = ? AND provider = ?', [appId, provider])
 }
 
 /** How many sessions failed to be looked up or closed this often in a row, and a transaction of one of them. */
 export async function countFailing(
-  db: ReadOnly,
+  db: Queries,
   failures: number,
 ): Promise<{ count: number; transactionId: number | null }> {
-  const failing = { status: In(PAYABLE), failures: MoreThanOrEqual(failures) }
-  const [newest, count] = await db.manager.findAndCount(providerSessions, {
-    where: failing,
-    order: { id: 'DESC' },
-    take: 1,
-  })
-  return { count, transactionId: newest[0]?.transactionId ?? null }
+  const failing = await db.one(
+    shape({ count: bigint(), transactionId: bigint().nullable() }),
+    `SELECT COUNT(*) AS count,
+       (SELECT transaction_id FROM provider_sessions WHERE status IN (?) AND failures >= ? ORDER BY id DESC LIMIT 1) AS transactionId
+     FROM provider_sessions WHERE status IN (?) AND failures >= ?`,
+    [PAYABLE, failures, PAYABLE, failures],
+  )
+  return failing ?? { count: 0, transactionId: null }
 }

@@ -1,7 +1,8 @@
+import type { AppTime, RealTime } from '#shared/time.ts'
 /** What the node shows of a subscription. Times are the app's own; `currentPeriodEnd` null means lifetime. */
 export interface NodeState {
   readonly externalRef: string
-  readonly currentPeriodEnd: Date | null
+  readonly currentPeriodEnd: AppTime | null
 }
 
 /** The whole node of one end user (specification 2, Realtime node). Times are epoch milliseconds. */
@@ -22,7 +23,7 @@ export type WriteReason = 'change' | 'resync'
  * A change always writes `premium`, with an end in the past where the period ran out: clients compare `expiresAt` with their clock.
  * Only a re-sync turns that into `free` (specification 6, Realtime database sync).
  */
-export function nodeOf(state: NodeState, reason: WriteReason, now: Date, writtenAt: Date): RealtimeNode {
+export function nodeOf(state: NodeState, reason: WriteReason, now: AppTime, writtenAt: RealTime): RealtimeNode {
   const end = state.currentPeriodEnd
   const isOver = end !== null && now >= end
   const isFree = isOver && reason === 'resync'

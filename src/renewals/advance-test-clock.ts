@@ -4,12 +4,13 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp, moveAppClock } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { SECOND_MS, addMs, formatTimestamp, parseTimestamp } from '#shared/time.ts'
+import { SECOND_MS, addMs, formatTimestamp, parseAppTime } from '#shared/time.ts'
 import { integer, validate } from '#shared/validate.ts'
+import type { AppTime } from '#shared/time.ts'
 import { expireDue } from './expire-due.ts'
 import { CLAIM_LEASE_MS } from './find-due.ts'
 import { sendDueReminders } from './send-due-reminders.ts'
@@ -107,13 +108,13 @@ async function moveClock(
   return { ...current, clockOffsetMs }
 }
 
-function targetOf(input: z.infer<typeof AdvanceClockInput>, from: Date): Date {
+function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppTime {
   if (input.advance_seconds !== undefined) {
     const to = addMs(from, input.advance_seconds * SECOND_MS)
     if (formatTimestamp(to) > LATEST) throw invalidField('advance_seconds', `must not lead beyond ${LATEST}`)
     return to
   }
-  const to = parseTimestamp(input.now ?? '')
+  const to = parseAppTime(input.now ?? '')
   if (!to) throw invalidField('now', 'must be a time written YYYY-MM-DD HH:MM:SS')
   if (formatTimestamp(to) < formatTimestamp(from)) {
     throw invalidField('now', `must not be before the clock's present time, ${formatTimestamp(from)}`)

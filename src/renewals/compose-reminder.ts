@@ -8,6 +8,7 @@ import type { Mail } from '#mail/send.ts'
 import type { Plan, Price } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { unixSeconds } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
@@ -17,7 +18,7 @@ import { dayWords, intervalWords, momentWords } from './words.ts'
 export interface DueReminder {
   readonly app: App
   readonly subscription: Subscription
-  readonly periodEnd: Date
+  readonly periodEnd: AppTime
   readonly stage: Stage
   readonly plan: Plan
   readonly price: Price

@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { listSweeps } from './find-due.ts'
 import type { Sweep } from './find-due.ts'
 import { listRunOut, storeExpired } from './store.ts'

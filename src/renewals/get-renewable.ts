@@ -1,17 +1,18 @@
 import type { Context } from '#context.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { findSubscriptionByRenewalToken } from '#subscriptions/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
+import type { AppTime } from '#shared/time.ts'
 
 /** A subscription that ends, and so can be paid for its next period. */
 export interface RenewableSubscription extends Subscription {
-  currentPeriodEnd: Date
+  currentPeriodEnd: AppTime
 }
 
 /** The subscription behind a renewal token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime one. */
-export async function getRenewable(db: ReadOnly, renewalToken: string): Promise<RenewableSubscription> {
+export async function getRenewable(db: Queries, renewalToken: string): Promise<RenewableSubscription> {
   return requireRenewable(isPageToken(renewalToken) ? await findSubscriptionByRenewalToken(db, renewalToken) : null)
 }
 

@@ -5,6 +5,7 @@ import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import type { Customer } from '#customers/store.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow } from './stages.ts'
@@ -91,7 +92,7 @@ async function planPage(
   ctx: Context,
   app: App,
   page: readonly Subscription[],
-  { now, horizon, isSpent }: { readonly now: Date; readonly horizon: Date; readonly isSpent: boolean },
+  { now, horizon, isSpent }: { readonly now: AppTime; readonly horizon: AppTime; readonly isSpent: boolean },
 ): Promise<PlannedReminder[]> {
   const customers = await listCustomersByIds(
     ctx.db,
@@ -119,14 +120,14 @@ async function planPage(
   })
 }
 
-function keyOf(subscriptionId: number, periodEnd: Date, stage: Stage): string {
+function keyOf(subscriptionId: number, periodEnd: AppTime, stage: Stage): string {
   return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
 }
 
 function present(
   app: App,
   subscription: Subscription,
-  periodEnd: Date,
+  periodEnd: AppTime,
   stage: Stage,
   customer: Customer | null,
   known: Reminder | null,
@@ -152,7 +153,7 @@ function present(
 function reasonAgainst(
   app: App,
   subscription: Subscription,
-  periodEnd: Date,
+  periodEnd: AppTime,
   stage: Stage,
   customer: Customer | null,
   known: Reminder | null,

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'

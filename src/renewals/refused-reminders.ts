@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { freeRefused, listRefused } from './store.ts'
 

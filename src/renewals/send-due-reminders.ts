@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer } from '#mail/send.ts'
 import type { Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'

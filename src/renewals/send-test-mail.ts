@@ -5,7 +5,7 @@ import { openMailer, senderOf } from '#mail/send.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
-import { DAY_MS, addMs } from '#shared/time.ts'
+import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
 import { dayWords, intervalWords, momentWords } from './words.ts'
 
@@ -20,7 +20,7 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
   if (!mailer)
     throw new AppError('invalid_request', 'there is no mail server: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
   const from = senderOf({ name: 'Paygate', mailFrom: null }, ctx.config)
-  const end = addMs(ctx.clock.now(), 3 * DAY_MS)
+  const end = asAppTime(addMs(ctx.clock.now(), 3 * DAY_MS))
   const nowhere = `${ctx.config.baseUrl}/renew/sample`
   try {
     await mailer.send({

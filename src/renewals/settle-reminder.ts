@@ -1,9 +1,9 @@
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
@@ -42,7 +42,7 @@ export async function listUnconfirmedReminders(ctx: Context): Promise<Unconfirme
   )
 }
 
-async function externalRefOf(db: ReadOnly, subscriptionId: number): Promise<string> {
+async function externalRefOf(db: Queries, subscriptionId: number): Promise<string> {
   return (await findSubscriptionById(db, subscriptionId))?.externalRef ?? ''
 }
 

@@ -1,4 +1,5 @@
 import { DAY_MS, addMs } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 
 /** Days before the period end at which a mail is due; 0 is the notice that the period has ended (specification 6). */
 export type Stage = 3 | 1 | 0
@@ -11,14 +12,14 @@ export const GRACE_DAYS = 7
 
 export interface Window {
   /** The first instant inside. */
-  readonly from: Date
+  readonly from: AppTime
   /** The first instant after. */
-  readonly until: Date
+  readonly until: AppTime
 }
 
 /** When a stage may be sent: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (contract 4). */
-export function stageWindow(stage: Stage, periodEnd: Date): Window {
-  const days = (count: number): Date => addMs(periodEnd, count * DAY_MS)
+export function stageWindow(stage: Stage, periodEnd: AppTime): Window {
+  const days = (count: number): AppTime => addMs(periodEnd, count * DAY_MS)
   switch (stage) {
     case 3:
       return { from: days(-3), until: days(-1) }
@@ -30,12 +31,12 @@ export function stageWindow(stage: Stage, periodEnd: Date): Window {
 }
 
 /** Whether the period has this stage: not where the stage's window began before the period did. */
-export function hasStage(stage: Stage, periodStart: Date, periodEnd: Date): boolean {
+export function hasStage(stage: Stage, periodStart: AppTime, periodEnd: AppTime): boolean {
   return stageWindow(stage, periodEnd).from >= periodStart
 }
 
 /** The one stage whose window holds `now`, or null: before the first, after the last, or where the period skips it. */
-export function stageAt(periodStart: Date, periodEnd: Date, now: Date): Stage | null {
+export function stageAt(periodStart: AppTime, periodEnd: AppTime, now: AppTime): Stage | null {
   const open = STAGES.find((stage) => {
     const { from, until } = stageWindow(stage, periodEnd)
     return from <= now && now < until
@@ -44,8 +45,8 @@ export function stageAt(periodStart: Date, periodEnd: Date, now: Date): Stage | 
 }
 
 /** The period ends whose window of `stage` holds `now`: later than `after`, and at the latest `upTo`. */
-export function endsInWindow(stage: Stage, now: Date): { readonly after: Date; readonly upTo: Date } {
-  const days = (count: number): Date => addMs(now, count * DAY_MS)
+export function endsInWindow(stage: Stage, now: AppTime): { readonly after: AppTime; readonly upTo: AppTime } {
+  const days = (count: number): AppTime => addMs(now, count * DAY_MS)
   switch (stage) {
     case 3:
       return { after: days(1), upTo: days(3) }

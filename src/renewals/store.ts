@@ -1,10 +1,13 @@
-import { EntitySchema, In } from 'typeorm'
-import { bigint, exact, id, instant, int, nullable, words } from '#db/columns.ts'
-import { insertedNew } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
+import { shape, table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import { insertedNew } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { prices } from '#plans/store.ts'
 import type { Price } from '#plans/store.ts'
 import { formatDay } from '#shared/time.ts'
+import type { AppTime, RealTime } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { endsInWindow } from './stages.ts'
@@ -18,80 +21,50 @@ import type { Stage } from './stages.ts'
 export type ReminderStatus = 'claimed' | 'failed' | 'refused' | 'sent'
 
 /** One mail of one stage of one period: its unique key is what keeps it from being sent twice. */
-export interface Reminder {
-  id: number
-  appId: number
-  subscriptionId: number
+export const reminders = table('reminders', {
+  id: id(),
+  appId: bigint('app_id'),
+  subscriptionId: bigint('subscription_id'),
   /** In the app's own time. */
-  periodEnd: Date
-  stage: Stage
-  status: ReminderStatus
+  periodEnd: appTime('period_end'),
+  stage: int('stage').as<Stage>(),
+  status: exact('status', 16).as<ReminderStatus>(),
   /** Real time, as are the next two. Also what tells one claim from a later one of the same row. */
-  claimedAt: Date
-  handedOverAt: Date | null
-  sentAt: Date | null
-  lastError: string | null
+  claimedAt: realTime('claimed_at'),
+  handedOverAt: realTime('handed_over_at').nullable(),
+  sentAt: realTime('sent_at').nullable(),
+  lastError: words('last_error', 500).nullable(),
   /** The address that was refused for good. */
-  refusedTo: string | null
+  refusedTo: exact('refused_to', 254).nullable(),
   /** The UTC day, `YYYY-MM-DD`, among whose mails of the app this one counts; null where none was counted. */
-  countedOn: string | null
-}
-
-export const reminders = new EntitySchema<Reminder>({
-  name: 'reminders',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    subscriptionId: bigint('subscription_id'),
-    periodEnd: instant('period_end'),
-    stage: int('stage'),
-    status: exact('status', 16),
-    claimedAt: instant('claimed_at'),
-    handedOverAt: nullable(instant('handed_over_at')),
-    sentAt: nullable(instant('sent_at')),
-    lastError: nullable(words('last_error', 500)),
-    refusedTo: nullable(exact('refused_to', 254)),
-    countedOn: nullable(exact('counted_on', 10)),
-  },
+  countedOn: exact('counted_on', 10).nullable(),
 })
+export type Reminder = Row<typeof reminders>
 
 /** How many mails of an app were sent in a UTC day or are being sent: what the daily limit is held against. */
-export interface DailyMails {
-  id: number
-  appId: number
+export const dailyMails = table('daily_mails', {
+  id: id(),
+  appId: bigint('app_id'),
   /** `YYYY-MM-DD` */
-  day: string
-  mails: number
-}
-
-export const dailyMails = new EntitySchema<DailyMails>({
-  name: 'daily_mails',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    day: exact('day', 10),
-    mails: int('mails'),
-  },
+  day: exact('day', 10),
+  mails: int('mails'),
 })
+export type DailyMails = Row<typeof dailyMails>
 
 /** Which subscriptions a sweep looks at: one app's, or those of all apps whose own time is the real one. */
 export type SweepScope = { readonly appId: number } | 'apps in real time'
 
 export interface Keyset {
-  readonly periodEnd: Date
+  readonly periodEnd: AppTime
   readonly id: number
 }
 
-interface Affected {
-  readonly affectedRows: number
-}
-
 /** Apps whose test clock was moved: each has a present of its own, and is swept by itself. */
-export async function listMovedApps(db: ReadOnly): Promise<{ id: number; clockOffsetMs: number }[]> {
-  const rows: { id: string; clock_offset_ms: string }[] = await db.manager.query(
-    'SELECT id, clock_offset_ms FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
+export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
+  return db.all(
+    shape({ id: id(), clockOffsetMs: bigint() }),
+    'SELECT id, clock_offset_ms AS clockOffsetMs FROM apps WHERE clock_offset_ms <> 0 ORDER BY id',
   )
-  return rows.map((row) => ({ id: Number(row.id), clockOffsetMs: Number(row.clock_offset_ms) }))
 }
 
 /**
@@ -101,13 +74,13 @@ export async function listMovedApps(db: ReadOnly): Promise<{ id: number; clockOf
  * those that failed before.
  */
 export async function listDueSubscriptions(
-  db: ReadOnly,
+  db: Queries,
   due: {
     readonly scope: SweepScope
     readonly status: Subscription['status']
     readonly stage: Stage
-    readonly now: Date
-    readonly staleBefore: Date
+    readonly now: AppTime
+    readonly staleBefore: RealTime
     /** Apps whose mails are not wanted. */
     readonly exceptApps: ReadonlySet<number>
     readonly withFailed: boolean
@@ -120,7 +93,8 @@ export async function listDueSubscriptions(
   const inScope = conditionOf(due.scope)
   const except = [...due.exceptApps]
   // Left to itself the optimizer may join the small tables by buffer and sort the whole window for each page.
-  const rows: { id: string }[] = await db.manager.query(
+  const rows = await db.all(
+    shape({ id: id() }),
     `SELECT STRAIGHT_JOIN s.id
      FROM subscriptions s FORCE INDEX (${inScope.index})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
@@ -151,8 +125,8 @@ export async function listDueSubscriptions(
     ],
   )
   return inOrder(
-    rows.map((row) => Number(row.id)),
-    (ids) => db.manager.findBy(subscriptions, { id: In([...ids]) }),
+    rows.map((row) => row.id),
+    (ids) => db.all(subscriptions, 'WHERE id IN (?)', [[...ids]]),
   )
 }
 
@@ -173,9 +147,9 @@ async function inOrder<Row extends { readonly id: number }>(
 }
 
 /** Prices by id, on sale or not. */
-export async function listPricesByIds(db: ReadOnly, priceIds: readonly number[]): Promise<Map<number, Price>> {
+export async function listPricesByIds(db: Queries, priceIds: readonly number[]): Promise<Map<number, Price>> {
   if (priceIds.length === 0) return new Map()
-  const found = await db.manager.findBy(prices, { id: In([...new Set(priceIds)]) })
+  const found = await db.all(prices, 'WHERE id IN (?)', [[...new Set(priceIds)]])
   return new Map(found.map((price) => [price.id, price]))
 }
 
@@ -189,7 +163,7 @@ export async function claimReminder(
   tx: Tx,
   key: ReminderKey,
   address: string,
-  staleBefore: Date,
+  staleBefore: RealTime,
 ): Promise<Claim | null> {
   const row = {
     ...key,
@@ -201,10 +175,15 @@ export async function claimReminder(
     refusedTo: null,
     countedOn: null,
   } as const
-  const isNew = await insertedNew('reminders_subscription_end_stage', tx.manager.insert(reminders, row))
+  const isNew = await insertedNew('reminders_subscription_end_stage', tx.insert(reminders, row))
   if (!isNew && !(await takeOver(tx, key, address, staleBefore))) return null
   const { subscriptionId, periodEnd, stage } = key
-  const claimed = await tx.manager.findOneByOrFail(reminders, { subscriptionId, periodEnd, stage })
+  const claimed = await tx.one(reminders, 'WHERE subscription_id = ? AND period_end = ? AND stage = ?', [
+    subscriptionId,
+    periodEnd,
+    stage,
+  ])
+  if (!claimed) throw new Error('the reminder that was claimed is not there')
   return claimOf(claimed)
 }
 
@@ -220,78 +199,75 @@ export function claimOf({ id: reminderId, appId, claimedAt, countedOn }: Reminde
 export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
   if (claim.countedOn === day) return claim
   const { appId, reminderId } = claim
-  await tx.manager.update(reminders, { id: reminderId }, { countedOn: day })
+  await tx.update(reminders, { id: reminderId }, { countedOn: day })
   // Where there is a count, it is full: another try to insert it would only make callers wait for each other.
   const isCounted =
     (await raiseCount(tx, appId, day, limit)) ||
-    (!(await tx.manager.existsBy(dailyMails, { appId, day })) && (await beginDay(tx, appId, day, limit)))
+    ((await tx.count(dailyMails, 'WHERE app_id = ? AND day = ?', [appId, day])) === 0 &&
+      (await beginDay(tx, appId, day, limit)))
   return isCounted ? { ...claim, countedOn: day } : null
 }
 
 async function raiseCount(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
-  const result: Affected = await tx.manager.query(
-    'UPDATE daily_mails SET mails = mails + 1 WHERE app_id = ? AND day = ? AND mails < ?',
-    [appId, day, limit],
+  return (
+    (await tx.run('UPDATE daily_mails SET mails = mails + 1 WHERE app_id = ? AND day = ? AND mails < ?', [
+      appId,
+      day,
+      limit,
+    ])) === 1
   )
-  return result.affectedRows === 1
 }
 
 async function beginDay(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
-  await insertedNew('daily_mails_app_day', tx.manager.insert(dailyMails, { appId, day, mails: 0 }))
+  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
   return raiseCount(tx, appId, day, limit)
 }
 
 /** The mail of a claim that was just given up counts no more. */
 async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
   if (countedOn === null) return
-  await tx.manager.query('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
+  await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
     appId,
     countedOn,
   ])
 }
 
 /** Claims that a sweep died at before `staleBefore`, nothing handed over, which still count among the mails of `day`; at most `limit`. */
-export async function listDeadClaims(db: ReadOnly, day: string, staleBefore: Date, limit: number): Promise<Claim[]> {
-  const rows = await db.manager
-    .createQueryBuilder(reminders, 'reminder')
-    .where(`reminder.status = 'claimed' AND reminder.claimedAt < :staleBefore`, { staleBefore })
-    .andWhere('reminder.handedOverAt IS NULL AND reminder.countedOn = :day', { day })
-    .limit(limit)
-    .getMany()
+export async function listDeadClaims(db: Queries, day: string, staleBefore: RealTime, limit: number): Promise<Claim[]> {
+  const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL AND counted_on = ? LIMIT ?`
+  const rows = await db.all(reminders, dead, [staleBefore, day, limit])
   return rows.map(claimOf)
 }
 
 /** Apps that have sent as many mails on `day` as they may; a limit of null is none. */
 export async function listSpentApps(
-  db: ReadOnly,
+  db: Queries,
   day: string,
   limits: { readonly live: number | null; readonly sandbox: number | null },
 ): Promise<number[]> {
-  const rows: { id: string }[] = await db.manager.query(
+  const rows = await db.all(
+    shape({ id: id() }),
     `SELECT a.id FROM daily_mails d JOIN apps a ON a.id = d.app_id
      WHERE d.day = ? AND d.mails >= CASE WHEN a.is_sandbox = 1 THEN ? ELSE ? END`,
     [day, limits.sandbox, limits.live],
   )
-  return rows.map(({ id }) => Number(id))
+  return rows.map((row) => row.id)
 }
 
 /** Removes up to `limit` counts of days before that of `before`; returns how many. */
-export async function deleteOldDailyMails(tx: Tx, before: Date, limit: number): Promise<number> {
-  const result: Affected = await tx.manager.query('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [
-    formatDay(before),
-    limit,
-  ])
-  return result.affectedRows
+export async function deleteOldDailyMails(tx: Tx, before: RealTime, limit: number): Promise<number> {
+  return tx.run('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [formatDay(before), limit])
 }
 
-async function takeOver(tx: Tx, key: ReminderKey, address: string, staleBefore: Date): Promise<boolean> {
-  const result: Affected = await tx.manager.query(
-    `UPDATE reminders SET status = 'claimed', claimed_at = ?, refused_to = NULL
+async function takeOver(tx: Tx, key: ReminderKey, address: string, staleBefore: RealTime): Promise<boolean> {
+  return (
+    (await tx.run(
+      `UPDATE reminders SET status = 'claimed', claimed_at = ?, refused_to = NULL
      WHERE subscription_id = ? AND period_end = ? AND stage = ? AND handed_over_at IS NULL
        AND (status = 'failed' OR (status = 'refused' AND refused_to <> ?) OR (status = 'claimed' AND claimed_at < ?))`,
-    [tx.now, key.subscriptionId, key.periodEnd, key.stage, address, staleBefore],
+      [tx.now, key.subscriptionId, key.periodEnd, key.stage, address, staleBefore],
+    )) === 1
   )
-  return result.affectedRows === 1
 }
 
 /** What must still hold at the hand-over: the subscription as the mail tells it, and the clock that it was due by. */
@@ -306,54 +282,56 @@ export interface Expected {
  * on nobody sends it again on their own.
  */
 export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected): Promise<boolean> {
-  const result: Affected = await tx.manager.query(
-    `UPDATE reminders r SET r.handed_over_at = ?
+  return (
+    (await tx.run(
+      `UPDATE reminders r SET r.handed_over_at = ?
      WHERE r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL
        AND (r.counted_on IS NULL OR r.counted_on = ?)
        AND EXISTS (
          SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
          WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
            AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
-    [
-      tx.now,
-      claim.reminderId,
-      claim.claimedAt,
-      formatDay(tx.now),
-      expected.subscriptionRevision,
-      expected.clockOffsetMs,
-    ],
+      [
+        tx.now,
+        claim.reminderId,
+        claim.claimedAt,
+        formatDay(tx.now),
+        expected.subscriptionRevision,
+        expected.clockOffsetMs,
+      ],
+    )) === 1
   )
-  return result.affectedRows === 1
 }
 
 /** Records that the mail server took the mail; false where an operator has settled it meanwhile. */
 export async function markSent(tx: Tx, claim: Claim): Promise<boolean> {
-  const result: Affected = await tx.manager.query(
-    `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
+  return (
+    (await tx.run(
+      `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
-    [tx.now, claim.reminderId, claim.claimedAt],
+      [tx.now, claim.reminderId, claim.claimedAt],
+    )) === 1
   )
-  return result.affectedRows === 1
 }
 
 /** Frees a claim whose mail was surely not handed over: the next sweep inside the window may try again. */
 export async function freeClaim(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  const result: Affected = await tx.manager.query(
+  const found = await tx.run(
     `UPDATE reminders SET status = 'failed', handed_over_at = NULL, counted_on = NULL, last_error = ?
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
     [lastError, claim.reminderId, claim.claimedAt],
   )
-  if (result.affectedRows === 1) await uncountMail(tx, claim)
+  if (found === 1) await uncountMail(tx, claim)
 }
 
 /** Frees a claim whose mail the server refused for good: no sweep tries again while the customer has this address. */
 export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
-  const result: Affected = await tx.manager.query(
+  const found = await tx.run(
     `UPDATE reminders SET status = 'refused', handed_over_at = NULL, counted_on = NULL, refused_to = ?, last_error = ?
      WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
     [address, lastError, claim.reminderId, claim.claimedAt],
   )
-  if (result.affectedRows === 1) await uncountMail(tx, claim)
+  if (found === 1) await uncountMail(tx, claim)
 }
 
 /** A mail that waits for another address. */
@@ -362,18 +340,28 @@ export interface RefusedReminder {
   readonly appId: number
   readonly externalRef: string
   readonly stage: Stage
-  readonly periodEnd: Date
+  readonly periodEnd: AppTime
   readonly refusedTo: string
   readonly lastError: string | null
-  readonly refusedAt: Date
+  readonly refusedAt: RealTime
 }
 
 /**
  * Mails of present periods that were refused after `since` for the address that the customer still has; newest first. Those of which
  * nobody wants to know any more are left out: renewed, opted out, of a disabled app.
  */
-export async function listRefused(db: ReadOnly, since: Date, limit: number): Promise<RefusedReminder[]> {
-  const rows: (RefusedReminder & { id: string; appId: string })[] = await db.manager.query(
+export async function listRefused(db: Queries, since: RealTime, limit: number): Promise<RefusedReminder[]> {
+  return db.all(
+    shape({
+      id: id(),
+      appId: bigint(),
+      externalRef: text(),
+      stage: int().as<Stage>(),
+      periodEnd: appTime(),
+      refusedTo: text(),
+      lastError: text().nullable(),
+      refusedAt: realTime(),
+    }),
     `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
        r.refused_to AS refusedTo, r.last_error AS lastError, r.claimed_at AS refusedAt
      FROM reminders r
@@ -384,40 +372,33 @@ export async function listRefused(db: ReadOnly, since: Date, limit: number): Pro
      ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
     [since, limit],
   )
-  return rows.map((row) => ({ ...row, id: Number(row.id), appId: Number(row.appId) }))
 }
 
 /** Whether any mail failed that was tried after `since`. */
-export async function hasFailed(db: ReadOnly, since: Date): Promise<boolean> {
-  const rows: unknown[] = await db.manager.query(
-    `SELECT 1 FROM reminders WHERE status = 'failed' AND claimed_at >= ? LIMIT 1`,
-    [since],
-  )
-  return rows.length > 0
+export async function hasFailed(db: Queries, since: RealTime): Promise<boolean> {
+  return (await db.one(reminders, `WHERE status = 'failed' AND claimed_at >= ? LIMIT 1`, [since])) !== null
 }
 
 /** Lets the next sweep try refused mails again; returns how many were still refused. */
 export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promise<number> {
   if (reminderIds.length === 0) return 0
-  const result: Affected = await tx.manager.query(
-    `UPDATE reminders SET status = 'failed', refused_to = NULL WHERE id IN (?) AND status = 'refused'`,
-    [reminderIds],
-  )
-  return result.affectedRows
+  return tx.run(`UPDATE reminders SET status = 'failed', refused_to = NULL WHERE id IN (?) AND status = 'refused'`, [
+    reminderIds,
+  ])
 }
 
 /** Takes back a claim whose mail was not due any more. */
 export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
-  const result: Affected = await tx.manager.query(
+  const found = await tx.run(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
     [claim.reminderId, claim.claimedAt],
   )
-  if (result.affectedRows === 1) await uncountMail(tx, claim)
+  if (found === 1) await uncountMail(tx, claim)
 }
 
 /** Leaves the claim as it is, handed over and unconfirmed, and tells why. */
 export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  await tx.manager.query(`UPDATE reminders SET last_error = ? WHERE id = ? AND status = 'claimed' AND claimed_at = ?`, [
+  await tx.run(`UPDATE reminders SET last_error = ? WHERE id = ? AND status = 'claimed' AND claimed_at = ?`, [
     lastError,
     claim.reminderId,
     claim.claimedAt,
@@ -425,25 +406,24 @@ export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): 
 }
 
 /** Mails that may have been handed over, and of which nobody knows, at `before` or earlier; newest first. */
-export async function listUnconfirmed(db: ReadOnly, before: Date, limit: number): Promise<Reminder[]> {
-  return db.manager
-    .createQueryBuilder(reminders, 'reminder')
-    .where(`reminder.status = 'claimed' AND reminder.handedOverAt <= :before`, { before })
-    .orderBy('reminder.claimedAt', 'DESC')
-    .limit(limit)
-    .getMany()
+export async function listUnconfirmed(db: Queries, before: RealTime, limit: number): Promise<Reminder[]> {
+  return db.all(reminders, `WHERE status = 'claimed' AND handed_over_at <= ? ORDER BY claimed_at DESC LIMIT ?`, [
+    before,
+    limit,
+  ])
 }
 
 /** A mail that a sweep has taken up and not finished. */
 export interface OpenClaim {
   readonly externalRef: string
   readonly stage: Stage
-  readonly claimedAt: Date
+  readonly claimedAt: RealTime
 }
 
 /** The mails of the app that sweeps are about now: claimed after `since` and not settled, the first first. */
-export async function listOpenClaims(db: ReadOnly, appId: number, since: Date, limit: number): Promise<OpenClaim[]> {
-  return db.manager.query(
+export async function listOpenClaims(db: Queries, appId: number, since: RealTime, limit: number): Promise<OpenClaim[]> {
+  return db.all(
+    shape({ externalRef: text(), stage: int().as<Stage>(), claimedAt: realTime() }),
     `SELECT s.external_ref AS externalRef, r.stage, r.claimed_at AS claimedAt
      FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
      WHERE r.status = 'claimed' AND r.claimed_at > ? AND r.app_id = ? AND r.last_error IS NULL
@@ -452,42 +432,37 @@ export async function listOpenClaims(db: ReadOnly, appId: number, since: Date, l
   )
 }
 
-export async function findReminder(db: ReadOnly, reminderId: number): Promise<Reminder | null> {
-  return db.manager.findOneBy(reminders, { id: reminderId })
+export async function findReminder(db: Queries, reminderId: number): Promise<Reminder | null> {
+  return db.one(reminders, 'WHERE id = ?', [reminderId])
 }
 
 /** The reminders of some subscriptions' present periods. */
-export async function listRemindersOf(db: ReadOnly, subscriptionIds: readonly number[]): Promise<Reminder[]> {
+export async function listRemindersOf(db: Queries, subscriptionIds: readonly number[]): Promise<Reminder[]> {
   return subscriptionIds.length === 0
     ? []
-    : db.manager.findBy(reminders, { subscriptionId: In([...new Set(subscriptionIds)]) })
+    : db.all(reminders, 'WHERE subscription_id IN (?)', [[...new Set(subscriptionIds)]])
 }
 
 /** An app's subscriptions that end after `from` and at the latest `until`, in the order of their ends. */
 export async function listEndingSubscriptions(
-  db: ReadOnly,
+  db: Queries,
   appId: number,
-  bounds: { readonly from: Date; readonly until: Date; readonly after: Keyset | null; readonly limit: number },
+  bounds: { readonly from: AppTime; readonly until: AppTime; readonly after: Keyset | null; readonly limit: number },
 ): Promise<Subscription[]> {
   const from = bounds.after ?? { periodEnd: bounds.from, id: Number.MAX_SAFE_INTEGER }
-  return db.manager
-    .createQueryBuilder(subscriptions, 's')
-    .where('s.appId = :appId AND s.currentPeriodEnd >= :end AND s.currentPeriodEnd <= :until', {
-      appId,
-      end: from.periodEnd,
-      until: bounds.until,
-    })
-    .andWhere('(s.currentPeriodEnd > :end OR s.id > :id)', { id: from.id })
-    .orderBy('s.currentPeriodEnd', 'ASC')
-    .addOrderBy('s.id', 'ASC')
-    .limit(bounds.limit)
-    .getMany()
+  return db.all(
+    subscriptions,
+    `WHERE app_id = ? AND current_period_end >= ? AND current_period_end <= ? AND (current_period_end > ? OR id > ?)
+     ORDER BY current_period_end, id LIMIT ?`,
+    [appId, from.periodEnd, bounds.until, from.periodEnd, from.id, bounds.limit],
+  )
 }
 
 /** Ids of subscriptions that are stored as active and have ended at `now`. */
-export async function listRunOut(db: ReadOnly, scope: SweepScope, now: Date, limit: number): Promise<number[]> {
+export async function listRunOut(db: Queries, scope: SweepScope, now: AppTime, limit: number): Promise<number[]> {
   const inScope = conditionOf(scope)
-  const rows: { id: string }[] = await db.manager.query(
+  const rows = await db.all(
+    shape({ id: id() }),
     `SELECT STRAIGHT_JOIN s.id
      FROM subscriptions s FORCE INDEX (${inScope.index})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
@@ -495,24 +470,24 @@ export async function listRunOut(db: ReadOnly, scope: SweepScope, now: Date, lim
      ORDER BY s.current_period_end, s.id LIMIT ?`,
     [...inScope.values, now, limit],
   )
-  return rows.map((row) => Number(row.id))
+  return rows.map((row) => row.id)
 }
 
 /** Stores that the periods ran out; those that were renewed meanwhile stay as they are. Returns how many it changed. */
-export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], now: Date): Promise<number> {
-  const result: Affected = await tx.manager.query(
+export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], now: AppTime): Promise<number> {
+  return tx.run(
     `UPDATE subscriptions SET status = 'expired' WHERE id IN (?) AND status = 'active' AND current_period_end <= ?`,
     [subscriptionIds, now],
   )
-  return result.affectedRows
 }
 
 /** Stops or resumes the mails of one subscription; true where that was a change. */
-export async function setRemindersStopped(tx: Tx, subscriptionId: number, stoppedAt: Date | null): Promise<boolean> {
-  const result: Affected = await tx.manager.query(
-    `UPDATE subscriptions SET reminders_stopped_at = ?
+export async function setRemindersStopped(tx: Tx, subscriptionId: number, stoppedAt: AppTime | null): Promise<boolean> {
+  return (
+    (await tx.run(
+      `UPDATE subscriptions SET reminders_stopped_at = ?
      WHERE id = ? AND reminders_stopped_at IS ${stoppedAt === null ? 'NOT NULL' : 'NULL'}`,
-    [stoppedAt, subscriptionId],
+      [stoppedAt, subscriptionId],
+    )) === 1
   )
-  return result.affectedRows === 1
 }

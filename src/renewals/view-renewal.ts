@@ -7,12 +7,13 @@ import { stateOf } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import type { Customer } from '#customers/store.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { findPrice } from '#plans/store.ts'
 import type { Plan, Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/provider.ts'
 import { wholeSeconds } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import { intervalOf } from '#subscriptions/apply-payment.ts'
 import { effectOfPayment } from '#subscriptions/lifecycle.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
@@ -38,7 +39,7 @@ export interface RenewalView {
   /** The period that the link was mailed for has been paid for already. */
   readonly isRenewedAlready: boolean
   /** The app's own time of the view. */
-  readonly now: Date
+  readonly now: AppTime
 }
 
 /** The renewal behind a token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime subscription. */
@@ -72,7 +73,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
 }
 
 /** The subscription's current price with its plan. */
-export async function priceOf(db: ReadOnly, subscription: Subscription): Promise<{ plan: Plan; price: Price }> {
+export async function priceOf(db: Queries, subscription: Subscription): Promise<{ plan: Plan; price: Price }> {
   const found = await findPrice(db, subscription.appId, subscription.priceId)
   if (!found) throw new Error(`subscription ${subscription.id} names a price that is not there`)
   return found
@@ -80,9 +81,9 @@ export async function priceOf(db: ReadOnly, subscription: Subscription): Promise
 
 /** The checkout that the link opened last, where it can still be paid and asks for the present price. */
 export async function findPayable(
-  db: ReadOnly,
+  db: Queries,
   subscription: Subscription,
-  now: Date,
+  now: AppTime,
 ): Promise<CheckoutSession | null> {
   const latest = await findLatestRenewal(db, subscription.id)
   const transaction = latest?.transactionId ? await findTransaction(db, latest.transactionId) : null
@@ -91,7 +92,7 @@ export async function findPayable(
 }
 
 /** Links are in mails alone. While no mail of the present period is due yet, the link was mailed for one before it. */
-function isRenewedAlready({ periodStart, currentPeriodEnd }: RenewableSubscription, now: Date): boolean {
+function isRenewedAlready({ periodStart, currentPeriodEnd }: RenewableSubscription, now: AppTime): boolean {
   const first = STAGES.find((stage) => hasStage(stage, periodStart, currentPeriodEnd))
   return first !== undefined && now < stageWindow(first, currentPeriodEnd).from
 }

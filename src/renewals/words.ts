@@ -1,5 +1,6 @@
 import type { MailLocale } from '#mail/render.ts'
 import type { Interval, IntervalUnit } from '#shared/interval.ts'
+import type { AppTime } from '#shared/time.ts'
 
 // Made once: making one takes longer than making the rest of a mail. British English writes the day first and the month in letters,
 // which nobody reads wrongly.
@@ -33,11 +34,11 @@ export function intervalWords({ unit, count }: Interval, locale: MailLocale): st
 }
 
 /** `31 March 2026`, `31 tháng 3, 2026`; the day is UTC's. */
-export function dayWords(instant: Date, locale: MailLocale): string {
+export function dayWords(instant: AppTime, locale: MailLocale): string {
   return DAY[locale].format(instant)
 }
 
 /** `31 March 2026, 10:05 UTC`. */
-export function momentWords(instant: Date, locale: MailLocale): string {
+export function momentWords(instant: AppTime, locale: MailLocale): string {
   return `${dayWords(instant, locale)}, ${TIME.format(instant)} UTC`
 }

@@ -1,22 +1,41 @@
+declare const kind: unique symbol
+
+/** An instant of the world's time: what signatures, leases, deliveries and providers go by. */
+export type RealTime = Date & { readonly [kind]: 'real' }
+/** An instant of an app's own time, which a sandbox app's test clock moves. It does not compile to compare it with the real one. */
+export type AppTime = Date & { readonly [kind]: 'app' }
+/** Either, for arithmetic that keeps the kind. */
+export type Instant = RealTime | AppTime
+
 /** Where the present instant comes from. Everything takes it from here, so that a test or a sandbox app can move it. */
 export interface Clock {
-  now(): Date
+  now(): RealTime
 }
 
-export const systemClock: Clock = { now: () => new Date() }
+export const systemClock: Clock = { now: () => asRealTime(new Date()) }
+
+/** Says of which kind an instant from outside is: a provider's, a test's. */
+export function asRealTime(instant: Date): RealTime {
+  return instant as RealTime
+}
+
+/** Says of which kind an instant from outside is: an operator's, a caller's. */
+export function asAppTime(instant: Date): AppTime {
+  return instant as AppTime
+}
 
 export const SECOND_MS = 1000
 export const MINUTE_MS = 60 * SECOND_MS
 export const HOUR_MS = 60 * MINUTE_MS
 export const DAY_MS = 24 * HOUR_MS
 
-export function addMs(instant: Date, ms: number): Date {
-  return new Date(instant.getTime() + ms)
+export function addMs<T extends Date>(instant: T, ms: number): T {
+  return new Date(instant.getTime() + ms) as T
 }
 
 /** The instant without its milliseconds: periods are kept in whole seconds, so that what is shown is what counts. */
-export function wholeSeconds(instant: Date): Date {
-  return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS)
+export function wholeSeconds<T extends Date>(instant: T): T {
+  return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS) as T
 }
 
 export function unixSeconds(instant: Date): number {
@@ -47,6 +66,12 @@ export function parseTimestamp(text: string): Date | null {
   if (!/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/.test(text)) return null
   const instant = new Date(`${text.replace(' ', 'T')}Z`)
   return !Number.isNaN(instant.getTime()) && formatTimestamp(instant) === text ? instant : null
+}
+
+/** `parseTimestamp` of a time that an operator or a caller gives in an app's own time. */
+export function parseAppTime(text: string): AppTime | null {
+  const instant = parseTimestamp(text)
+  return instant && asAppTime(instant)
 }
 
 /** `10m`, `36h`, `30d`, `2w` in milliseconds; null where it is no such duration. */

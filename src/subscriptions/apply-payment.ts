@@ -1,9 +1,10 @@
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import type { Price } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { effectOfPayment } from './lifecycle.ts'
 import type { Period } from './period.ts'
@@ -24,11 +25,11 @@ export interface AppliedPayment {
   /** Whether it pays the price's trial. */
   readonly isTrial: boolean
   /** The period end that it was opened to renew; null where there was none. */
-  readonly renewsEnd: Date | null
+  readonly renewsEnd: AppTime | null
   readonly amount: number
   readonly currency: string
   readonly providerCode: string
-  readonly paidAt: Date
+  readonly paidAt: AppTime
 }
 
 export type Refusal = 'already_lifetime' | 'trial_already_used' | 'period_guard'

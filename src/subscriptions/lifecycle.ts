@@ -1,12 +1,13 @@
 import type { Interval } from '#shared/interval.ts'
+import type { AppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom } from './period.ts'
 import type { Period } from './period.ts'
 
 /** What the rules need to know of a subscription. `currentPeriodEnd` null means lifetime. */
 export interface SubscriptionState {
   readonly planId: number
-  readonly periodStart: Date
-  readonly currentPeriodEnd: Date | null
+  readonly periodStart: AppTime
+  readonly currentPeriodEnd: AppTime | null
   readonly anchorDay: number | null
 }
 
@@ -21,7 +22,10 @@ export type PaymentEffect =
   | { readonly kind: 'refused'; readonly reason: 'already_lifetime' | 'period_guard' }
 
 /** Expired from the very moment of the end (contract 4, Expiry). */
-export function effectiveStatus(state: Pick<SubscriptionState, 'currentPeriodEnd'>, now: Date): 'active' | 'expired' {
+export function effectiveStatus(
+  state: Pick<SubscriptionState, 'currentPeriodEnd'>,
+  now: AppTime,
+): 'active' | 'expired' {
   return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
@@ -33,7 +37,7 @@ export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | 
  * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"). The one function behind preview,
  * checkout, renewal page and application. Times are the app's own, in whole seconds.
  */
-export function effectOfPayment(current: SubscriptionState | null, terms: Terms, paidAt: Date): PaymentEffect {
+export function effectOfPayment(current: SubscriptionState | null, terms: Terms, paidAt: AppTime): PaymentEffect {
   if (isLifetime(current)) return { kind: 'refused', reason: 'already_lifetime' }
   const extendedEnd = current && extendableEnd(current, terms, paidAt)
   const period = extendedEnd
@@ -45,7 +49,7 @@ export function effectOfPayment(current: SubscriptionState | null, terms: Terms,
 }
 
 /** The end that a payment for `terms` continues from; null where a new period starts at payment time. */
-function extendableEnd(current: SubscriptionState, terms: Terms, paidAt: Date): Date | null {
+function extendableEnd(current: SubscriptionState, terms: Terms, paidAt: AppTime): AppTime | null {
   const isValid = effectiveStatus(current, paidAt) === 'active'
   return isValid && current.planId === terms.planId ? current.currentPeriodEnd : null
 }

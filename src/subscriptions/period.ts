@@ -1,10 +1,11 @@
 import type { Interval } from '#shared/interval.ts'
-import { addMs, DAY_MS } from '#shared/time.ts'
+import { DAY_MS, addMs } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 
 /** A span of access. `end` null never ends. Instants are UTC, in whole seconds. */
 export interface Period {
-  readonly start: Date
-  readonly end: Date | null
+  readonly start: AppTime
+  readonly end: AppTime | null
   /** Day of the month that the next month or year step aims at; null for lifetime. */
   readonly anchorDay: number | null
 }
@@ -16,7 +17,7 @@ const LAST_YEAR = 9999
  * the month's last: 31 Jan, 28 Feb, 31 Mar. `anchorDay` null starts a new run of steps; day and week steps end a run, so that the
  * day they reach anchors the month step after them.
  */
-export function periodFrom(start: Date, interval: Interval, anchorDay: number | null): Period {
+export function periodFrom(start: AppTime, interval: Interval, anchorDay: number | null): Period {
   switch (interval.unit) {
     case 'lifetime':
       return { start, end: null, anchorDay: null }
@@ -31,16 +32,16 @@ export function periodFrom(start: Date, interval: Interval, anchorDay: number | 
   }
 }
 
-function byDays(start: Date, days: number): Period {
+function byDays(start: AppTime, days: number): Period {
   const end = addMs(start, days * DAY_MS)
   return { start, end, anchorDay: end.getUTCDate() }
 }
 
-function byMonths(start: Date, months: number, anchorDay: number): Period {
+function byMonths(start: AppTime, months: number, anchorDay: number): Period {
   const year = start.getUTCFullYear()
   const month = start.getUTCMonth() + months
   const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate()
-  const end = new Date(start)
+  const end = addMs(start, 0)
   end.setUTCFullYear(year, month, Math.min(anchorDay, lastDay))
   return { start, end, anchorDay }
 }
@@ -49,7 +50,7 @@ function byMonths(start: Date, months: number, anchorDay: number): Period {
  * The period guard (contract 4): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its
  * end is a date that can be written. `extendedEnd` is the end that the period continues from, null where it starts anew.
  */
-export function isSoundPeriod(period: Period, interval: Interval, extendedEnd: Date | null): boolean {
+export function isSoundPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {
   if (period.end === null) return interval.unit === 'lifetime'
   const endMs = period.end.getTime()
   if (Number.isNaN(endMs) || period.end.getUTCFullYear() > LAST_YEAR) return false

@@ -1,10 +1,11 @@
 import type { Customer } from '#customers/store.ts'
 import { findCustomer } from '#customers/store.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { findPlan } from '#plans/store.ts'
 import type { Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Subscription } from './store.ts'
@@ -16,7 +17,7 @@ export interface SubscriptionView {
   readonly customer: Customer | null
 }
 
-export async function viewSubscription(db: ReadOnly, subscription: Subscription): Promise<SubscriptionView> {
+export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
   const plan = await findPlan(db, subscription.appId, subscription.planId)
   if (!plan) throw new Error(`subscription ${subscription.id} names a plan that is not there`)
   const { customerId } = subscription
@@ -30,7 +31,7 @@ export async function viewSubscription(db: ReadOnly, subscription: Subscription)
 /** The Subscription of the API (specification 2). `now` is the app's own time. */
 export function presentSubscription(
   { subscription, plan }: Pick<SubscriptionView, 'subscription'> & { readonly plan: Pick<Plan, 'code'> },
-  now: Date,
+  now: AppTime,
 ): Record<string, unknown> {
   return {
     plan_ref: plan.code,
@@ -42,7 +43,7 @@ export function presentSubscription(
 }
 
 /** Data of `subscription.updated`. */
-export function updatedData(view: SubscriptionView, now: Date): EventData['subscription.updated'] {
+export function updatedData(view: SubscriptionView, now: AppTime): EventData['subscription.updated'] {
   return { ...presentSubject(view), ...presentPeriod(view.subscription, now) }
 }
 
@@ -58,7 +59,7 @@ export function presentSubject({ subscription, plan, customer }: SubscriptionVie
   }
 }
 
-function presentPeriod(subscription: Subscription, now: Date) {
+function presentPeriod(subscription: Subscription, now: AppTime) {
   return {
     status: effectiveStatus(subscription, now),
     current_period_end: formatTimestampOrNull(subscription.currentPeriodEnd),

@@ -1,6 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
 import type { NodeState } from '#realtime/node.ts'
 import { findSubscriptionById, findSubscriptionOfEndUser } from './store.ts'

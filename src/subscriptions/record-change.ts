@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { AppTime } from '#shared/time.ts'
 import { queueNode } from './queue-node.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
@@ -88,7 +89,7 @@ async function saveChange(tx: Tx, app: App, current: Subscription, change: Chang
   return current.id
 }
 
-function columnsOf(period: Period, now: Date) {
+function columnsOf(period: Period, now: AppTime) {
   return {
     status: effectiveStatus({ currentPeriodEnd: period.end }, now),
     periodStart: period.start,

@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { nodePlace } from '#realtime/firebase.ts'
 import { nodeOf } from '#realtime/node.ts'
 import type { RealtimeNode } from '#realtime/node.ts'
@@ -154,7 +154,7 @@ async function* handfuls(ctx: Context, run: Run): AsyncGenerator<number[]> {
   }
 }
 
-async function listIds(db: ReadOnly, appId: number, after: number, limit: number): Promise<number[]> {
+async function listIds(db: Queries, appId: number, after: number, limit: number): Promise<number[]> {
   return (await listSubscriptionsAfter(db, appId, after, limit)).map(({ id }) => id)
 }
 

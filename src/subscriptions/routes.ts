@@ -4,10 +4,9 @@ import { requireSelf } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
 import { commandRoute } from '#http/route.ts'
 import type { ApiAnswer, ApiRequest } from '#http/route.ts'
-import { planCode } from '#plans/plan-code.ts'
 import { attachCustomer } from './attach-customer.ts'
 import { presentSubscription } from './present.ts'
-import { getSubscription } from './store.ts'
+import { getSubscriptionWithPlanCode } from './store.ts'
 import { switchPlan } from './switch-plan.ts'
 
 export const subscriptionRoutes: readonly AppRoute[] = [
@@ -17,8 +16,8 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     access: 'any',
     async run(ctx, { caller, params }) {
       const externalRef = ownRef(caller, params)
-      const subscription = await getSubscription(ctx.db, caller.appId, externalRef)
-      return answer(ctx, { caller }, { subscription, plan: { code: await planCode(ctx.db, subscription.planId) } })
+      const subscription = await getSubscriptionWithPlanCode(ctx.db, caller.appId, externalRef)
+      return answer(ctx, { caller }, { subscription, plan: { code: subscription.planCode } })
     },
   },
   commandRoute({

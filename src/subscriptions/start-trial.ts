@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
+import type { AppTime } from '#shared/time.ts'
 import { intervalOf, writeLedger } from './apply-payment.ts'
 import { effectiveStatus, effectOfPayment } from './lifecycle.ts'
 import { recordChange } from './record-change.ts'
@@ -16,8 +17,8 @@ export async function trialOnOffer(
   { price, plan }: PriceWithPlan,
   endUserId: number,
   current: Subscription | null,
-  now: Date,
-): Promise<{ amount: number; endsAt: Date } | null> {
+  now: AppTime,
+): Promise<{ amount: number; endsAt: AppTime } | null> {
   if (price.trialAmount === null) return null
   if (current && effectiveStatus(current, now) === 'active') return null
   if (await hadTrial(tx, endUserId, plan.id)) return null
@@ -33,7 +34,7 @@ export async function startFreeTrial(
   { price, plan }: PriceWithPlan,
   subject: { readonly endUserId: number; readonly externalRef: string; readonly customerId: number | null },
   current: Subscription | null,
-  now: Date,
+  now: AppTime,
 ): Promise<boolean> {
   const { endUserId, externalRef, customerId } = subject
   const interval = intervalOf(price, true)

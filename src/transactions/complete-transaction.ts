@@ -1,7 +1,8 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { wholeSeconds } from '#shared/time.ts'
+import type { AppTime, RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
 import type { Refusal } from '#subscriptions/apply-payment.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
@@ -12,7 +13,7 @@ export interface Completion {
   readonly providerCode: ProviderCode
   readonly amountReceived: number
   /** Real time. */
-  readonly paidAt: Date
+  readonly paidAt: RealTime
 }
 
 /**
@@ -71,7 +72,7 @@ async function announceCompletion(tx: Tx, app: App, transaction: Transaction): P
  * When the payment counts as made, in the app's own time and whole seconds. Never before the transaction was opened and never in the
  * future, whatever a provider's clock or a mail's date says.
  */
-function paymentTime(tx: Tx, app: App, transaction: Transaction, paidAt: Date): Date {
+function paymentTime(tx: Tx, app: App, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)
   const told = appNow(app, paidAt)
   const notEarly = told < transaction.createdAt ? transaction.createdAt : told

@@ -2,10 +2,11 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockEndUser } from '#subscriptions/store.ts'
+import type { RealTime } from '#shared/time.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { findTransaction, insertPayment, insertProviderEvent, listPayments, updateTransactionIn } from './store.ts'
 import type { FlagReason, ProviderCode, Transaction } from './store.ts'
@@ -23,7 +24,7 @@ export interface ConfirmedPayment {
   readonly amount: number
   readonly currency: string
   /** Real time at which it was paid, as far as the provider can be believed; else when it was received. */
-  readonly paidAt: Date
+  readonly paidAt: RealTime
 }
 
 export type ConfirmOutcome =

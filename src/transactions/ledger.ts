@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import type { Interval } from '#shared/interval.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
 import { listApplications, listSubscriptionsAfter } from '#subscriptions/store.ts'
 import type { PaymentApplication, Subscription } from '#subscriptions/store.ts'
@@ -78,10 +79,10 @@ function faultsOfLine(line: PaymentApplication, previous: PaymentApplication | n
   return faults
 }
 
-function isSame(a: Date | null, b: Date | null): boolean {
+function isSame(a: AppTime | null, b: AppTime | null): boolean {
   return a?.getTime() === b?.getTime()
 }
 
-function show(instant: Date | null): string {
+function show(instant: AppTime | null): string {
   return formatTimestampOrNull(instant) ?? 'never'
 }

@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { insertTransaction } from './store.ts'
 import type { Transaction } from './store.ts'
 

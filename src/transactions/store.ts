@@ -1,7 +1,11 @@
-import { EntitySchema, In } from 'typeorm'
-import { bigint, exact, flag, id, instant, nullable, words } from '#db/columns.ts'
-import { insertedId, insertedNew } from '#db/transaction.ts'
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import { appTime, bigint, exact, flag, id, realTime, words } from '#db/columns.ts'
+import { shape, table } from '#db/table.ts'
+import type { Row } from '#db/table.ts'
+import { insertedNew } from '#db/database-error.ts'
+import { below, where } from '#db/conditions.ts'
+import type { Position } from '#db/conditions.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
@@ -10,137 +14,76 @@ export type ProviderCode = 'stripe' | 'payos' | 'bank_transfer' | 'test'
 export type FlagReason = 'underpaid' | 'already_lifetime' | 'trial_already_used' | 'duplicate_payment' | 'period_guard'
 
 /** One payment that is asked for. Amounts in the smallest unit of `currency`; times are the app's own. */
-export interface Transaction {
-  id: number
-  appId: number
-  endUserId: number
-  externalRef: string
-  mode: Mode
-  planRef: string
-  planId: number | null
-  priceId: number | null
-  customerId: number | null
+export const transactions = table('transactions', {
+  id: id(),
+  appId: bigint('app_id'),
+  endUserId: bigint('end_user_id'),
+  externalRef: exact('external_ref', 191),
+  mode: exact('mode', 16).as<Mode>(),
+  planRef: exact('plan_ref', 64),
+  planId: bigint('plan_id').nullable(),
+  priceId: bigint('price_id').nullable(),
+  customerId: bigint('customer_id').nullable(),
   /** Whether it pays a trial, so that its period is the trial's. */
-  isTrial: boolean
-  amount: number
-  amountReceived: number
-  currency: string
-  status: TransactionStatus
-  providerCode: ProviderCode | null
-  flagReason: FlagReason | null
-  flaggedAt: Date | null
+  isTrial: flag('is_trial'),
+  amount: bigint('amount'),
+  amountReceived: bigint('amount_received'),
+  currency: exact('currency', 3),
+  status: exact('status', 16).as<TransactionStatus>(),
+  providerCode: exact('provider_code', 32).as<ProviderCode>().nullable(),
+  flagReason: exact('flag_reason', 32).as<FlagReason>().nullable(),
+  flaggedAt: appTime('flagged_at').nullable(),
   /** The period end that this payment was opened to renew; null where there was none. */
-  renewsEnd: Date | null
-  transferCode: string | null
+  renewsEnd: appTime('renews_end').nullable(),
+  transferCode: exact('transfer_code', 12).nullable(),
   /** From then on it takes bank transfers. */
-  bankPageOpenedAt: Date | null
-  createdAt: Date
-  completedAt: Date | null
-  updatedAt: Date
+  bankPageOpenedAt: appTime('bank_page_opened_at').nullable(),
+  createdAt: appTime('created_at'),
+  completedAt: appTime('completed_at').nullable(),
+  updatedAt: appTime('updated_at'),
   /** What an operator decided when it was flagged. */
-  resolution: 'refunded' | 'completed' | 'dismissed' | null
-  resolvedAt: Date | null
-}
-
-export const transactions = new EntitySchema<Transaction>({
-  name: 'transactions',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    endUserId: bigint('end_user_id'),
-    externalRef: exact('external_ref', 191),
-    mode: exact('mode', 16),
-    planRef: exact('plan_ref', 64),
-    planId: nullable(bigint('plan_id')),
-    priceId: nullable(bigint('price_id')),
-    customerId: nullable(bigint('customer_id')),
-    isTrial: flag('is_trial'),
-    amount: bigint('amount'),
-    amountReceived: bigint('amount_received'),
-    currency: exact('currency', 3),
-    status: exact('status', 16),
-    providerCode: nullable(exact('provider_code', 32)),
-    flagReason: nullable(exact('flag_reason', 32)),
-    flaggedAt: nullable(instant('flagged_at')),
-    renewsEnd: nullable(instant('renews_end')),
-    transferCode: nullable(exact('transfer_code', 12)),
-    bankPageOpenedAt: nullable(instant('bank_page_opened_at')),
-    createdAt: instant('created_at'),
-    completedAt: nullable(instant('completed_at')),
-    updatedAt: instant('updated_at'),
-    resolution: nullable(exact('resolution', 16)),
-    resolvedAt: nullable(instant('resolved_at')),
-  },
+  resolution: exact('resolution', 16).as<'refunded' | 'completed' | 'dismissed'>().nullable(),
+  resolvedAt: appTime('resolved_at').nullable(),
 })
+export type Transaction = Row<typeof transactions>
 
 /** Money that arrived, from wherever; unique by provider and the provider's reference. */
-export interface Payment {
-  id: number
-  appId: number
-  transactionId: number
-  provider: ProviderCode
-  reference: string
-  amount: number
-  currency: string
-  paidAt: Date
-  receivedAt: Date
-  refundedAt: Date | null
-  refundReference: string | null
-}
-
-export const payments = new EntitySchema<Payment>({
-  name: 'payments',
-  columns: {
-    id,
-    appId: bigint('app_id'),
-    transactionId: bigint('transaction_id'),
-    provider: exact('provider', 32),
-    reference: exact('reference', 191),
-    amount: bigint('amount'),
-    currency: exact('currency', 3),
-    paidAt: instant('paid_at'),
-    receivedAt: instant('received_at'),
-    refundedAt: nullable(instant('refunded_at')),
-    refundReference: nullable(exact('refund_reference', 191)),
-  },
+export const payments = table('payments', {
+  id: id(),
+  appId: bigint('app_id'),
+  transactionId: bigint('transaction_id'),
+  provider: exact('provider', 32).as<ProviderCode>(),
+  reference: exact('reference', 191),
+  amount: bigint('amount'),
+  currency: exact('currency', 3),
+  paidAt: realTime('paid_at'),
+  receivedAt: realTime('received_at'),
+  refundedAt: realTime('refunded_at').nullable(),
+  refundReference: exact('refund_reference', 191).nullable(),
 })
+export type Payment = Row<typeof payments>
 
 /** What a provider told us, once: unique by provider and the provider's event id. */
-export interface ProviderEvent {
-  id: number
-  provider: string
-  eventId: string
-  eventType: string
-  appId: number | null
-  transactionId: number | null
+export const providerEvents = table('provider_events', {
+  id: id(),
+  provider: exact('provider', 32),
+  eventId: exact('event_id', 191),
+  eventType: exact('event_type', 64),
+  appId: bigint('app_id').nullable(),
+  transactionId: bigint('transaction_id').nullable(),
   /** `applied`, `refused` (told something that does not fit), `noted` (for operators to see). */
-  outcome: string
-  note: string | null
-  receivedAt: Date
-}
-
-export const providerEvents = new EntitySchema<ProviderEvent>({
-  name: 'provider_events',
-  columns: {
-    id,
-    provider: exact('provider', 32),
-    eventId: exact('event_id', 191),
-    eventType: exact('event_type', 64),
-    appId: nullable(bigint('app_id')),
-    transactionId: nullable(bigint('transaction_id')),
-    outcome: exact('outcome', 32),
-    note: nullable(words('note', 500)),
-    receivedAt: instant('received_at'),
-  },
+  outcome: exact('outcome', 32),
+  note: words('note', 500).nullable(),
+  receivedAt: realTime('received_at'),
 })
+export type ProviderEvent = Row<typeof providerEvents>
 
 export async function insertTransaction(tx: Tx, row: Omit<Transaction, 'id'>): Promise<number> {
-  const result = await tx.manager.insert(transactions, row)
-  return insertedId(result)
+  return tx.insert(transactions, row)
 }
 
-export async function findTransaction(db: ReadOnly, transactionId: number): Promise<Transaction | null> {
-  return db.manager.findOneBy(transactions, { id: transactionId })
+export async function findTransaction(db: Queries, transactionId: number): Promise<Transaction | null> {
+  return db.one(transactions, 'WHERE id = ?', [transactionId])
 }
 
 export interface TransactionFilter {
@@ -149,32 +92,28 @@ export interface TransactionFilter {
   readonly externalRef: string | null
   readonly status: TransactionStatus | null
   readonly flagged: boolean | null
-  readonly below: { readonly createdAt: Date; readonly id: number } | null
+  readonly below: Position | null
   readonly limit: number
 }
 
 /** Transactions, newest first. */
-export async function listTransactionRows(db: ReadOnly, filter: TransactionFilter): Promise<Transaction[]> {
-  const query = db.manager
-    .createQueryBuilder(transactions, 't')
-    .orderBy('t.createdAt', 'DESC')
-    .addOrderBy('t.id', 'DESC')
-  if (filter.appId !== null) query.andWhere('t.appId = :appId', { appId: filter.appId })
-  if (filter.externalRef !== null) query.andWhere('t.externalRef = :externalRef', { externalRef: filter.externalRef })
-  if (filter.status !== null) query.andWhere('t.status = :status', { status: filter.status })
-  if (filter.flagged !== null) query.andWhere(`t.flagReason IS ${filter.flagged ? 'NOT ' : ''}NULL`)
-  if (filter.below) {
-    const { createdAt, id: belowId } = filter.below
-    query.andWhere('(t.createdAt < :createdAt OR (t.createdAt = :createdAt AND t.id < :belowId))', {
-      createdAt,
-      belowId,
-    })
-  }
-  return query.limit(filter.limit).getMany()
+export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<Transaction[]> {
+  const { appId, externalRef, status, flagged } = filter
+  const listed = where(
+    appId === null ? null : ['app_id = ?', appId],
+    externalRef === null ? null : ['external_ref = ?', externalRef],
+    status === null ? null : ['status = ?', status],
+    flagged === null ? null : [`flag_reason IS ${flagged ? 'NOT ' : ''}NULL`],
+    below(filter.below),
+  )
+  return db.all(transactions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [
+    ...listed.params,
+    filter.limit,
+  ])
 }
 
-export async function findTransactionByTransferCode(db: ReadOnly, transferCode: string): Promise<Transaction | null> {
-  return db.manager.findOneBy(transactions, { transferCode })
+export async function findTransactionByTransferCode(db: Queries, transferCode: string): Promise<Transaction | null> {
+  return db.one(transactions, 'WHERE transfer_code = ?', [transferCode])
 }
 
 /** Changes a transaction that is still in `status`; false where it is not, any more. */
@@ -184,39 +123,40 @@ export async function updateTransactionIn(
   status: TransactionStatus,
   changes: Partial<Omit<Transaction, 'id' | 'appId'>>,
 ): Promise<boolean> {
-  const result = await tx.manager.update(transactions, { id: transactionId, status }, changes)
-  return result.affected === 1
+  return (await tx.update(transactions, { id: transactionId, status }, changes)) === 1
 }
 
 /** Whether the payment is new; false where this provider reported this reference before. */
 export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<boolean> {
-  return insertedNew('payments_provider_reference', tx.manager.insert(payments, row))
+  return insertedNew('payments_provider_reference', tx.insert(payments, row))
 }
 
-export async function listPayments(db: ReadOnly, transactionId: number): Promise<Payment[]> {
-  return db.manager.find(payments, { where: { transactionId }, order: { id: 'ASC' } })
+export async function listPayments(db: Queries, transactionId: number): Promise<Payment[]> {
+  return db.all(payments, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
 export async function markPaymentRefunded(tx: Tx, paymentId: number, refundReference: string): Promise<boolean> {
-  const result = await tx.manager.query<{ affectedRows: number }>(
-    'UPDATE payments SET refunded_at = ?, refund_reference = ? WHERE id = ? AND refunded_at IS NULL',
-    [tx.now, refundReference, paymentId],
+  return (
+    (await tx.run('UPDATE payments SET refunded_at = ?, refund_reference = ? WHERE id = ? AND refunded_at IS NULL', [
+      tx.now,
+      refundReference,
+      paymentId,
+    ])) === 1
   )
-  return result.affectedRows === 1
 }
 
 /** Whether the event is new; false where the provider told it before. */
 export async function insertProviderEvent(tx: Tx, row: Omit<ProviderEvent, 'id'>): Promise<boolean> {
-  return insertedNew('provider_events_provider_event', tx.manager.insert(providerEvents, row))
+  return insertedNew('provider_events_provider_event', tx.insert(providerEvents, row))
 }
 
-export async function hasProviderEvent(db: ReadOnly, provider: string, eventId: string): Promise<boolean> {
-  return db.manager.existsBy(providerEvents, { provider, eventId })
+export async function hasProviderEvent(db: Queries, provider: string, eventId: string): Promise<boolean> {
+  return (await db.count(providerEvents, 'WHERE provider = ? AND event_id = ?', [provider, eventId])) > 0
 }
 
 /** What providers told about a transaction, the first first. */
-export async function listProviderEvents(db: ReadOnly, transactionId: number): Promise<ProviderEvent[]> {
-  return db.manager.find(providerEvents, { where: { transactionId }, order: { id: 'ASC' } })
+export async function listProviderEvents(db: Queries, transactionId: number): Promise<ProviderEvent[]> {
+  return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
 /** What a sound ledger never shows: a sentence, and the query that finds whom it is true of. */
@@ -267,13 +207,13 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
 
 /** Where the books do not add up; `appId` null looks at all apps. */
 export async function findLedgerFaults(
-  db: ReadOnly,
+  db: Queries,
   appId: number | null,
 ): Promise<{ subject: string; fault: string }[]> {
   const faults: { subject: string; fault: string }[] = []
   for (const { subject, fault, sql } of LEDGER_RULES) {
     const ofApp = appId === null ? sql : sql.replace('WHERE ', 'WHERE x.app_id = ? AND ')
-    const rows = await db.manager.query<{ id: string | number }[]>(ofApp, appId === null ? [] : [appId])
+    const rows = await db.all(shape({ id: id() }), ofApp, appId === null ? [] : [appId])
     faults.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault })))
   }
   return faults
@@ -281,9 +221,12 @@ export async function findLedgerFaults(
 
 /** What providers told that paid nothing: `refused` (it does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
 export async function listNotedEvents(
-  db: ReadOnly,
+  db: Queries,
   filter: { readonly appId: number | null; readonly outcomes: readonly string[]; readonly limit: number },
 ): Promise<ProviderEvent[]> {
-  const where = { outcome: In([...filter.outcomes]), ...(filter.appId === null ? {} : { appId: filter.appId }) }
-  return db.manager.find(providerEvents, { where, order: { receivedAt: 'DESC', id: 'DESC' }, take: filter.limit })
+  const noted = where(['outcome IN (?)', filter.outcomes], filter.appId === null ? null : ['app_id = ?', filter.appId])
+  return db.all(providerEvents, `${noted.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [
+    ...noted.params,
+    filter.limit,
+  ])
 }

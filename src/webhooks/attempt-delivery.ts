@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { unixSeconds } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { Target, Targets } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'
@@ -8,8 +9,8 @@ import type { ClaimedEvent } from './store.ts'
 /** An attempt that was made. `error` is null where the app acknowledged: `http_500`, `timeout`, `blocked_address`, … */
 export interface MadeAttempt {
   readonly event: ClaimedEvent
-  readonly startedAt: Date
-  readonly endedAt: Date
+  readonly startedAt: RealTime
+  readonly endedAt: RealTime
   readonly durationMs: number
   readonly httpStatus: number | null
   readonly error: string | null

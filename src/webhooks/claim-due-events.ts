@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
 import { claimDue, giveBack } from './store.ts'

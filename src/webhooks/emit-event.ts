@@ -1,7 +1,8 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
 import { insertEvent } from './store.ts'
 
@@ -43,7 +44,7 @@ export function envelopeOf<Type extends EventType>(
   app: Pick<App, 'id'>,
   type: Type,
   data: EventData[Type],
-  createdAt: Date,
+  createdAt: AppTime,
 ): Buffer {
   const envelope = { event_type: type, app_id: app.id, data, created_at: formatIsoOffset(createdAt) }
   return Buffer.from(JSON.stringify(envelope))

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { AttemptResult, MadeAttempt } from './attempt-delivery.ts'
 import { nextAttemptAt } from './schedule.ts'
 import { insertAttempts, markDelivered, markFailed, markNotConfigured } from './store.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Context } from '#context.ts'
-import { isRetryable } from '#db/transaction.ts'
+import { isRetryable } from '#db/database-error.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { shuffled } from '#shared/shuffled.ts'

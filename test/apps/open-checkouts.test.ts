@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { queriesOver } from '#db/queries.ts'
+import type { Send } from '#db/queries.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { findWhenPlaceIsFree } from '#checkout/store.ts'
@@ -12,6 +14,7 @@ import { aCheckout, anApp, aPlan, FREE_TRIAL, MONTHLY, priceId, tokenOf } from '
 import type { TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import type { IdentityClients } from '../support/identity-clients.ts'
+import { asAppTime } from '#shared/time.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const HALF_AN_HOUR = 1800
@@ -173,13 +176,11 @@ describe('the open checkouts of one end user', () => {
     const { ctx } = service
     await fill(2)
     const plans: { table: string; key: string; Extra: string }[] = []
-    const manager = Object.assign(Object.create(ctx.db.manager), {
-      query: async (sql: string, parameters: unknown[]) => {
-        plans.push(...(await ctx.db.query(`EXPLAIN ${sql}`, parameters)))
-        return []
-      },
-    })
-    await findWhenPlaceIsFree({ manager }, 1, 100, ctx.clock.now())
+    const explain: Send = async (sql, params) => {
+      plans.push(...(await ctx.db.query<typeof plans>(`EXPLAIN ${sql}`, [...params])))
+      return []
+    }
+    await findWhenPlaceIsFree(queriesOver(explain), 1, 100, asAppTime(ctx.clock.now()))
     expect(plans.map(({ table, key }) => `${table} ${key}`)).to.deep.equal([
       's checkout_sessions_end_user_expires',
       't PRIMARY',

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { insertBankMail } from '#providers/bank-mail/store.ts'
 import type { BankMail } from '#providers/bank-mail/store.ts'
 import { giveTransferCode } from '#providers/bank-transfer/store.ts'
@@ -55,9 +55,9 @@ export async function unmatchedMoney(
 export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise<number> {
   const customer = await aCustomer(ctx, app)
   await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
-  const subscription = await ctx.db.manager.findOneByOrFail(subscriptions, { appId: app.app.id })
+  const subscription = (await ctx.db.one(subscriptions, 'WHERE app_id = ?', [app.app.id]))!
   const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
-  const inserted = await ctx.db.manager.insert(reminders, {
+  return ctx.db.insert(reminders, {
     appId: app.app.id,
     subscriptionId: subscription.id,
     periodEnd: subscription.currentPeriodEnd!,
@@ -67,6 +67,7 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
     handedOverAt: anHourAgo,
     sentAt: null,
     lastError: 'no answer',
+    refusedTo: null,
+    countedOn: null,
   })
-  return Number(inserted.identifiers[0]!['id'])
 }

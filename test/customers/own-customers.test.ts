@@ -144,7 +144,7 @@ describe('the customers of one end user', () => {
     const answers = await Promise.all(Array.from({ length: 30 }, () => make(AN)))
     const counts = [201, 400].map((status) => answers.filter((answer) => answer.status === status).length)
     expect(counts, answers.find(({ status }) => status >= 500)?.text).to.deep.equal([5, 25])
-    const rows = await service.ctx.db.manager.find(customers, { where: { appId: app.app.id } })
+    const rows = await service.ctx.db.all(customers, 'WHERE app_id = ?', [app.app.id])
     expect(rows.map(({ endUser }) => endUser)).to.deep.equal(Array<string>(5).fill('user-1'))
     expect(new Set(rows.map(({ endUserSlot }) => endUserSlot))).to.have.length(5)
   })

@@ -7,14 +7,15 @@ import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#db/session.ts'
 import { insertJobRun } from '#db/store.ts'
 import type { JobRun } from '#db/store.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext } from '../support/context.ts'
 import type { TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import type { RealTime } from '#shared/time.ts'
 
-const SILENT = { heartbeats: new Map<string, Date>(), pools: new Map<string, PoolUse>() }
+const SILENT = { heartbeats: new Map<string, RealTime>(), pools: new Map<string, PoolUse>() }
 
 async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): Promise<string> {
   const metrics = openMetrics()
@@ -106,9 +107,9 @@ describe('metrics (contract 1)', () => {
   })
 
   it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, ENTITIES)
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, TABLES)
     await away.close()
-    const ctx = { ...testContext(), db: away.db }
+    const ctx = { ...testContext(), db: { ...away.db, query: testDatabase().db.query } }
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_database_up')).to.equal(0)
     expect(sample(text, 'paygate_outbox_events')).to.equal(null)

@@ -19,7 +19,7 @@ import { testDatabase, urlOf } from '../support/database.ts'
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
     const { db } = testDatabase()
-    const runners = Array.from({ length: 10 }, () => db.createQueryRunner())
+    const runners = Array.from({ length: 10 }, () => db.source.createQueryRunner())
     const sessions = await Promise.all(
       runners.map(
         (runner) =>
@@ -67,7 +67,7 @@ describe('opening a database', () => {
 
   it('migrates the embedded one', async () => {
     const { db, close } = await openDatabase({ databaseUrl: null, home }, [])
-    expect(await pendingMigrations(db)).to.deep.equal([])
+    expect(await pendingMigrations(db.source)).to.deep.equal([])
     await close()
   })
 
@@ -75,7 +75,7 @@ describe('opening a database', () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
     const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home }, [])
-    expect(await empty.db.query('SHOW TABLES')).to.deep.equal([])
+    expect(await empty.db.source.query('SHOW TABLES')).to.deep.equal([])
     await empty.close()
     await db.query(`DROP DATABASE ${name}_empty`)
   })
@@ -163,7 +163,7 @@ describe('a server with settings of its own', () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
-    const [row]: { Value: string }[] = await db.query("SHOW STATUS LIKE 'Ssl_cipher'")
+    const [row]: { Value: string }[] = await db.source.query("SHOW STATUS LIKE 'Ssl_cipher'")
     expect(row!.Value).to.match(/^TLS_/)
     await close()
   })
@@ -181,7 +181,7 @@ describe('a server with settings of its own', () => {
 
   it('has sessions as ours are nevertheless', async () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
-    const [session]: Record<string, string>[] = await db.query(
+    const [session]: Record<string, string>[] = await db.source.query(
       'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs',
     )
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', theirs: '+07:00' })

@@ -15,7 +15,9 @@ export interface LossyServer {
   close(): Promise<void>
 }
 
-const QUERY_COMMAND = 3
+const QUERY = 0x03
+const PREPARE = 0x16
+const EXECUTE = 0x17
 
 export async function lossyServer(target: string): Promise<LossyServer> {
   const socketPath = join(tmpdir(), `lossy-${process.pid}-${Math.random().toString(36).slice(2)}.sock`)
@@ -33,13 +35,23 @@ export async function lossyServer(target: string): Promise<LossyServer> {
     client.on('close', cut)
     upstream.on('close', cut)
     let fate: Fate = 'pass'
+    /** The text that was last sent to be prepared, and the prepared ones by the server's number. */
+    let preparing: string | null = null
+    const prepared = new Map<number, string>()
+    const textOf = (packet: Buffer): string | null => {
+      if (packet[4] === QUERY) return packet.subarray(5).toString('utf8')
+      return packet[4] === EXECUTE ? (prepared.get(packet.readUInt32LE(5)) ?? null) : null
+    }
     client.on('data', (packet) => {
-      const statement = packet[4] === QUERY_COMMAND ? packet.subarray(5).toString('utf8') : ''
-      if (fate === 'pass') fate = lossy.fateOf(statement)
+      if (packet[4] === PREPARE) preparing = packet.subarray(5).toString('utf8')
+      const statement = textOf(packet)
+      if (fate === 'pass' && statement !== null) fate = lossy.fateOf(statement)
       if (fate === 'lost') cut()
       else if (fate !== 'silence') upstream.write(packet)
     })
     upstream.on('data', (answer) => {
+      if (preparing !== null && answer[4] === 0) prepared.set(answer.readUInt32LE(5), preparing)
+      preparing = null
       if (fate === 'answer lost') cut()
       else if (fate === 'pass') client.write(answer)
     })

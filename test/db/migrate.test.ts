@@ -23,7 +23,7 @@ describe('migrations', () => {
     url = urlOf(testDatabase().socketPath, name)
     await testDatabase().db.query(`CREATE DATABASE ${name}`)
     opened = await openDatabase({ databaseUrl: url, home: '' }, [])
-    db = opened.db
+    db = opened.db.source
   })
 
   afterEach(async () => {
@@ -106,8 +106,8 @@ describe('migrations', () => {
   it('may take longer than an ordinary statement', async () => {
     const impatient = await openDatabase({ databaseUrl: url, home: '' }, [], { statementSeconds: 0.2 })
     const slow = migration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
-    expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
-    const [session]: { seconds: number }[] = await impatient.db.query('SELECT @@max_statement_time AS seconds')
+    expect(await runMigrations(impatient.db.source, [slow])).to.deep.equal(['Slow1795200000903'])
+    const [session]: { seconds: number }[] = await impatient.db.source.query('SELECT @@max_statement_time AS seconds')
     expect(session!.seconds, 'of the next user of the pool').to.equal(0.2)
     await impatient.close()
   })

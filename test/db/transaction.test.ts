@@ -1,12 +1,17 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PoolConnection } from 'mysql2'
-import type { DataSource, EntityManager, QueryRunner } from 'typeorm'
 import type { Context } from '#context.ts'
 import { openDatabase } from '#db/connect.ts'
-import type { OpenDatabase } from '#db/connect.ts'
-import { inTransaction, insertedNew, isDuplicate } from '#db/transaction.ts'
-import type { Tx } from '#db/transaction.ts'
+import type { Database, OpenDatabase } from '#db/connect.ts'
+import { bigint, int } from '#db/columns.ts'
+import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
+import { queriesOver } from '#db/queries.ts'
+import type { Queries } from '#db/queries.ts'
+import { shape } from '#db/table.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { insertedNew, isDuplicate } from '#db/database-error.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock } from '#shared/time.ts'
@@ -15,6 +20,7 @@ import { lossyServer } from './lossy-server.ts'
 import type { LossyServer } from './lossy-server.ts'
 
 const APP = 1
+const ANSWER = shape({ answer: int() })
 
 describe('a transaction', () => {
   let ctx: Context
@@ -30,7 +36,7 @@ describe('a transaction', () => {
     const result = await inTransaction(ctx, async (tx) => {
       tx.afterCommit(async () => void seen.push('first', await refs()))
       tx.afterCommit(() => void seen.push('second'))
-      await insert(tx.manager, 'an')
+      await insert(tx, 'an')
       seen.push('work', await refs())
       return 'done'
     })
@@ -42,7 +48,7 @@ describe('a transaction', () => {
     let effects = 0
     const failed = inTransaction(ctx, async (tx) => {
       tx.afterCommit(() => void (effects += 1))
-      await insert(tx.manager, 'an')
+      await insert(tx, 'an')
       throw new AppError('plan_code_taken', 'taken')
     })
     await expectRejection(failed, 'taken')
@@ -56,7 +62,7 @@ describe('a transaction', () => {
     await inTransaction(ctx, async (tx) => {
       tx.afterCommit(() => Promise.reject(new Error('the node cannot be written')))
       tx.afterCommit(() => void ran.push('second'))
-      await insert(tx.manager, 'an')
+      await insert(tx, 'an')
     })
     expect(await refs()).to.deep.equal(['an'])
     expect(ran).to.deep.equal(['second'])
@@ -67,7 +73,7 @@ describe('a transaction', () => {
     await inTransaction(ctx, async (tx) => {
       attempts += 1
       tx.afterCommit(() => Promise.reject(Object.assign(new Error('deadlock'), { errno: 1213 })))
-      await insert(tx.manager, `an${attempts}`)
+      await insert(tx, `an${attempts}`)
     })
     expect(await refs()).to.deep.equal(['an1'])
   })
@@ -81,9 +87,9 @@ describe('a transaction', () => {
       inTransaction(ctx, async (tx) => {
         firstLines.push(name)
         tx.afterCommit(() => void effects.push(name))
-        await touch(tx.manager, first)
+        await touch(tx, first)
         await bothHold()
-        await touch(tx.manager, second)
+        await touch(tx, second)
       })
     await Promise.all([cross('left', 'an', 'binh'), cross('right', 'binh', 'an')])
 
@@ -100,11 +106,11 @@ describe('a transaction', () => {
     let attempts = 0
     await inTransaction(ctx, async (tx) => {
       attempts += 1
-      await tx.manager.query('SET SESSION innodb_lock_wait_timeout = 1')
+      await tx.run('SET SESSION innodb_lock_wait_timeout = 1')
       // The server takes back the statement alone: were the rest kept, this would be a duplicate the second time.
-      await insert(tx.manager, 'an')
-      await touch(tx.manager, 'locked')
-      await tx.manager.query('SET SESSION innodb_lock_wait_timeout = 5')
+      await insert(tx, 'an')
+      await touch(tx, 'locked')
+      await tx.run('SET SESSION innodb_lock_wait_timeout = 5')
     })
     expect(attempts).to.equal(2)
     expect(await versions()).to.deep.equal({ an: 0, locked: 1 })
@@ -115,10 +121,10 @@ describe('a transaction', () => {
       let attempts = 0
       await inTransaction(ctx, async (tx) => {
         attempts += 1
-        await insert(tx.manager, 'an')
-        const id = await connectionId(tx.manager)
+        await insert(tx, 'an')
+        const id = await connectionId(tx)
         if (attempts > 1) return
-        const sleeping = tx.manager.query('SELECT SLEEP(10)')
+        const sleeping = tx.all(ANSWER, 'SELECT SLEEP(10) AS answer')
         await kill(id)
         await sleeping
       })
@@ -130,9 +136,9 @@ describe('a transaction', () => {
       let attempts = 0
       await inTransaction(ctx, async (tx) => {
         attempts += 1
-        await insert(tx.manager, 'an')
-        if (attempts === 1) await killAndNotice(tx.manager)
-        await insert(tx.manager, 'binh')
+        await insert(tx, 'an')
+        if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
+        await insert(tx, 'binh')
       })
       expect(attempts).to.equal(2)
       expect(await refs()).to.deep.equal(['an', 'binh'])
@@ -142,8 +148,8 @@ describe('a transaction', () => {
       let attempts = 0
       await inTransaction(ctx, async (tx) => {
         attempts += 1
-        await insert(tx.manager, 'an')
-        if (attempts === 1) await killAndNotice(tx.manager)
+        await insert(tx, 'an')
+        if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
       })
       expect(attempts).to.equal(2)
       expect(await refs()).to.deep.equal(['an'])
@@ -153,9 +159,9 @@ describe('a transaction', () => {
       let attempts = 0
       const failed = inTransaction(ctx, async (tx) => {
         attempts += 1
-        await insert(tx.manager, 'an')
-        await killAndNotice(tx.manager)
-        await insert(tx.manager, 'binh')
+        await insert(tx, 'an')
+        await killAndNotice(tx.ctx.db, tx)
+        await insert(tx, 'binh')
       })
       await expectRejection(failed, '')
       expect(attempts).to.equal(5)
@@ -170,8 +176,8 @@ describe('a transaction', () => {
         let attempts = 0
         await inTransaction(small, async (tx) => {
           attempts += 1
-          if (attempts === 1) await killAndNotice(tx.manager)
-          await tx.manager.query('SELECT 1')
+          if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
+          await tx.all(ANSWER, 'SELECT 1 AS answer')
         })
       }
       const both = barrier(2)
@@ -184,7 +190,7 @@ describe('a transaction', () => {
     let attempts = 0
     const failed = inTransaction(ctx, async (tx) => {
       attempts += 1
-      await tx.manager.query('SELECT no_such_column FROM end_users')
+      await tx.all(ANSWER, 'SELECT no_such_column FROM end_users')
     })
     await expectRejection(failed, 'no_such_column')
     expect(attempts).to.equal(1)
@@ -193,8 +199,8 @@ describe('a transaction', () => {
   it('goes on after a duplicate that a step expects', async () => {
     await seed('an')
     const outcome = await inTransaction(ctx, async (tx) => {
-      const isNew = await insertedNew('end_users_app_ref', insert(tx.manager, 'an'))
-      await insert(tx.manager, 'binh')
+      const isNew = await insertedNew('end_users_app_ref', insert(tx, 'an'))
+      await insert(tx, 'binh')
       return isNew
     })
     expect(outcome).to.equal(false)
@@ -203,7 +209,7 @@ describe('a transaction', () => {
 
   it('tells a duplicate by its key, whatever the duplicate value says', async () => {
     await seed("x' for key 'PRIMARY'")
-    const error: unknown = await insert(ctx.db.manager, "x' for key 'PRIMARY'").catch((fault: unknown) => fault)
+    const error: unknown = await insert(ctx.db, "x' for key 'PRIMARY'").catch((fault: unknown) => fault)
     expect(isDuplicate(error, 'end_users_app_ref')).to.equal(true)
     expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
   })
@@ -212,7 +218,7 @@ describe('a transaction', () => {
     it('a statement that was queued behind the one that failed', async () => {
       await seed('an', 'binh', 'chi')
       await loseDeadlock(ctx, async (tx) => {
-        await Promise.all([touch(tx.manager, 'an'), insert(tx.manager, 'stray')])
+        await Promise.all([touch(tx, 'an'), insert(tx, 'stray')])
       })
       expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
     })
@@ -220,8 +226,8 @@ describe('a transaction', () => {
     it('work that catches the error and goes on', async () => {
       await seed('an', 'binh', 'chi')
       const finished = await loseDeadlock(ctx, async (tx) => {
-        await touch(tx.manager, 'an').catch(() => undefined)
-        await insert(tx.manager, 'stray')
+        await touch(tx, 'an').catch(() => undefined)
+        await insert(tx, 'stray')
       })
       expect(finished).to.equal(false)
       expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
@@ -232,7 +238,7 @@ describe('a transaction', () => {
       let effects = 0
       await loseDeadlock(ctx, async (tx) => {
         tx.afterCommit(() => void (effects += 1))
-        await touch(tx.manager, 'an').catch(() => undefined)
+        await touch(tx, 'an').catch(() => undefined)
       })
       expect(effects).to.equal(0)
     })
@@ -242,12 +248,12 @@ describe('a transaction', () => {
       let straggler: Promise<unknown> = Promise.resolve()
       const failed = inTransaction(ctx, async (tx) => {
         straggler = (async () => {
-          await tx.manager.query('SELECT 1')
+          await tx.all(ANSWER, 'SELECT 1 AS answer')
           await thrown()
           // The rollback is under way: more than one turn of the loop, and this is still the transaction's connection.
-          for (let index = 0; index < 20; index += 1) await insert(tx.manager, `stray${index}`)
+          for (let index = 0; index < 20; index += 1) await insert(tx, `stray${index}`)
         })().catch((error: unknown) => error)
-        await tx.manager.query('SELECT 2')
+        await tx.all(ANSWER, 'SELECT 2 AS answer')
         void thrown()
         throw new AppError('not_found', 'gone')
       })
@@ -262,7 +268,7 @@ describe('a transaction', () => {
       await inTransaction(ctx, (tx) => {
         straggler = (async () => {
           await committed()
-          await insert(tx.manager, 'stray')
+          await insert(tx, 'stray')
         })().catch((error: unknown) => error)
         tx.afterCommit(() => void committed())
         return Promise.resolve()
@@ -301,8 +307,8 @@ describe('a transaction', () => {
         const news: boolean[] = []
         await inTransaction(ctx, async (tx) => {
           tx.afterCommit(() => void (effects += 1))
-          const isNew = await insertedNew('end_users_app_ref', insert(tx.manager, 'an'))
-          if (isNew) await insert(tx.manager, 'consequence')
+          const isNew = await insertedNew('end_users_app_ref', insert(tx, 'an'))
+          if (isNew) await insert(tx, 'consequence')
           news.push(isNew)
         })
         expect(await refs()).to.deep.equal(['an', 'consequence'])
@@ -314,11 +320,11 @@ describe('a transaction', () => {
     it('whose rollback does not arrive gives its connection to nobody else', async () => {
       line.fateOf = (statement) => (statement === 'ROLLBACK' ? 'silence' : 'pass')
       const failed = inTransaction(ctx, async (tx) => {
-        await insert(tx.manager, 'an')
+        await insert(tx, 'an')
         throw new AppError('not_found', 'gone')
       })
       await expectRejection(failed, 'gone')
-      await inTransaction(ctx, (tx) => insert(tx.manager, 'binh'))
+      await inTransaction(ctx, (tx) => insert(tx, 'binh'))
       expect(await refs()).to.deep.equal(['binh'])
     })
 
@@ -326,7 +332,7 @@ describe('a transaction', () => {
       let attempts = 0
       const failed = inTransaction(ctx, async (tx) => {
         attempts += 1
-        await tx.manager.query('SELECT SLEEP(5)')
+        await tx.all(ANSWER, 'SELECT SLEEP(5) AS answer')
       })
       await expectRejection(failed, 'max_statement_time')
       expect(attempts).to.equal(1)
@@ -334,24 +340,24 @@ describe('a transaction', () => {
   })
 })
 
-function contextOf(db: DataSource, onRetry: () => void = () => undefined): Context {
+function contextOf(db: Database, onRetry: () => void = () => undefined): Context {
   const parts = { db, clock: systemClock, log: openLog('silent'), count: onRetry, wakeSender: () => undefined }
   return parts as unknown as Context
 }
 
-async function insert(manager: EntityManager, ref: string): Promise<void> {
-  await manager.query(
+async function insert(queries: Queries, ref: string): Promise<void> {
+  await queries.run(
     'INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (?, ?, 0, UTC_TIMESTAMP(3))',
     [APP, ref],
   )
 }
 
-async function touch(manager: EntityManager, ref: string): Promise<void> {
-  await manager.query('UPDATE end_users SET version = version + 1 WHERE app_id = ? AND external_ref = ?', [APP, ref])
+async function touch(queries: Queries, ref: string): Promise<void> {
+  await queries.run('UPDATE end_users SET version = version + 1 WHERE app_id = ? AND external_ref = ?', [APP, ref])
 }
 
 async function seed(...names: string[]): Promise<void> {
-  for (const name of names) await insert(testDatabase().db.manager, name)
+  for (const name of names) await insert(testDatabase().db, name)
 }
 
 async function versions(): Promise<Record<string, number>> {
@@ -376,8 +382,8 @@ function barrier(parties: number): () => Promise<void> {
   }
 }
 
-async function connectionId(manager: EntityManager): Promise<number> {
-  const [row]: { id: number }[] = await manager.query('SELECT CONNECTION_ID() AS id')
+async function connectionId(queries: Queries): Promise<number> {
+  const row = await queries.one(shape({ id: bigint() }), 'SELECT CONNECTION_ID() AS id')
   return row!.id
 }
 
@@ -385,25 +391,45 @@ async function kill(id: number): Promise<void> {
   await testDatabase().db.query(`KILL ${id}`)
 }
 
-async function killAndNotice(manager: EntityManager): Promise<void> {
-  const connection = (await (manager.queryRunner as QueryRunner).connect()) as PoolConnection
+async function killAndNotice(db: Database, queries: Queries): Promise<void> {
+  const id = await connectionId(queries)
+  const connection = connections(db).find(({ threadId }) => threadId === id)!
   const noticed = Promise.withResolvers<unknown>()
   connection.once('end', noticed.resolve)
   connection.once('error', noticed.resolve)
-  await kill(await connectionId(manager))
+  await kill(id)
   await noticed.promise
 }
 
-async function holdLock(ref: string): Promise<{ rollback: () => Promise<void> }> {
-  const runner = testDatabase().db.createQueryRunner()
-  await runner.startTransaction()
-  await touch(runner.manager, ref)
+/** A transaction beside `inTransaction`, so that a test can hold it open. */
+interface Rival extends Queries {
+  rollback(): Promise<void>
+}
+
+async function startRival(): Promise<Rival> {
+  const connection = await takeConnection(poolOf(testDatabase().db.source))
+  await command(connection, 'START TRANSACTION')
   return {
+    ...queriesOver(sendOver(connection)),
     rollback: async () => {
-      await runner.rollbackTransaction()
-      await runner.release()
+      await command(connection, 'ROLLBACK')
+      connection.release()
     },
   }
+}
+
+async function holdLock(ref: string): Promise<Rival> {
+  const rival = await startRival()
+  await touch(rival, ref)
+  return rival
+}
+
+/** The pool's connections, in use or free. */
+function connections(db: Database): PoolConnection[] {
+  const { _allConnections: all } = poolOf(db.source) as unknown as {
+    _allConnections: { length: number; get(index: number): PoolConnection }
+  }
+  return Array.from({ length: all.length }, (_, index) => all.get(index))
 }
 
 /**
@@ -411,24 +437,22 @@ async function holdLock(ref: string): Promise<{ rollback: () => Promise<void> }>
  * work is the one that the server aborts. The second try does nothing. Tells whether the first try ran to its end.
  */
 async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Promise<boolean> {
-  const rival = testDatabase().db.createQueryRunner()
-  await rival.startTransaction()
-  for (const ref of ['an', 'chi', 'chi', 'chi']) await touch(rival.manager, ref)
-  for (let index = 0; index < 20; index += 1) await insert(rival.manager, `rival${index}`)
+  const rival = await startRival()
+  for (const ref of ['an', 'chi', 'chi', 'chi']) await touch(rival, ref)
+  for (let index = 0; index < 20; index += 1) await insert(rival, `rival${index}`)
   let attempts = 0
   let isFinished = false
   let rivalDone: Promise<void> = Promise.resolve()
   await inTransaction(ctx, async (tx) => {
     attempts += 1
     if (attempts > 1) return
-    await touch(tx.manager, 'binh')
-    rivalDone = touch(rival.manager, 'binh')
+    await touch(tx, 'binh')
+    rivalDone = touch(rival, 'binh')
     await work(tx)
     isFinished = true
   })
   await rivalDone
-  await rival.rollbackTransaction()
-  await rival.release()
+  await rival.rollback()
   expect(attempts, 'the work was to lose the deadlock').to.equal(2)
   return isFinished
 }

@@ -1,39 +1,44 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import type { DataSource, QueryRunner } from 'typeorm'
-import { dropConnection, poolUse } from '#db/session.ts'
+import type { PoolConnection } from 'mysql2'
+import { int } from '#db/columns.ts'
+import { poolOf } from '#db/mysql-adapter.ts'
+import { poolUse } from '#db/session.ts'
+import { shape } from '#db/table.ts'
 import { inTurn } from '#db/turns.ts'
 import { testDatabase } from '../support/database.ts'
 import { takeConnections } from '../support/held-connections.ts'
 import { until } from '../support/until.ts'
 
+const ONE = shape({ one: int() })
 const LATE = new Error('late')
 const KNOWN = { isStranger: false, patienceMs: 60_000, late: () => LATE }
 const STRANGER = { ...KNOWN, isStranger: true }
 
 describe('the turns of requests that wait for their first connection', () => {
-  let held: QueryRunner[] = []
+  let held: PoolConnection[] = []
 
-  afterEach(async () => {
-    await Promise.all(held.splice(0).map((runner) => runner.release()))
+  afterEach(() => {
+    for (const connection of held.splice(0)) connection.release()
   })
 
-  const database = (): DataSource => testDatabase().db
-  const holdAll = async (): Promise<void> => void (held = await takeConnections(database(), 10))
+  const pool = () => poolOf(testDatabase().db.source)
+  const waiting = () => poolUse(testDatabase().db.source).waiting
+  const holdAll = async (): Promise<void> => void (held = await takeConnections(testDatabase().db, 10))
 
   it('come after the work of those who have begun', async () => {
     const order: string[] = []
     await holdAll()
     const newcomers = ['first', 'second'].map((name) =>
-      inTurn(database(), KNOWN, async ({ manager }) => {
+      inTurn(pool(), KNOWN, async (db) => {
         order.push(name)
-        await manager.query('SELECT 1')
+        await db.one(ONE, 'SELECT 1 AS one')
       }),
     )
-    const begun = database()
-      .query('SELECT 1')
+    const begun = testDatabase()
+      .db.query('SELECT 1')
       .then(() => order.push('begun'))
-    await held.pop()!.release()
+    held.pop()!.release()
     await Promise.all([begun, ...newcomers])
     expect(order).to.deep.equal(['begun', 'first', 'second'])
   })
@@ -42,12 +47,12 @@ describe('the turns of requests that wait for their first connection', () => {
     const order: string[] = []
     await holdAll()
     const asked = [STRANGER, KNOWN, STRANGER, KNOWN].map((request, index) =>
-      inTurn(database(), request, async ({ manager }) => {
+      inTurn(pool(), request, async (db) => {
         order.push(`${index} ${request.isStranger ? 'stranger' : 'known'}`)
-        await manager.query('SELECT 1')
+        await db.one(ONE, 'SELECT 1 AS one')
       }),
     )
-    await held.pop()!.release()
+    held.pop()!.release()
     await Promise.all(asked)
     expect(order).to.deep.equal(['0 stranger', '1 known', '2 stranger', '3 known'])
   })
@@ -57,20 +62,18 @@ describe('the turns of requests that wait for their first connection', () => {
     let most = 0
     const open = Promise.withResolvers<null>()
     const strangers = Array.from({ length: 50 }, () =>
-      inTurn(database(), STRANGER, async ({ manager }) => {
+      inTurn(pool(), STRANGER, async (db) => {
         inside += 1
         most = Math.max(most, inside)
         await open.promise
-        await manager.query('SELECT 1')
+        await db.one(ONE, 'SELECT 1 AS one')
         inside -= 1
       }),
     )
-    const known = Array.from({ length: 50 }, () =>
-      inTurn(database(), KNOWN, ({ manager }) => manager.query<{ one: number }[]>('SELECT 1 AS one')),
-    )
+    const known = Array.from({ length: 50 }, () => inTurn(pool(), KNOWN, (db) => db.one(ONE, 'SELECT 1 AS one')))
     expect(await Promise.all(known)).to.have.length(50)
     expect(inside).to.equal(2)
-    expect(poolUse(database()).waiting).to.equal(48)
+    expect(waiting()).to.equal(48)
     open.resolve(null)
     await Promise.all(strangers)
     expect(most).to.equal(2)
@@ -79,35 +82,35 @@ describe('the turns of requests that wait for their first connection', () => {
   it('come to nobody whose patience is over: nothing is read for it, not even later', async () => {
     await holdAll()
     let reads = 0
-    const late = inTurn(database(), { ...KNOWN, patienceMs: 100 }, () => Promise.resolve((reads += 1)))
+    const late = inTurn(pool(), { ...KNOWN, patienceMs: 100 }, () => Promise.resolve((reads += 1)))
     expect(await late.catch((error: unknown) => error)).to.equal(LATE)
-    expect(poolUse(database()).waiting).to.equal(0)
-    const patient = inTurn(database(), KNOWN, ({ manager }) => manager.query('SELECT 1'))
-    await held.pop()!.release()
+    expect(waiting()).to.equal(0)
+    const patient = inTurn(pool(), KNOWN, (db) => db.one(ONE, 'SELECT 1 AS one'))
+    held.pop()!.release()
     await patient
     expect(reads).to.equal(0)
   })
 
   it('do not run out while the process is too busy to look at its clock', async () => {
     await holdAll()
-    const waiting = inTurn(database(), { ...KNOWN, patienceMs: 1000 }, ({ manager }) => manager.query('SELECT 1'))
+    const patient = inTurn(pool(), { ...KNOWN, patienceMs: 1000 }, (db) => db.one(ONE, 'SELECT 1 AS one'))
     const endMs = performance.now() + 1500
     while (performance.now() < endMs);
     // Whatever was due by the clock has run after this.
     await new Promise((resolve) => setTimeout(resolve, 1))
-    await held.pop()!.release()
-    await waiting
+    held.pop()!.release()
+    await patient
   })
 
   it('come where a connection breaks instead of being given back, and are given on by a read that fails', async () => {
     await holdAll()
-    const failed = inTurn(database(), STRANGER, ({ manager }) => manager.query('SELECT nonsense'))
+    const failed = inTurn(pool(), STRANGER, (db) => db.one(ONE, 'SELECT nonsense'))
     const next = [STRANGER, STRANGER, KNOWN].map((request) =>
-      inTurn(database(), request, ({ manager }) => manager.query('SELECT 1')),
+      inTurn(pool(), request, (db) => db.one(ONE, 'SELECT 1 AS one')),
     )
-    await dropConnection(held.pop()!)
+    held.pop()!.destroy()
     expect(await failed.catch((error: unknown) => error)).to.be.instanceOf(Error)
     await Promise.all(next)
-    await until(() => poolUse(database()).waiting === 0)
+    await until(() => waiting() === 0)
   })
 })

@@ -2,13 +2,14 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
-import type { QueryRunner } from 'typeorm'
+import type { PoolConnection } from 'mysql2'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop } from '../providers/card-shop.ts'
 import type { CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
+import { poolOf } from '#db/mysql-adapter.ts'
 import { takeConnections } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { inTurns } from '../support/in-turns.ts'
@@ -22,7 +23,7 @@ const LEFT = 3
 
 describe('more callers at once than the database takes', () => {
   let shop: CardShop
-  let held: QueryRunner[] = []
+  let held: PoolConnection[] = []
   const sandbox = createSandbox()
 
   beforeEach(async () => {
@@ -31,7 +32,7 @@ describe('more callers at once than the database takes', () => {
 
   afterEach(async () => {
     sandbox.restore()
-    await release()
+    release()
     await shop.stop()
   })
 
@@ -59,7 +60,7 @@ describe('more callers at once than the database takes', () => {
       service.call('GET', `/checkout/${'a'.repeat(64)}/status`),
     ])
     const page = await service.call('GET', `/checkout/${token}`)
-    await release()
+    release()
     for (const answer of answers) {
       expectRefusal(answer, 429, 'rate_limited')
       expect(answer.headers['retry-after']).to.equal('1')
@@ -77,7 +78,7 @@ describe('more callers at once than the database takes', () => {
     const refused = shop.first.client.get('/api/v1/plans')
     const notification = shop.notify(shop.event(card.session))
     expectRefusal(await refused, 429, 'rate_limited')
-    await release()
+    release()
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
@@ -120,7 +121,7 @@ describe('more callers at once than the database takes', () => {
   })
 
   it('GET /readyz answers all of them from one reading, at most 1 s old', async () => {
-    const made = sandbox.spy(shop.service.ctx.db, 'createQueryRunner')
+    const made = sandbox.spy(poolOf(shop.service.ctx.db.source), 'getConnection')
     await shop.service.call('GET', '/readyz')
     const once = made.callCount
     expect(once).to.be.greaterThan(0)
@@ -139,8 +140,8 @@ describe('more callers at once than the database takes', () => {
     held = await takeConnections(shop.service.ctx.db, 10)
   }
 
-  async function release(): Promise<void> {
-    await Promise.all(held.splice(0).map((runner) => runner.release()))
+  function release(): void {
+    for (const connection of held.splice(0)) connection.release()
   }
 
   /** Calls of `each` connections of every kind that prove nothing, again and again until it is stopped. */

@@ -74,7 +74,7 @@ describe('the API when something is wrong', () => {
     })
 
     it('are internal_error, without a word of what happened, where the fault is ours', async () => {
-      sinon.stub(service.ctx.db.manager, 'find').rejects(new Error('ER_CANARY: SELECT secret FROM plans'))
+      sinon.stub(service.ctx.db, 'all').rejects(new Error('ER_CANARY: SELECT secret FROM plans'))
       const answer = await seller.get('/api/v1/plans')
       expectRefusal(answer, 500, 'internal_error')
       expect(answer.text).to.not.match(/CANARY|SELECT|plans/)

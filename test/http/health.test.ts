@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
 import { systemClock } from '#shared/time.ts'
 import { startService } from '../support/api.ts'
 import type { TestService } from '../support/api.ts'
@@ -43,7 +43,7 @@ describe('health and metrics', () => {
 
   it('GET /readyz answers 503 where the database cannot be reached, and says no more of it', async () => {
     service = await startService()
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, ENTITIES)
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, TABLES)
     await away.close()
     Object.assign(service.ctx, { db: away.db })
     const { status, body } = await service.call('GET', '/readyz')

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { OpenDatabase } from '#db/connect.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { insertIdempotencyKey } from '#http/store.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs } from '#shared/time.ts'
 import { lossyServer } from '../db/lossy-server.ts'
@@ -17,6 +17,7 @@ import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY } from '../support/factories.ts'
 import type { TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
+import type { RealTime } from '#shared/time.ts'
 
 const CUSTOMERS = '/api/v1/customers'
 const AN = { name: 'An', email: 'an@example.com' }
@@ -105,7 +106,7 @@ describe('repeated requests', () => {
       const plan = { code: 'premium', name: 'Premium', prices: [MONTHLY] }
       const send = () => seller.post('/api/v1/plans', plan, { headers: { 'Idempotency-Key': 'k1' } })
       // Holds the plan code, so that the first request waits in the middle of its work.
-      const holder = service.ctx.db.createQueryRunner()
+      const holder = service.ctx.db.source.createQueryRunner()
       await holder.startTransaction()
       const at = service.ctx.clock.now()
       await holder.query(
@@ -140,7 +141,7 @@ describe('repeated requests', () => {
     it('whose first request died unanswered lets the next one with its body run', async () => {
       const { ctx } = service
       const at = ctx.clock.now()
-      const died = (idempotencyKey: string, leaseUntil: Date) =>
+      const died = (idempotencyKey: string, leaseUntil: RealTime) =>
         inTransaction(ctx, (tx) =>
           insertIdempotencyKey(tx, {
             appId: app.app.id,
@@ -270,7 +271,7 @@ describe('repeated requests', () => {
       const { socketPath, name } = testDatabase()
       line = await lossyServer(socketPath)
       const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-      lossy = await openDatabase(config, ENTITIES, { poolSize: 2, statementSeconds: 0.4 })
+      lossy = await openDatabase(config, TABLES, { poolSize: 2, statementSeconds: 0.4 })
       // The service asks its context anew for each request.
       Object.assign(service.ctx, { db: lossy.db })
     })
@@ -313,7 +314,7 @@ describe('repeated requests', () => {
         expect(second.status, `${key}: ${second.text}`).to.equal(201)
         if (first.status === 201) expect(second.text, key).to.equal(first.text)
         else expect(first.status, `${key}: ${first.text}`).to.equal(500)
-        const made: unknown[] = await lossy.db.query('SELECT id FROM customers WHERE name = ?', [key])
+        const made: unknown[] = await lossy.db.source.query('SELECT id FROM customers WHERE name = ?', [key])
         expect(made, key).to.have.length(1)
       }
     }

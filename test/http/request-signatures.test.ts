@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
+import { poolOf } from '#db/mysql-adapter.ts'
 import { signRequest } from '#apps/authenticate.ts'
 import { rotateSecret } from '#apps/rotate-secret.ts'
 import { secretPlace, updateAppRow } from '#apps/store.ts'
 import { setAppDisabled } from '#apps/update-app.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService } from '../support/api.ts'
 import type { Response, TestService } from '../support/api.ts'
@@ -337,7 +338,7 @@ describe('signed requests', () => {
   })
 
   function spyOnDatabase() {
-    return sandbox.spy(service.ctx.db, 'createQueryRunner')
+    return sandbox.spy(poolOf(service.ctx.db.source), 'getConnection')
   }
 
   type Field = readonly [name: string, value: string]

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
 import { checkSecrets } from '#operations/check-secrets.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { testContext } from '../support/context.ts'
@@ -23,15 +23,15 @@ describe('backup and restore (README, Operating)', () => {
     await ctx.db.query(`CREATE DATABASE ${restored}`)
     try {
       execFileSync('mariadb', [...server, restored], { input: dump })
-      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' }, ENTITIES)
+      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' }, TABLES)
       try {
         const there = { ...ctx, db }
-        expect(await pendingMigrations(db)).to.deep.equal([])
+        expect(await pendingMigrations(db.source)).to.deep.equal([])
         expect(await verifyLedger(there, null)).to.deep.equal({ checked: 2, faults: [] })
         expect(await checkSecrets(there)).to.deep.equal([
           { check: 'keys', ok: true, detail: '2 secrets open under key "test"', mend: null },
         ])
-        const [row] = await db.query('SELECT name FROM apps')
+        const [row] = await db.source.query('SELECT name FROM apps')
         expect(row.name).to.equal('Đọc sách')
       } finally {
         await close()

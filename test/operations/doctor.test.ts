@@ -6,14 +6,14 @@ import { enableMethod } from '#apps/methods.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { schedule } from '#daemon/scheduler.ts'
 import { insertJobRun } from '#db/store.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { examine } from '#operations/doctor.ts'
 import type { Finding } from '#operations/finding.ts'
 import { wantWrite } from '#realtime/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { addMs, formatTimestamp, MINUTE_MS, systemClock } from '#shared/time.ts'
+import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
@@ -300,16 +300,17 @@ describe('doctor (contract 6)', () => {
         receivedAt: at,
       }
       await insertProviderEvent(tx, { ...event, ...more })
-      await tx.manager.insert(reminders, {
+      await tx.insert(reminders, {
         appId: app.app.id,
         subscriptionId,
-        periodEnd: at,
+        periodEnd: asAppTime(at),
         stage: 1,
         status: 'claimed',
         claimedAt: at,
         handedOverAt: at,
         sentAt: null,
         lastError: null,
+        countedOn: null,
         refusedTo: null,
       })
       await wantWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import { previewResolution, resolveTransaction } from '#operations/resolve-transaction.ts'
 import type { ResolveInput } from '#operations/resolve-transaction.ts'
 import { AppError } from '#shared/errors.ts'

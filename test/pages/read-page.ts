@@ -1,6 +1,6 @@
 import type { Response } from '../support/api.ts'
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' }
+const TABLES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"' }
 
 /** What a reader sees of a page: its text without markup, blanks as single spaces. */
 export function textOf({ text }: Pick<Response, 'text'>): string {
@@ -25,6 +25,6 @@ export function offeredMethods(page: Pick<Response, 'text'>): string[] {
 
 function decoded(text: string): string {
   return text.replace(/&(?:#(\d+)|(amp|lt|gt|quot));/g, (_all, code?: string, name?: string) =>
-    code === undefined ? ENTITIES[name!]! : String.fromCodePoint(Number(code)),
+    code === undefined ? TABLES[name!]! : String.fromCodePoint(Number(code)),
   )
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import { addPrice } from '#plans/add-price.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { updatePrice } from '#plans/update-price.ts'

@@ -1,8 +1,10 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { firstLookupAt, isGivenUp, nextLookupAt } from '#providers/schedule.ts'
+import { asRealTime } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
-const at = (time: string): Date => new Date(`2026-03-${time}Z`)
+const at = (time: string): RealTime => asRealTime(new Date(`2026-03-${time}Z`))
 
 describe('when a payment that stays pending is looked up', () => {
   it('for the first time 10 minutes after it was opened', () => {

@@ -5,6 +5,7 @@ import { describe, it } from 'mocha'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf, transferTime } from '#providers/payos/order.ts'
 import { isSignedByOne } from '#providers/payos/signature.ts'
 import type { SignedFields } from '#providers/payos/signature.ts'
+import { asRealTime } from '#shared/time.ts'
 
 describe("PayOS's orders and signatures", () => {
   // Published at payos.vn/docs/tich-hop-webhook/kiem-tra-du-lieu-voi-signature.
@@ -83,9 +84,13 @@ describe("PayOS's orders and signatures", () => {
   })
 
   it('a link ends with the checkout, and at least five minutes from now', () => {
-    const now = new Date('2026-03-01T10:00:00Z')
-    expect(linkEnd(new Date('2026-03-01T11:00:00Z'), now)).to.deep.equal(new Date('2026-03-01T11:00:00Z'))
-    expect(linkEnd(new Date('2026-03-01T10:00:01Z'), now)).to.deep.equal(new Date('2026-03-01T10:05:00Z'))
+    const now = asRealTime(new Date('2026-03-01T10:00:00Z'))
+    expect(linkEnd(asRealTime(new Date('2026-03-01T11:00:00Z')), now)).to.deep.equal(
+      asRealTime(new Date('2026-03-01T11:00:00Z')),
+    )
+    expect(linkEnd(asRealTime(new Date('2026-03-01T10:00:01Z')), now)).to.deep.equal(
+      asRealTime(new Date('2026-03-01T10:05:00Z')),
+    )
   })
 
   it('the address of a page is the one that PayOS says, or is built as PayOS does', () => {
@@ -94,7 +99,7 @@ describe("PayOS's orders and signatures", () => {
   })
 
   it('times are read with their offset, and as Vietnam time where they have none', () => {
-    const instant = new Date('2026-03-01T10:00:00Z')
+    const instant = asRealTime(new Date('2026-03-01T10:00:00Z'))
     expect(transferTime('2026-03-01 17:00:00')).to.deep.equal(instant)
     expect(transferTime('2026-03-01T17:00:00+07:00')).to.deep.equal(instant)
     expect(transferTime('2026-03-01T10:00:00.000Z')).to.deep.equal(instant)
@@ -104,7 +109,7 @@ describe("PayOS's orders and signatures", () => {
   })
 
   it('a link under our order code is ours when amount and age fit', () => {
-    const session = { amount: 99_000, createdAt: new Date('2026-03-01T10:00:00Z') }
+    const session = { amount: 99_000, createdAt: asRealTime(new Date('2026-03-01T10:00:00Z')) }
     expect(isOurLink({ amount: 99_000, createdAt: '2026-03-01T17:00:01+07:00' }, session)).to.equal(true)
     expect(isOurLink({ amount: 99_000 }, session)).to.equal(true)
     expect(isOurLink({ amount: 98_000, createdAt: '2026-03-01T17:00:01+07:00' }, session)).to.equal(false)

@@ -1,11 +1,12 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { nodeOf } from '#realtime/node.ts'
+import { asAppTime, asRealTime } from '#shared/time.ts'
 
-const now = new Date('2026-03-01T10:00:00Z')
-const writtenAt = new Date('2026-03-01T10:00:00.123Z')
-const ended = new Date('2026-03-01T10:00:00Z')
-const running = new Date('2026-03-01T10:00:01Z')
+const now = asAppTime(new Date('2026-03-01T10:00:00Z'))
+const writtenAt = asRealTime(new Date('2026-03-01T10:00:00.123Z'))
+const ended = asAppTime(new Date('2026-03-01T10:00:00Z'))
+const running = asAppTime(new Date('2026-03-01T10:00:01Z'))
 const web = { purchaseSource: 'web', updatedAt: writtenAt.getTime() } as const
 
 describe('realtime node', () => {

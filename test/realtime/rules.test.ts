@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { nodeOf } from '#realtime/node.ts'
+import { asAppTime, asRealTime } from '#shared/time.ts'
 
 interface Outcome {
   readonly allowed: boolean
@@ -20,12 +21,23 @@ const targaryen = createRequire(createRequire(import.meta.url).resolve('firebase
 }
 
 const rules: unknown = JSON.parse(readFileSync('templates/firebase/database.rules.json', 'utf8'))
-const now = new Date('2026-03-01T10:00:00Z')
+const now = asAppTime(new Date('2026-03-01T10:00:00Z'))
+const writtenAt = asRealTime(now)
 const at = { now: now.getTime() }
-const running = nodeOf({ externalRef: 'an', currentPeriodEnd: new Date('2026-04-01T10:00:00Z') }, 'change', now, now)
-const over = nodeOf({ externalRef: 'an', currentPeriodEnd: new Date('2026-03-01T09:59:59Z') }, 'change', now, now)
-const lifetime = nodeOf({ externalRef: 'an', currentPeriodEnd: null }, 'change', now, now)
-const free = nodeOf({ externalRef: 'an', currentPeriodEnd: now }, 'resync', now, now)
+const running = nodeOf(
+  { externalRef: 'an', currentPeriodEnd: asAppTime(new Date('2026-04-01T10:00:00Z')) },
+  'change',
+  now,
+  writtenAt,
+)
+const over = nodeOf(
+  { externalRef: 'an', currentPeriodEnd: asAppTime(new Date('2026-03-01T09:59:59Z')) },
+  'change',
+  now,
+  writtenAt,
+)
+const lifetime = nodeOf({ externalRef: 'an', currentPeriodEnd: null }, 'change', now, writtenAt)
+const free = nodeOf({ externalRef: 'an', currentPeriodEnd: now }, 'resync', now, writtenAt)
 
 /** As the database keeps it: without what is null. */
 const kept = (node: object) => Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null))

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { LIFETIME, aPlan } from '../support/factories.ts'
 import { aScene } from './scene.ts'

@@ -2,10 +2,13 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { STAGES, endsInWindow, hasStage, stageAt, stageWindow } from '#renewals/stages.ts'
-import { DAY_MS, HOUR_MS, addMs, parseTimestamp } from '#shared/time.ts'
+import { DAY_MS, HOUR_MS, addMs, asAppTime, parseAppTime } from '#shared/time.ts'
+import type { AppTime } from '#shared/time.ts'
 
-const at = (text: string): Date => parseTimestamp(text) ?? expect.fail(`no time: ${text}`)
-const instants = fc.date({ min: at('2024-01-01 00:00:00'), max: at('2030-01-01 00:00:00'), noInvalidDate: true })
+const at = (text: string): AppTime => parseAppTime(text) ?? expect.fail(`no time: ${text}`)
+const instants = fc
+  .date({ min: at('2024-01-01 00:00:00'), max: at('2030-01-01 00:00:00'), noInvalidDate: true })
+  .map(asAppTime)
 const lengths = fc.integer({ min: HOUR_MS, max: 400 * DAY_MS })
 
 describe('reminder stages', () => {

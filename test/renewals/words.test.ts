@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { dayWords, intervalWords, momentWords } from '#renewals/words.ts'
-import { parseTimestamp } from '#shared/time.ts'
+import { parseAppTime } from '#shared/time.ts'
 
-const instant = parseTimestamp('2026-03-31 23:05:00') ?? expect.fail('no time')
+const instant = parseAppTime('2026-03-31 23:05:00') ?? expect.fail('no time')
 
 describe('times and intervals in words', () => {
   it('days and times are UTC, in the reader’s language, and say so', () => {

@@ -2,8 +2,9 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { effectiveStatus, effectOfPayment } from '#subscriptions/lifecycle.ts'
 import type { SubscriptionState, Terms } from '#subscriptions/lifecycle.ts'
+import { asAppTime } from '#shared/time.ts'
 
-const utc = (text: string) => new Date(`${text.replace(' ', 'T')}:00Z`)
+const utc = (text: string) => asAppTime(new Date(`${text.replace(' ', 'T')}:00Z`))
 const monthly: Terms = { planId: 1, interval: { unit: 'month', count: 1 } }
 const other: Terms = { planId: 2, interval: { unit: 'month', count: 1 } }
 const lifetime: Terms = { planId: 1, interval: { unit: 'lifetime', count: 1 } }
@@ -76,7 +77,7 @@ describe('what a payment does (specification 3)', () => {
 
   it('a subscription is expired from the very moment of its end', () => {
     const end = utc('2026-02-28 10:00')
-    expect(effectiveStatus({ currentPeriodEnd: end }, new Date(end.getTime() - 1))).to.equal('active')
+    expect(effectiveStatus({ currentPeriodEnd: end }, asAppTime(new Date(end.getTime() - 1)))).to.equal('active')
     expect(effectiveStatus({ currentPeriodEnd: end }, end)).to.equal('expired')
     expect(effectiveStatus({ currentPeriodEnd: null }, end)).to.equal('active')
   })

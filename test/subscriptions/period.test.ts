@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { TRIAL_UNITS } from '#shared/interval.ts'
 import type { Interval, TrialUnit } from '#shared/interval.ts'
-import { addMs, DAY_MS } from '#shared/time.ts'
+import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
 
-const utc = (text: string) => new Date(`${text}Z`)
+const utc = (text: string) => asAppTime(new Date(`${text}Z`))
 const text = (instant: Date | null) => instant && instant.toISOString().slice(0, 16).replace('T', ' ')
 
 /** Ends of the periods that follow each other from a start. */
@@ -114,7 +114,7 @@ describe('period arithmetic (contract 4)', () => {
     const stale = { start, end: utc('2026-09-01T00:00'), anchorDay: 1 }
     expect(isSoundPeriod(stale, month, start)).to.equal(false)
     expect(isSoundPeriod({ ...stale, end: start }, day(0), start)).to.equal(false)
-    expect(isSoundPeriod({ ...stale, end: new Date(NaN) }, month, start)).to.equal(false)
+    expect(isSoundPeriod({ ...stale, end: asAppTime(new Date(NaN)) }, month, start)).to.equal(false)
     expect(isSoundPeriod(periodFrom(utc('9999-06-01T00:00'), year, null), year, null)).to.equal(false)
     expect(isSoundPeriod({ start, end: null, anchorDay: null }, month, null)).to.equal(false)
   })

@@ -5,9 +5,10 @@ import type { Config } from '#config.ts'
 import type { Context, MetricName } from '#context.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { describeError } from '#shared/log.ts'
-import { parseDuration, parseTimestamp } from '#shared/time.ts'
-import type { Clock } from '#shared/time.ts'
+import { asRealTime, parseDuration, parseTimestamp } from '#shared/time.ts'
+import type { Clock, RealTime } from '#shared/time.ts'
 import { testDatabase } from './database.ts'
+import type { TestDb } from './database.ts'
 import { scratchFolder } from './scratch.ts'
 
 /** A clock that stands still until a test moves it. */
@@ -18,8 +19,8 @@ export class TestClock implements Clock {
     this.#nowMs = instantOf(start).getTime()
   }
 
-  now(): Date {
-    return new Date(this.#nowMs)
+  now(): RealTime {
+    return asRealTime(new Date(this.#nowMs))
   }
 
   /** `advance('3d')`; also `s`, `m`, `h`, `w`. */
@@ -42,6 +43,7 @@ function instantOf(timestamp: string): Date {
 }
 
 export interface TestContext extends Context {
+  readonly db: TestDb
   readonly clock: TestClock
   /** Every log line that was written, as text. */
   readonly logged: string[]

@@ -1,15 +1,20 @@
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
 import type { Connection, RowDataPacket } from 'mysql2/promise'
-import type { DataSource } from 'typeorm'
 import { openDatabase } from '#db/connect.ts'
+import type { Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
-import { ENTITIES } from '#open-context.ts'
+import { TABLES } from '#open-context.ts'
+
+/** The database as commands see it, and besides, for tests, any statement at all. */
+export interface TestDb extends Database {
+  readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
+}
 
 /** The database of this test run, on a real server that is kept between runs. */
 export interface TestDatabase {
-  readonly db: DataSource
+  readonly db: TestDb
   /** For `Config.databaseUrl` and for `BILLING_DATABASE_URL` of child processes. */
   readonly url: string
   readonly socketPath: string
@@ -44,10 +49,10 @@ async function start(): Promise<Started> {
   await dropLeftDatabases(admin)
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
-  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, ENTITIES)
-  await runMigrations(db)
+  const { db: database, close } = await openDatabase({ databaseUrl: url, home: HOME }, TABLES)
+  await runMigrations(database.source)
   return {
-    database: { db, url, socketPath, name },
+    database: { db: { ...database, query: database.source.query.bind(database.source) }, url, socketPath, name },
     stop: async () => {
       await close()
       if (process.env['KEEP_DB'] === '1') process.stdout.write(`the database is kept: ${url}\n`)
@@ -81,7 +86,7 @@ export function urlOf(socketPath: string, database: string): string {
 
 let knownTables: string[] | null = null
 
-async function tableNames(db: DataSource): Promise<string[]> {
+async function tableNames(db: TestDb): Promise<string[]> {
   if (!knownTables) {
     const rows: { name: string }[] = await db.query(
       `SELECT table_name AS name FROM information_schema.tables

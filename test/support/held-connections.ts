@@ -1,13 +1,11 @@
-import type { DataSource, QueryRunner } from 'typeorm'
+import type { PoolConnection } from 'mysql2'
+import type { Database } from '#db/connect.ts'
+import { poolOf, takeConnection } from '#db/mysql-adapter.ts'
 import { poolUse } from '#db/session.ts'
 
 /** Takes connections until so many of the pool are in use; nobody else gets them until they are released. */
-export async function takeConnections(db: DataSource, used: number): Promise<QueryRunner[]> {
-  const taken: QueryRunner[] = []
-  while (poolUse(db).used < used) {
-    const runner = db.createQueryRunner()
-    await runner.connect()
-    taken.push(runner)
-  }
+export async function takeConnections(db: Database, used: number): Promise<PoolConnection[]> {
+  const taken: PoolConnection[] = []
+  while (poolUse(db.source).used < used) taken.push(await takeConnection(poolOf(db.source)))
   return taken
 }

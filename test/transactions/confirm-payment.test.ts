@@ -7,6 +7,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import { MONTHLY } from '../support/factories.ts'
 import { startStory, toldTypes } from '../support/story.ts'
 import type { Story } from '../support/story.ts'
+import { asRealTime } from '#shared/time.ts'
 
 describe('money that arrives (contract 4)', () => {
   let story: Story
@@ -102,13 +103,13 @@ describe('money that arrives (contract 4)', () => {
   })
 
   it('a payment that was made in time counts from when it was made, never from before the checkout or from the future', async () => {
-    const early = new Date('2020-01-01T00:00:00Z')
+    const early = asRealTime(new Date('2020-01-01T00:00:00Z'))
     story.at('2026-03-02 00:00:00')
     await arrives(99_000, { paidAt: early })
     expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
     const plan = await story.plan('max', MONTHLY)
     checkout = await story.checkout({ price_id: plan.prices[0], external_ref: 'user-2' })
-    await arrives(99_000, { paidAt: new Date('2030-01-01T00:00:00Z') })
+    await arrives(99_000, { paidAt: asRealTime(new Date('2030-01-01T00:00:00Z')) })
     expect((await story.subscription('user-2')).current_period_end).to.equal('2026-04-02 00:00:00')
   })
 

@@ -82,7 +82,7 @@ async function deliver(contexts: readonly Context[]): Promise<void> {
   const senders = Promise.all(contexts.map((ctx) => runSender(ctx, { signal: stop.signal })))
   senders.catch(() => undefined)
   const isOpen = async (): Promise<boolean> => {
-    const rows: object[] = await contexts[0]!.db.query(
+    const rows: object[] = await contexts[0]!.db.source.query(
       `SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`,
     )
     return rows.length > 0

@@ -250,7 +250,7 @@ async function checkBooks(ctx: Context, receiver: Receiver, payments: number, ou
   }
   const checked = await requireCleanLedger(ctx, `after ${outage}`)
   if (checked !== payments) throw new Error(`${checked} subscriptions for ${payments} payments`)
-  const [row]: { open: string }[] = await ctx.db.query(
+  const [row]: { open: string }[] = await ctx.db.source.query(
     `SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`,
   )
   if (Number(row!.open) > 0) throw new Error(`${row!.open} payments answered and are not complete`)

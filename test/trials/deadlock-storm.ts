@@ -4,8 +4,8 @@ import type { Connection } from 'mysql2/promise'
 import type { DataSource } from 'typeorm'
 import type { Context } from '#context.ts'
 import { openDatabase } from '#db/connect.ts'
-import { isRetryable } from '#db/transaction.ts'
-import { ENTITIES } from '#open-context.ts'
+import { isRetryable } from '#db/database-error.ts'
+import { TABLES } from '#open-context.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
@@ -59,13 +59,13 @@ const SHORT_HOLD_MS = 5
  */
 export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
   const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
-  const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: quiet.config.home }, ENTITIES, {
+  const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: quiet.config.home }, TABLES, {
     poolSize: POOL_SIZE,
   })
   const ctx = { ...quiet, db }
   const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
   try {
-    await shortenLockWaits(db)
+    await shortenLockWaits(db.source)
     const transactionIds = await openPayments(quiet, payments)
     const rivalry = Promise.all(
       Array.from({ length: rivals }, (_, number) => rival(storm, seededRandom(seed + number + 1))),
@@ -183,7 +183,7 @@ function heavyRows(): unknown[][] {
 
 /** Each payment has all its rows, once. */
 async function checkWhole(ctx: Context, payments: number): Promise<void> {
-  const [row]: Record<string, string>[] = await ctx.db.query(
+  const [row]: Record<string, string>[] = await ctx.db.source.query(
     `SELECT (SELECT COUNT(*) FROM transactions WHERE status = 'completed' AND flag_reason IS NULL) AS completed,
        (SELECT COUNT(*) FROM provider_events) AS events_heard,
        (SELECT COUNT(*) FROM payments) AS payments,

@@ -19,8 +19,8 @@ async function main(): Promise<void> {
   const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingOrder
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
   let statements = 0
-  const makeRunner = ctx.db.createQueryRunner.bind(ctx.db)
-  ctx.db.createQueryRunner = (...options) => {
+  const makeRunner = ctx.db.source.createQueryRunner.bind(ctx.db)
+  ctx.db.source.createQueryRunner = (...options) => {
     const runner = makeRunner(...options)
     const query = runner.query.bind(runner) as (...order: unknown[]) => Promise<unknown>
     runner.query = (...order: unknown[]): Promise<any> => {

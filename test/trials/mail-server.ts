@@ -141,8 +141,7 @@ async function genuineTimo(payment: Transaction): Promise<string> {
 }
 
 async function newestMail(ctx: TestContext): Promise<BankMail | null> {
-  const [newest] = await ctx.db.manager.find(bankMails, { order: { id: 'DESC' }, take: 1 })
-  return newest ?? null
+  return ctx.db.one(bankMails, 'ORDER BY id DESC LIMIT 1')
 }
 
 async function untilDecided(ctx: TestContext, server: MailServer, afterId: number): Promise<BankMail> {
@@ -177,7 +176,7 @@ async function check(ctx: TestContext, { victim, paid }: Story): Promise<void> {
 
 async function decisions(ctx: TestContext): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const mail of await ctx.db.manager.find(bankMails)) {
+  for (const mail of await ctx.db.all(bankMails, '')) {
     const decision = describeDecision(mail)
     counts[decision] = (counts[decision] ?? 0) + 1
   }

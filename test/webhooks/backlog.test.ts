@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { ReadOnly } from '#db/transaction.ts'
+import { queriesOver } from '#db/queries.ts'
+import type { Queries, Send } from '#db/queries.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
 import { listAppsWithPending, listDue } from '#webhooks/store.ts'
@@ -42,12 +43,16 @@ describe('a backlog of webhooks', () => {
     }
   }
 
-  /** Answers every query with its plan. */
-  const explaining = (): ReadOnly => ({
-    manager: Object.assign(Object.create(ctx.db.manager), {
-      query: (sql: string, parameters: unknown[]) => ctx.db.query(`EXPLAIN ${sql}`, parameters),
-    }),
-  })
+  /** The plans of the statements that `read` sends. */
+  const plansOf = async (read: (db: Queries) => Promise<unknown>): Promise<Plan[]> => {
+    const plans: Plan[] = []
+    const explain: Send = async (sql, params) => {
+      plans.push(...(await ctx.db.query<Plan[]>(`EXPLAIN ${sql}`, [...params])))
+      return []
+    }
+    await read(queriesOver(explain))
+    return plans
+  }
 
   it('is found by the index, however many events were delivered before', async () => {
     const apps = [await anotherApp(), await anotherApp(), await anotherApp()]
@@ -56,11 +61,11 @@ describe('a backlog of webhooks', () => {
       await insertDue(app.id, 1000)
     }
     await ctx.db.query('ANALYZE TABLE events')
-    const [look] = (await listAppsWithPending(explaining())) as unknown as Plan[]
+    const [look] = await plansOf(listAppsWithPending)
     expect(look).to.include({ key: 'events_app_due' })
     expect(look!.Extra).to.include('Using index for group-by')
     const ids = apps.map(({ app }) => app.id)
-    const parts = (await listDue(explaining(), ids, 64, ctx.clock.now())) as unknown as Plan[]
+    const parts = await plansOf((db) => listDue(db, ids, 64, ctx.clock.now()))
     const keys = parts.flatMap(({ key }) => key ?? [])
     expect(keys).to.deep.equal(['events_app_due', 'events_app_due', 'events_app_due'])
     expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')

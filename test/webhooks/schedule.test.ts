@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { addMs, MINUTE_MS } from '#shared/time.ts'
+import { MINUTE_MS, addMs, asRealTime } from '#shared/time.ts'
 import { nextAttemptAt } from '#webhooks/schedule.ts'
 
 const SCHEDULE = [1, 5, 15, 60, 240]
-const ENDED = new Date('2026-03-01T10:00:07.250Z')
+const ENDED = asRealTime(new Date('2026-03-01T10:00:07.250Z'))
 
 describe('the retry schedule of webhooks', () => {
   it('waits 1, 5, 15, 60 and 240 minutes after the end of the attempt that failed', () => {

@@ -1,7 +1,9 @@
-import type { ReadOnly, Tx } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { confirmIn } from '#transactions/confirm-payment.ts'
 import type { ConfirmedPayment, ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { hasProviderEvent, insertProviderEvent } from '#transactions/store.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** Money that a genuine mail told of. */
 export interface MailMoney {
@@ -12,7 +14,7 @@ export interface MailMoney {
   readonly messageIdHash: string | null
   /** Whole dong. */
   readonly amount: number
-  readonly paidAt: Date
+  readonly paidAt: RealTime
 }
 
 export interface BookedMoney {
@@ -52,7 +54,7 @@ export async function bookMoney(tx: Tx, money: MailMoney, transactionId: number)
 
 /** Whether the movement that a mail tells of was booked before. */
 export async function isBooked(
-  db: ReadOnly,
+  db: Queries,
   { bank, bankReference }: { readonly bank: string | null; readonly bankReference: string | null },
 ): Promise<boolean> {
   if (bank === null || bankReference === null) return false

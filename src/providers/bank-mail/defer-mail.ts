@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { findBankAccountByForwardCode } from '#providers/bank-transfer/store.ts'
 import { contentHashOf } from './content-hash.ts'
 import type { Answer } from './decide.ts'

@@ -5,7 +5,8 @@ import type { Context } from '#context.ts'
 import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
 import type { Page } from '#http/page-of.ts'
 import { listAssignments } from '#providers/bank-transfer/store.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { asRealTime, formatTimestamp } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { listAwaitingTransfers, listBankMailRows } from './store.ts'
@@ -70,7 +71,7 @@ interface PaymentCandidate {
   readonly transactionId: number
   readonly amountDue: number
   /** In real time, as mails are received. */
-  readonly createdAt: Date
+  readonly createdAt: RealTime
   readonly isBankPageOpened: boolean
   /** Whether its app is paid to the account, or was. */
   readonly mayHavePaidOn: (bankAccountId: number) => boolean
@@ -88,7 +89,7 @@ async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
       transaction,
       transactionId: transaction.id,
       amountDue: transaction.amount - transaction.amountReceived,
-      createdAt: app ? realTime(app, transaction.createdAt) : transaction.createdAt,
+      createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
       isBankPageOpened: transaction.bankPageOpenedAt !== null,
       mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,
     }

@@ -1,6 +1,7 @@
 import PostalMime from 'postal-mime'
 import { findTransferCodes } from '#providers/bank-transfer/transfer-code.ts'
 import { sha256Hex } from '#shared/crypto.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { BankReader, Notice } from './banks/reader.ts'
 import { isNoticeSubject, normalizeText, readText } from './banks/reader.ts'
 import { BANK_READERS } from './banks/readers.ts'
@@ -49,7 +50,7 @@ export interface ReadCredit {
   readonly amount: number
   readonly account: string | null
   readonly reference: string
-  readonly bookedAt: Date | null
+  readonly bookedAt: RealTime | null
   /** The different transfer codes in the transfer's text. */
   readonly codes: readonly string[]
 }

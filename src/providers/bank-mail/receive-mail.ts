@@ -1,7 +1,7 @@
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { receivingAccount } from '#providers/bank-transfer/receiving-account.ts'
 import {
   findBankAccountByForwardCode,
@@ -155,7 +155,7 @@ async function findSubject(ctx: Context, mail: RelayedMail & { readonly reading:
 }
 
 /** The account whose secret address the mail came to. */
-async function addressedAccount(db: ReadOnly, mail: RelayedMail): Promise<BankAccount | null> {
+async function addressedAccount(db: Queries, mail: RelayedMail): Promise<BankAccount | null> {
   const code = forwardCodeIn(mail.envelopeTo)
   return code === null ? null : findBankAccountByForwardCode(db, code)
 }

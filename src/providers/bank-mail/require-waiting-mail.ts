@@ -1,11 +1,11 @@
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { invalidField, notFound } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { findBankMail } from './store.ts'
 import type { BankMail } from './store.ts'
 
 /** A mail that waits for an operator. Throws `not_found`, and `invalid_request` that says why it does not wait. */
-export async function requireWaitingMail(db: ReadOnly, mailId: number): Promise<BankMail> {
+export async function requireWaitingMail(db: Queries, mailId: number): Promise<BankMail> {
   const mail = await findBankMail(db, mailId)
   if (!mail) throw notFound('bank mail')
   if (mail.review !== null) return mail

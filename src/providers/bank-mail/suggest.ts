@@ -1,11 +1,12 @@
 import { HOUR_MS } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** A payment that unmatched money may be meant for. */
 export interface Candidate {
   readonly transactionId: number
   /** What is still missing. */
   readonly amountDue: number
-  readonly createdAt: Date
+  readonly createdAt: RealTime
   readonly isBankPageOpened: boolean
 }
 
@@ -17,7 +18,7 @@ const MOST_SUGGESTIONS = 5
  * that misses less than half of the amount.
  */
 export function suggest<T extends Candidate>(
-  money: { amount: number; receivedAt: Date },
+  money: { amount: number; receivedAt: RealTime },
   candidates: readonly T[],
 ): T[] {
   const ageOf = ({ createdAt }: Candidate): number => money.receivedAt.getTime() - createdAt.getTime()

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import type { Provider } from '#providers/provider.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { receivingAccount } from './receiving-account.ts'

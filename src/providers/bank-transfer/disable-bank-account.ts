@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#db/audit.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { recordAudit } from '#commands/audit.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { requireBankAccount } from './require-bank-account.ts'
 import { disableBankAccountRow } from './store.ts'
 import type { BankAccount } from './store.ts'

@@ -1,10 +1,10 @@
 import type { App } from '#apps/store.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { findBankAccount } from './store.ts'
 import type { BankAccount } from './store.ts'
 
 /** The account that the app's customers transfer to; null where none is assigned, or the one that is was disabled. */
-export async function receivingAccount(db: ReadOnly, app: Pick<App, 'bankAccountId'>): Promise<BankAccount | null> {
+export async function receivingAccount(db: Queries, app: Pick<App, 'bankAccountId'>): Promise<BankAccount | null> {
   const account = app.bankAccountId === null ? null : await findBankAccount(db, app.bankAccountId)
   return account?.disabledAt === null ? account : null
 }

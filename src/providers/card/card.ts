@@ -7,7 +7,8 @@ import { abandonSession, beginSession, recordOpened } from '#providers/begin-ses
 import type { PaymentRequest, Provider } from '#providers/provider.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { AppError } from '#shared/errors.ts'
-import { SECOND_MS } from '#shared/time.ts'
+import { SECOND_MS, asRealTime } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
 import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
@@ -105,8 +106,8 @@ async function retrieveSession(
   }
 }
 
-function paidAt(ctx: Context, session: Stripe.Checkout.Session): Date {
+function paidAt(ctx: Context, session: Stripe.Checkout.Session): RealTime {
   const intent = session.payment_intent
   const charge = intent && typeof intent === 'object' ? intent.latest_charge : null
-  return charge && typeof charge === 'object' ? new Date(charge.created * SECOND_MS) : ctx.clock.now()
+  return charge && typeof charge === 'object' ? asRealTime(new Date(charge.created * SECOND_MS)) : ctx.clock.now()
 }

@@ -3,6 +3,7 @@ import { endSession } from '#providers/begin-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import type { RealTime } from '#shared/time.ts'
 import { differences } from './session-facts.ts'
 import type { CardSession } from './session-facts.ts'
 
@@ -12,7 +13,7 @@ export interface PaidReport {
   readonly eventId: string | null
   readonly eventType: string
   /** Real time. */
-  readonly paidAt: Date
+  readonly paidAt: RealTime
 }
 
 /**

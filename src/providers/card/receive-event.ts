@@ -5,7 +5,7 @@ import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import { findProviderSession, wasToldBefore } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { SECOND_MS, unixSeconds } from '#shared/time.ts'
+import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
 import { noteRefundedCharge } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
@@ -81,7 +81,7 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   const stored = await findProviderSession(ctx.db, 'stripe', session.data.id)
   if (!stored) return namedApp(event) === null ? 'ignored' : refuseUnknown(ctx, appIds, event, session.data.id)
   if (!appIds.includes(stored.appId)) return refuseForeign(ctx, appIds, event, stored.transactionId)
-  const paidAt = event.created === undefined ? ctx.clock.now() : new Date(event.created * SECOND_MS)
+  const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
   return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
 }
 

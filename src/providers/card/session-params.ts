@@ -1,6 +1,7 @@
 import type Stripe from 'stripe'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, MINUTE_MS, unixSeconds } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { toStripeAmount } from './amount.ts'
@@ -11,7 +12,7 @@ const LONGEST_MS = 24 * HOUR_MS
 const MARGIN_MS = 2 * MINUTE_MS
 
 /** The end of a Checkout Session opened now for a checkout that ends at `checkoutEnd`: Stripe takes 30 minutes to 24 hours. */
-export function sessionEnd(checkoutEnd: Date, now: Date): Date {
+export function sessionEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
   const earliest = addMs(now, SHORTEST_MS + MARGIN_MS)
   const latest = addMs(now, LONGEST_MS - MARGIN_MS)
   if (checkoutEnd < earliest) return earliest

@@ -1,5 +1,6 @@
 import { randomDigits } from '#shared/crypto.ts'
-import { addMs, HOUR_MS, MINUTE_MS, parseTimestamp } from '#shared/time.ts'
+import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** PayOS's own page of a payment link, for a link whose creation was answered to nobody: reading it again does not tell the address. */
 const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
@@ -26,7 +27,7 @@ export function descriptionOf(transactionId: number): string {
 }
 
 /** The end of a payment link opened now for a checkout that ends at `checkoutEnd`. */
-export function linkEnd(checkoutEnd: Date, now: Date): Date {
+export function linkEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
   const earliest = addMs(now, SHORTEST_MS)
   return checkoutEnd < earliest ? earliest : checkoutEnd
 }
@@ -39,17 +40,17 @@ export function pageOf(link: { readonly id: string; readonly checkoutUrl?: unkno
 /** Whether a link that has our order code is the one that we opened: of our amount, and not older than our intent. */
 export function isOurLink(
   link: { readonly amount: number; readonly createdAt?: string },
-  session: { readonly amount: number; readonly createdAt: Date },
+  session: { readonly amount: number; readonly createdAt: RealTime },
 ): boolean {
   const createdAt = transferTime(link.createdAt)
   return link.amount === session.amount && (createdAt === null || createdAt >= addMs(session.createdAt, -CLOCK_SKEW_MS))
 }
 
 /** Reads PayOS's times: ISO 8601 with an offset, or `YYYY-MM-DD HH:MM:SS` in Vietnam; null for anything else. */
-export function transferTime(text: string | undefined): Date | null {
+export function transferTime(text: string | undefined): RealTime | null {
   const local = parseTimestamp(text ?? '')
-  if (local) return addMs(local, -VIETNAM_MS)
+  if (local) return asRealTime(addMs(local, -VIETNAM_MS))
   if (!/^\d{4}-\d{2}-\d{2}T.*(Z|[+-]\d{2}:?\d{2})$/.test(text ?? '')) return null
   const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? null : new Date(ms)
+  return Number.isNaN(ms) ? null : asRealTime(new Date(ms))
 }

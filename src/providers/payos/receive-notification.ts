@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { openAllCredentials, openCredentials } from '#apps/methods.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#db/transaction.ts'
-import type { ReadOnly } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import { findProviderSession, hastenLookup } from '#providers/store.ts'
@@ -44,7 +44,7 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
 }
 
 /** The keys that may have signed: of the app whose order it is, of every app where it is nobody's. */
-async function checksumKeys(ctx: Context, db: ReadOnly, session: ProviderSession | null): Promise<string[]> {
+async function checksumKeys(ctx: Context, db: Queries, session: ProviderSession | null): Promise<string[]> {
   if (!session) return (await openAllCredentials(ctx, 'payos', db)).map(({ credentials }) => credentials.checksumKey)
   const credentials = await openCredentials(ctx, session.appId, 'payos', db)
   return credentials ? [credentials.checksumKey] : []

@@ -5,7 +5,7 @@ import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { matchBankMail, previewMatch } from '#providers/bank-mail/match-bank-mail.ts'
 import { bankMails } from '#providers/bank-mail/store.ts'
 import { examine } from '#operations/doctor.ts'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import {
   alternativeMail,
@@ -238,7 +238,7 @@ describe('what a bank writes beside its notices', () => {
       expect(await fault(closeBankMail(ctx, 'linh', { id: 999_999, note }))).to.include({ code: 'not_found' })
       await closeBankMail(ctx, 'linh', { id: mail!.id, note: 'news of the bank' })
       expect(await unmatched()).to.deep.equal([])
-      const [kept] = await ctx.db.manager.find(bankMails)
+      const kept = await ctx.db.one(bankMails, '')
       expect(kept?.closedAt).to.deep.equal(ctx.clock.now())
       const [entry] = await listAuditEntries(ctx.db, { limit: 1 })
       expect(entry).to.deep.include({
@@ -269,7 +269,7 @@ describe('what a bank writes beside its notices', () => {
       ])
       expect(outcomes.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
       const isMatched = outcomes[0].status === 'fulfilled'
-      const [kept] = await ctx.db.manager.find(bankMails)
+      const kept = await ctx.db.one(bankMails, '')
       expect([kept?.matchedAt !== null, kept?.closedAt !== null]).to.deep.equal([isMatched, !isMatched])
       expect((await shop.transaction(payment.id)).amountReceived).to.equal(isMatched ? payment.amount : 0)
     })

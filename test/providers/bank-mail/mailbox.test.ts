@@ -7,7 +7,7 @@ import { updateBankAccount } from '#providers/bank-transfer/update-bank-account.
 import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { examine } from '#operations/doctor.ts'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import {
   bankMail,

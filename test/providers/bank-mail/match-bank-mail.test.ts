@@ -1,19 +1,20 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails, insertBankMail } from '#providers/bank-mail/store.ts'
 import type { BankMail } from '#providers/bank-mail/store.ts'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, formatTimestamp } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../../support/bank-mails.ts'
 import type { Transfer } from '../../support/bank-mails.ts'
+import type { RealTime } from '#shared/time.ts'
 import { aBankShop } from './bank-shop.ts'
 import type { BankShop } from './bank-shop.ts'
 
@@ -231,14 +232,14 @@ describe('unmatched money', () => {
       await shop.relay(await genuineMail('ACB', transfer(), { 'Message-ID': id }))
     const ids = (await unmatched()).map(({ message_id: id }) => id)
     expect(ids).to.deep.equal([null, long.slice(0, 998), '<t[31mwo@acb.com.vn>', '<one@acb.com.vn>'])
-    const kept = await shop.service.ctx.db.manager.find(bankMails, { order: { id: 'ASC' } })
+    const kept = await shop.service.ctx.db.all(bankMails, 'ORDER BY id')
     expect(kept.map(({ messageIdHash }) => messageIdHash === null)).to.deep.equal([false, false, false, true])
     expect(kept[2]?.messageIdHash).to.equal(sha256Hex(long))
   })
 })
 
 /** A genuine mail about somebody else's account, to somebody else's address. */
-function aStrangersMail(number: number, now: Date): Omit<BankMail, 'id'> {
+function aStrangersMail(number: number, now: RealTime): Omit<BankMail, 'id'> {
   return {
     receivedAt: addMs(now, 1000),
     messageId: null,

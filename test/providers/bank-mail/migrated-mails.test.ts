@@ -6,7 +6,7 @@ import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
 import { listAssignments } from '#providers/bank-transfer/store.ts'
 import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
-import { inTransaction } from '#db/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { aBankMail } from '../../cli/states.ts'
 import { testContext } from '../../support/context.ts'
@@ -14,7 +14,7 @@ import type { TestContext } from '../../support/context.ts'
 import { anApp } from '../../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
-  const runner = ctx.db.createQueryRunner()
+  const runner = ctx.db.source.createQueryRunner()
   await migration.up(runner).finally(() => runner.release())
 }
 

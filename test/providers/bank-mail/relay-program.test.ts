@@ -52,7 +52,7 @@ describe('bin/bank-mail-relay', () => {
     const mail = await genuineMail('TIMO', TRANSFER)
     const environment = { BILLING_BASE_URL: shop.service.url, CREDENTIALS_DIRECTORY: folder }
     expect(await runRelay(mail, [address()], environment)).to.include({ code: 0, error: '' })
-    expect(await shop.service.ctx.db.manager.find(bankMails)).to.have.length(1)
+    expect(await shop.service.ctx.db.all(bankMails, '')).to.have.length(1)
   })
 
   it('posts the mail with its recipient, signed, and exits 0 with the decision', async () => {
@@ -61,7 +61,7 @@ describe('bin/bank-mail-relay', () => {
     const { code, output, error } = await runRelay(mail, [address()], settings)
     expect({ code, output, error }).to.deep.equal({ code: 0, output: 'processed\n', error: '' })
     expect((await shop.transaction(payment.id)).status).to.equal('completed')
-    const [kept] = await shop.service.ctx.db.manager.find(bankMails)
+    const [kept] = await shop.service.ctx.db.all(bankMails, '')
     expect(kept?.bankAccountId).to.equal(shop.account.id)
   })
 

@@ -43,7 +43,7 @@ function transferFor(payment: Transaction, changes: Partial<Transfer> = {}): Tra
 describe('POST /api/v1/webhooks/bank-transfer', () => {
   let shop: BankShop
   const open = async (...options: Parameters<typeof aBankShop>) => (shop = await aBankShop(...options))
-  const kept = async () => shop.service.ctx.db.manager.find(bankMails, { order: { id: 'ASC' } })
+  const kept = async () => shop.service.ctx.db.all(bankMails, 'ORDER BY id')
 
   afterEach(() => shop.service.stop())
 
@@ -260,7 +260,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       it(`transaction_not_pending: a payment that is ${status}`, async () => {
         await open()
         const payment = await shop.pay()
-        await shop.service.ctx.db.manager.update(transactions, { id: payment.id }, { status })
+        await shop.service.ctx.db.update(transactions, { id: payment.id }, { status })
         await expectIgnored(await genuineMail('ACB', transferFor(payment)), 'transaction_not_pending')
         expect(await shop.transaction(payment.id)).to.include({ status, flagReason: 'duplicate_payment' })
       })

@@ -2,14 +2,15 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { suggest } from '#providers/bank-mail/suggest.ts'
 import type { Candidate } from '#providers/bank-mail/suggest.ts'
+import { asRealTime } from '#shared/time.ts'
 
-const RECEIVED = new Date('2026-11-13T10:00:00Z')
+const RECEIVED = asRealTime(new Date('2026-11-13T10:00:00Z'))
 const MONEY = { amount: 99_000, receivedAt: RECEIVED }
 
 const candidate = (transactionId: number, changes: Partial<Candidate> = {}): Candidate => ({
   transactionId,
   amountDue: 99_000,
-  createdAt: new Date('2026-11-13T09:00:00Z'),
+  createdAt: asRealTime(new Date('2026-11-13T09:00:00Z')),
   isBankPageOpened: true,
   ...changes,
 })
@@ -25,12 +26,12 @@ describe('suggestions for unmatched money', () => {
   })
 
   it('prefer the nearest in time among equals', () => {
-    const old = candidate(1, { createdAt: new Date('2026-11-01T09:00:00Z') })
+    const old = candidate(1, { createdAt: asRealTime(new Date('2026-11-01T09:00:00Z')) })
     expect(ids([old, candidate(2)])).to.deep.equal([2, 1])
   })
 
   it('leave out payments that were opened after the money came, and those that miss far less', () => {
-    const later = candidate(1, { createdAt: new Date('2026-11-14T10:00:00Z') })
+    const later = candidate(1, { createdAt: asRealTime(new Date('2026-11-14T10:00:00Z')) })
     expect(ids([later, candidate(2, { amountDue: 49_000 })])).to.deep.equal([])
   })
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
-import { listAuditEntries } from '#db/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
 import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
 import { disableBankAccount } from '#providers/bank-transfer/disable-bank-account.ts'

@@ -1,3 +1,4 @@
+import type { RealTime } from '#shared/time.ts'
 import { countOf, DEBIT, fingerprint, readDong, vietnamTime } from './reader.ts'
 import type { BankReader, Credit, Notice } from './reader.ts'
 
@@ -72,7 +73,7 @@ function readHalf(text: string, half: Half): Notice | null {
 }
 
 /** `6256IBT1AJQYKLVM 130926-13:37:09` was booked on 13 September 2026; older references do not tell their day. */
-function bookedAt(reference: string): Date | null {
+function bookedAt(reference: string): RealTime | null {
   const match = / (\d{2})(\d{2})(\d{2})-(\d{2}:\d{2}:\d{2})$/.exec(reference)
   if (!match) return null
   const [, day = '', month = '', year = '', time = ''] = match

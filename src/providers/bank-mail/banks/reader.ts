@@ -1,5 +1,6 @@
 import { sha256Hex } from '#shared/crypto.ts'
-import { addMs, HOUR_MS, parseTimestamp } from '#shared/time.ts'
+import { HOUR_MS, addMs, asRealTime, parseTimestamp } from '#shared/time.ts'
+import type { RealTime } from '#shared/time.ts'
 
 /** Money that a bank's mail says has come in. */
 export interface Credit {
@@ -9,7 +10,7 @@ export interface Credit {
   readonly account: string | null
   /** What the bank calls this movement and no other; a `fingerprint` of it where the mail does not say. */
   readonly reference: string
-  readonly bookedAt: Date | null
+  readonly bookedAt: RealTime | null
   /** The transfer's text with all that the banks put around it. */
   readonly content: string
 }
@@ -118,9 +119,9 @@ export function countOf(text: string, label: string): number {
 }
 
 /** An instant from its parts in Vietnam's time (UTC+7, no summer time); null where there is no such time. */
-export function vietnamTime(year: string, month: string, day: string, time: string): Date | null {
+export function vietnamTime(year: string, month: string, day: string, time: string): RealTime | null {
   const instant = parseTimestamp(`${year}-${month}-${day} ${time}`)
-  return instant && addMs(instant, -7 * HOUR_MS)
+  return instant && asRealTime(addMs(instant, -7 * HOUR_MS))
 }
 
 /**

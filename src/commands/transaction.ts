@@ -1,0 +1,130 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { PoolConnection } from 'mysql2'
+import type { Context } from '#context.ts'
+import { isRetryable } from '#db/database-error.ts'
+import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
+import { queriesOver } from '#db/queries.ts'
+import type { Queries, Send } from '#db/queries.ts'
+import type { RealTime } from '#shared/time.ts'
+
+type Effect = () => Promise<void> | void
+
+/** A unit of work: statements on its connection, which are committed together or not at all. */
+export interface Tx extends Queries {
+  readonly ctx: Context
+  /** One instant for the whole unit of work, so that two rows written together agree. */
+  readonly now: RealTime
+  /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
+  readonly afterCommit: (effect: Effect) => void
+}
+
+const MAX_ATTEMPTS = 5
+const FIRST_DELAY_MS = 5
+/** After this no further attempt begins: each one may meet a server that is silent until a deadline, and somebody waits for the answer. */
+const RETRY_FOR_MS = 10_000
+
+/**
+ * The only place that opens a transaction. Commands call it once; steps receive its `tx`.
+ *
+ * The work may run several times and must be repeatable: no network, no counters outside `tx`. A commit whose answer was lost is
+ * run again too, which is safe because unique keys and conditional updates decide what is new.
+ *
+ * Nothing runs outside the transaction: its statements go one after the other, and once the server has aborted it, or the work is
+ * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
+ */
+export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const startedMs = performance.now()
+  for (let attempt = 1; ; attempt += 1) {
+    const effects: Effect[] = []
+    let result: T
+    try {
+      result = await runOnce(ctx, effects, work)
+    } catch (error) {
+      const isLast = attempt >= MAX_ATTEMPTS || performance.now() - startedMs > RETRY_FOR_MS
+      if (isLast || !isRetryable(error)) throw error
+      ctx.count('transaction_retries_total')
+      await delay(Math.random() * FIRST_DELAY_MS * 4 ** attempt)
+      continue
+    }
+    await runEffects(ctx, effects)
+    return result
+  }
+}
+
+async function runOnce<T>(ctx: Context, effects: Effect[], work: (tx: Tx) => Promise<T>): Promise<T> {
+  // What follows the commit has transactions of its own, whose outcome is nobody's answer.
+  const { alsoCommit, ...inner } = ctx
+  const now = ctx.clock.now()
+  const connection = await takeConnection(poolOf(ctx.db.source))
+  const gate = gateTo(sendOver(connection))
+  try {
+    await command(connection, 'START TRANSACTION')
+    const queries = queriesOver(gate.send)
+    const result = await work({ ...queries, ctx: inner, now, afterCommit: (effect) => void effects.push(effect) })
+    await alsoCommit?.(queries, result)
+    await gate.close()
+    await command(connection, 'COMMIT')
+    connection.release()
+    return result
+  } catch (error) {
+    // What still runs ends with the rollback; what it failed with is of no interest beside the error that is thrown.
+    await gate.close().catch(() => undefined)
+    await rollBack(connection)
+    throw error
+  }
+}
+
+/** A connection that does not take the rollback may still hold the transaction: it goes to nobody else. */
+async function rollBack(connection: PoolConnection): Promise<void> {
+  try {
+    await command(connection, 'ROLLBACK')
+    connection.release()
+  } catch {
+    connection.destroy()
+  }
+}
+
+interface Gate {
+  readonly send: Send
+  /** Waits for the statement that runs, and lets no more pass. Throws the error that aborted the transaction, if one did. */
+  close(): Promise<void>
+}
+
+function gateTo(send: Send): Gate {
+  let abortedBy: Error | null = null
+  let isClosed = false
+  let last: Promise<unknown> = Promise.resolve()
+
+  const pass: Send = async (sql, params) => {
+    if (abortedBy !== null) throw abortedBy
+    if (isClosed) throw new Error('the transaction is over: this statement came too late')
+    try {
+      return await send(sql, params)
+    } catch (error) {
+      if (error instanceof Error && isRetryable(error)) abortedBy = error
+      throw error
+    }
+  }
+  return {
+    send: (sql, params) => {
+      const answer = last.then(() => pass(sql, params))
+      last = answer.catch(() => undefined)
+      return answer
+    },
+    close: async () => {
+      isClosed = true
+      await last
+      if (abortedBy !== null) throw abortedBy
+    },
+  }
+}
+
+async function runEffects(ctx: Context, effects: readonly Effect[]): Promise<void> {
+  for (const effect of effects) {
+    try {
+      await effect()
+    } catch (error) {
+      ctx.log.error({ error }, 'an effect after the commit failed')
+    }
+  }
+}

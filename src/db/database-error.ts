@@ -1,0 +1,59 @@
+/** Errors that mean "nothing of this happened, or it may have: run the whole work again" (DECISIONS 4). */
+const RETRYABLE_ERRNO = new Set([
+  1213, 1205, 1020, 1180, 1047, 3101, 8002, 8005, 9007, 8022, 8028,
+  // The server is going away or the connection was killed.
+  1053, 1927, 2006, 2013, 4031,
+])
+const RETRYABLE_CODE = new Set([
+  'PROTOCOL_CONNECTION_LOST',
+  'ECONNRESET',
+  'EPIPE',
+  'ECONNREFUSED',
+  'ENOENT',
+  'ETIMEDOUT',
+])
+
+/** Whether the whole work may succeed when it is run again from its first line. */
+export function isRetryable(error: unknown): boolean {
+  const { errno, code, isFatal } = databaseFault(error)
+  if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
+  // The driver's word for a connection that was found closed has no code at all.
+  return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
+}
+
+/** Whether the error is a duplicate (1062) on the named unique key. */
+export function isDuplicate(error: unknown, key: string): boolean {
+  const { errno } = databaseFault(error)
+  // MariaDB names the key alone, MySQL 8 with its table: 'plans.plans_app_code'.
+  return errno === 1062 && error instanceof Error && new RegExp(`for key '(\\w+\\.)?${key}'$`).test(error.message)
+}
+
+/** Runs an insert; a duplicate on `key` becomes the error that `translate` makes. */
+export async function onDuplicate<T>(key: string, insert: Promise<T>, translate: () => Error): Promise<T> {
+  try {
+    return await insert
+  } catch (error) {
+    throw isDuplicate(error, key) ? translate() : error
+  }
+}
+
+/** Runs an insert; tells whether the row is new. A duplicate on `key` rolls back that statement alone. */
+export async function insertedNew(key: string, insert: Promise<unknown>): Promise<boolean> {
+  try {
+    await insert
+    return true
+  } catch (error) {
+    if (isDuplicate(error, key)) return false
+    throw error
+  }
+}
+
+function databaseFault(error: unknown): { errno?: number; code?: string; isFatal: boolean } {
+  if (typeof error !== 'object' || error === null) return { isFatal: false }
+  const { errno, code, fatal } = error as { errno?: unknown; code?: unknown; fatal?: unknown }
+  return {
+    isFatal: fatal === true,
+    ...(typeof errno === 'number' ? { errno } : {}),
+    ...(typeof code === 'string' ? { code } : {}),
+  }
+}

@@ -1,0 +1,101 @@
+import type { Socket } from 'node:net'
+import mysql from 'mysql2'
+import type { Pool, PoolConnection, TypedParameterValue } from 'mysql2'
+import type { DataSource } from 'typeorm'
+import type { Param, Send } from './queries.ts'
+
+type Line = Pick<PoolConnection, 'execute' | 'query'>
+
+/** What mysql2's pool counts for nobody (`test/db/mysql-adapter.test.ts` notices when it counts in another way). */
+interface CountedPool {
+  readonly config: { readonly connectionLimit: number }
+  readonly _allConnections: { readonly length: number }
+  readonly _freeConnections: { readonly length: number }
+  readonly _connectionQueue: { readonly length: number }
+}
+
+/** A pool's connections: how many there may be, are, and are free; and how many callers wait for one. */
+export function poolCounts(pool: Pool): Readonly<Record<'limit' | 'all' | 'free' | 'queued', number>> {
+  const counted = pool as unknown as CountedPool
+  return {
+    limit: counted.config.connectionLimit,
+    all: counted._allConnections.length,
+    free: counted._freeConnections.length,
+    queued: counted._connectionQueue.length,
+  }
+}
+
+/** The connection's socket, for deadlines of our own. */
+export function socketOf(connection: PoolConnection): Socket {
+  return (connection as unknown as { readonly stream: Socket }).stream
+}
+
+/** Whoever has waited for a connection too long is told so; the one that comes after all goes to the next caller. */
+export function boundWaiting(pool: Pool, waitMs: number): void {
+  const take = pool.getConnection.bind(pool)
+  pool.getConnection = (give) => {
+    let isLate = false
+    const deadline = setTimeout(() => {
+      isLate = true
+      give(timedOut('no connection to the database became free'), undefined as unknown as PoolConnection)
+    }, waitMs)
+    take((error, connection) => {
+      clearTimeout(deadline)
+      if (!isLate) give(error, connection)
+      else if (!error) connection.release()
+    })
+  }
+}
+
+/** An error that `isRetryable` takes for a lost connection. */
+export function timedOut(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
+}
+
+/** The pool below TypeORM's driver, which shows it to nobody. */
+export function poolOf(source: DataSource): Pool {
+  return (source.driver as unknown as { readonly pool: Pool }).pool
+}
+
+/** A connection of the pool, for one transaction; it goes back by `release`, or is ended by `destroy`. */
+export async function takeConnection(pool: Pool): Promise<PoolConnection> {
+  return new Promise((resolve, reject) => {
+    pool.getConnection((error, connection) => {
+      if (error) reject(error)
+      else resolve(connection)
+    })
+  })
+}
+
+/**
+ * Sends statements as prepared ones, which cost the server and the driver least. Where a list is among the parameters, the text
+ * depends on its length: the driver writes the values into it.
+ */
+export function sendOver(line: Line): Send {
+  return async (sql, params) =>
+    new Promise((resolve, reject) => {
+      const settle = (error: Error | null, result: unknown): void => {
+        if (error) reject(error)
+        else resolve(result)
+      }
+      if (params.some((value) => Array.isArray(value))) line.query(sql, params as Param[], settle)
+      else line.execute(sql, params.map(bound), settle)
+    })
+}
+
+/** Sends what the protocol cannot prepare: the start and the end of a transaction. */
+export async function command(line: Line, sql: 'START TRANSACTION' | 'COMMIT' | 'ROLLBACK'): Promise<void> {
+  return new Promise((resolve, reject) => {
+    line.query(sql, (error: Error | null) => {
+      if (error) reject(error)
+      else resolve()
+    })
+  })
+}
+
+/** The driver sends every number as a float, which no LIMIT takes. */
+function bound(value: Param): Exclude<Param, readonly Param[]> | TypedParameterValue {
+  return Number.isInteger(value)
+    ? mysql.TypedParameter.LONGLONG(value as number)
+    : (value as Exclude<Param, readonly Param[]>)
+}

@@ -1,0 +1,101 @@
+import type { Source, Table } from './table.ts'
+
+/** A value of a statement's `?`. A list stands for the values of an `IN (?)`, or, of lists, for the rows of a `VALUES ?`. */
+export type Param = string | number | boolean | Date | Buffer | null | readonly Param[]
+
+/** What the server answers to a statement that changes something. */
+export interface Changed {
+  /** Rows that the WHERE found, changed or not. */
+  readonly affectedRows: number
+  readonly insertId: number | string
+}
+
+/** The only interface to the database: statements on the pool (`ctx.db`), or on the one connection of a transaction (`tx`). */
+export interface Queries {
+  /** The first row, or null. */
+  one<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R | null>
+  all<R>(source: Source<R>, text: string, params?: readonly Param[]): Promise<R[]>
+  /** How many rows there are. */
+  count<R>(table: Table<R>, text: string, params?: readonly Param[]): Promise<number>
+  /** Runs a statement that changes rows; returns how many its WHERE found. */
+  run(sql: string, params?: readonly Param[]): Promise<number>
+  /** Returns the new row's id; 0 where the table generates none. */
+  insert<R extends object>(table: Table<R>, row: Omit<NoInfer<R>, 'id'>): Promise<number>
+  insertAll<R extends object>(table: Table<R>, rows: readonly Omit<NoInfer<R>, 'id'>[]): Promise<void>
+  /** Changes the rows that are as `where` says; returns how many there are. */
+  update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
+}
+
+/** What rows equal; a list: one of these values; null: no value. */
+export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
+
+/** Sends one statement: rows of a SELECT, `Changed` of any other. */
+export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
+
+export function queriesOver(send: Send): Queries {
+  const all = async <R>(source: Source<R>, text: string, params: readonly Param[] = []): Promise<R[]> => {
+    const rows = (await send(source.statement(text), params)) as Record<string, unknown>[]
+    return rows.map((row) => source.decode(row))
+  }
+  const run = async (sql: string, params: readonly Param[] = []): Promise<number> =>
+    ((await send(sql, params)) as Changed).affectedRows
+  return {
+    all,
+    run,
+    count: async (table, text, params = []) => {
+      const [row] = (await send(`SELECT COUNT(*) AS count FROM ${table.name} ${text}`, params)) as { count: number }[]
+      return row?.count ?? 0
+    },
+    one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
+    insert: async (table, row) => {
+      const given = valuesOf(table, row)
+      const columns = given.map(({ column }) => column)
+      const marks = columns.map(() => '?').join(', ')
+      const changed = await send(
+        `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks})`,
+        given.map(({ value }) => value),
+      )
+      return insertedId(changed as Changed)
+    },
+    insertAll: async (table, rows) => {
+      const [first] = rows
+      if (!first) return
+      const columns = valuesOf(table, first).map(({ column }) => column)
+      const values = rows.map((row) => valuesOf(table, row).map(({ value }) => value))
+      await send(`INSERT INTO ${table.name} (${columns.join(', ')}) VALUES ?`, [values])
+    },
+    update: async (table, where, changes) => {
+      const set = valuesOf(table, changes)
+      if (set.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
+      const found = valuesOf(table, where)
+      if (found.length === 0) throw new Error(`an update of ${table.name} names no row`)
+      const assignments = set.map(({ column }) => `${column} = ?`).join(', ')
+      const conditions = found.map(({ column, value }) => `${column} ${comparisonWith(value)}`)
+      return run(`UPDATE ${table.name} SET ${assignments} WHERE ${conditions.join(' AND ')}`, [
+        ...set.map(({ value }) => value),
+        ...found.map(({ value }) => value).filter((value) => value !== null),
+      ])
+    },
+  }
+}
+
+function comparisonWith(value: Param): string {
+  if (value === null) return 'IS NULL'
+  return Array.isArray(value) ? 'IN (?)' : '= ?'
+}
+
+/** The properties that are given, by column, as the driver takes them. */
+function valuesOf<R>(table: Table<R>, row: object): { column: string; value: Param }[] {
+  return Object.entries(row)
+    .filter(([, value]) => value !== undefined)
+    .map(([property, value]) => ({
+      column: table.columnOf(property),
+      value: table.encode(property, value) as Param,
+    }))
+}
+
+function insertedId({ insertId }: Changed): number {
+  const id = Number(insertId)
+  if (!Number.isSafeInteger(id)) throw new Error('the database gave an id that a number does not hold exactly')
+  return id
+}

@@ -1,0 +1,132 @@
+import { EntitySchema } from 'typeorm'
+import type { EntitySchemaColumnOptions, ObjectLiteral } from 'typeorm'
+
+type Convert = (value: unknown) => unknown
+
+interface Codec {
+  /** Turns the driver's value into ours; absent where they are the same. Never called with null. */
+  readonly decode?: Convert
+  /** The reverse. Never called with null. */
+  readonly encode?: Convert
+}
+
+/** One column: how the database declares it, and how its values are converted. `T` is the type of its values here. */
+export class Column<T> {
+  /** Only for the type checker: the type of the column's values. */
+  declare readonly value: T
+  readonly options: EntitySchemaColumnOptions
+  readonly codec: Codec
+
+  constructor(options: EntitySchemaColumnOptions, codec: Codec = {}) {
+    this.options = options
+    this.codec = codec
+  }
+
+  nullable(): Column<T | null> {
+    return new Column<T | null>({ ...this.options, nullable: true }, this.codec)
+  }
+
+  primary(): Column<T> {
+    return new Column<T>({ ...this.options, primary: true }, this.codec)
+  }
+
+  /** The same column with a narrower type: `code('status', 16).as<'active' | 'archived'>()`. */
+  as<U extends T>(): Column<U> {
+    return new Column<U>(this.options, this.codec)
+  }
+}
+
+type Columns = Readonly<Record<string, Column<unknown>>>
+type Values<C extends Columns> = { [K in keyof C]: C[K] extends Column<infer T> ? T : never }
+
+/** Where rows come from: it completes a statement, and decodes what the driver returns for it. */
+export interface Source<R> {
+  /** The whole statement. */
+  statement(text: string): string
+  /** Converts a fresh row of the driver's in place. */
+  decode(row: Record<string, unknown>): R
+}
+
+/**
+ * A table, defined once: the row type (`Row<typeof plans>`), TypeORM's schema, the column list and the decoder come from it.
+ * As a `Source` it takes what follows the table's name: `all(plans, 'WHERE app_id = ?', [appId])`.
+ */
+export interface Table<R> extends Source<R> {
+  readonly name: string
+  readonly schema: EntitySchema<ObjectLiteral>
+  /** The table under another name, for statements that join: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
+  as(alias: string): Source<R>
+  /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
+  joined<E extends Columns>(alias: string, others: E): Source<R & Values<E>>
+  /** The column of a property of the row. */
+  columnOf(property: string): string
+  /** A value of the row as the driver takes it. */
+  encode(property: string, value: unknown): unknown
+  /** Only for the type checker: the type of a row. */
+  readonly row: R
+}
+
+/** A table of whatever rows: its name and its schema. */
+export type AnyTable = Pick<Table<unknown>, 'name' | 'schema'>
+
+export type Row<T> = T extends Table<infer R> ? R : never
+
+/** Defines a table. A column whose options name none has the property's name. */
+export function table<C extends Columns>(name: string, columns: C): Table<Values<C>> {
+  const nameOf = namesOf(columns)
+  const list = [...nameOf].map(([property, column]) => (property === column ? column : `${column} AS ${property}`))
+  const select = `SELECT ${list.join(', ')} FROM ${name} `
+  const columnOf = (property: string): string => {
+    const column = nameOf.get(property)
+    if (column === undefined) throw new Error(`${name} has no column for ${property}`)
+    return column
+  }
+  const aliased = (alias: string, others: Columns): Source<unknown> => {
+    const own = [...nameOf].map(([property, column]) => `${alias}.${column} AS ${property}`)
+    const joined = [...namesOf(others)].map(([property, column]) => `${column} AS ${property}`)
+    const list = `SELECT ${[...own, ...joined].join(', ')} FROM ${name} ${alias} `
+    return { statement: (rest) => list + rest, decode: decoderOf({ ...columns, ...others }) }
+  }
+  const defined: Omit<Table<Values<C>>, 'row'> = {
+    name,
+    schema: new EntitySchema({ name, columns: Object.fromEntries(optionsOf(columns)) }),
+    columnOf,
+    statement: (rest) => select + rest,
+    decode: decoderOf(columns) as Table<Values<C>>['decode'],
+    as: (alias) => aliased(alias, {}) as Source<Values<C>>,
+    joined: <E extends Columns>(alias: string, others: E) => aliased(alias, others) as Source<Values<C> & Values<E>>,
+    encode: (property, value) => {
+      const { encode } = (columns[property] as Column<unknown>).codec
+      return value === null || !encode ? value : encode(value)
+    },
+  }
+  return defined as Table<Values<C>>
+}
+
+/** What a statement that is not about whole rows of one table returns: it is given in full, and names its columns as these are named. */
+export function shape<C extends Columns>(columns: C): Source<Values<C>> {
+  return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
+}
+
+/** The database's name of each property. */
+function namesOf(columns: Columns): ReadonlyMap<string, string> {
+  return new Map(Object.entries(columns).map(([property, { options }]) => [property, options.name ?? property]))
+}
+
+function optionsOf(columns: Columns): [string, EntitySchemaColumnOptions][] {
+  return Object.entries(columns).map(([property, { options }]) => [property, options])
+}
+
+/** Touches only the columns whose values the driver does not return as they are. */
+function decoderOf(columns: Columns): (row: Record<string, unknown>) => unknown {
+  const converted = Object.entries(columns).flatMap(([property, { codec }]): [string, Convert][] =>
+    codec.decode ? [[property, codec.decode]] : [],
+  )
+  return (row) => {
+    for (const [property, decode] of converted) {
+      const value = row[property]
+      if (value !== null) row[property] = decode(value)
+    }
+    return row
+  }
+}
