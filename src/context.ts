@@ -21,6 +21,16 @@ export interface Context {
    * `Idempotency-Key`. Absent for all others.
    */
   readonly alsoCommit?: (queries: Queries, outcome: unknown) => Promise<void>
+  /** While it is set, every transaction is rolled back, without effects, and what it would have written is noted here. */
+  readonly rehearsal?: Rehearsal
+}
+
+/** What rehearsed work would have written. */
+export interface Rehearsal {
+  /** As the audit log would show them. */
+  readonly changes: { readonly subject: string; readonly before: object | null; readonly after: object | null }[]
+  /** The events that would be sent. */
+  readonly events: { readonly event_type: string; readonly app_id: number; readonly data: object }[]
 }
 
 /** Counters that domain code raises; `daemon/metrics.ts` has a help text for each. */

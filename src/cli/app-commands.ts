@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
@@ -44,7 +45,7 @@ function registerCreate(app: Command): void {
     .option('--sandbox', 'a sandbox app: test method, test clock, no real money')
     .option('--webhook-url <url>', 'where its webhooks go')
     .action(async (options: CreateOptions, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async ({ ctx, out, actor }) => {
         const name = await required(options.name, '--name', 'Name of the app:')
         const auth = await requiredChoice(options.auth, '--auth', 'How does it authenticate?', () =>
           Promise.resolve([
@@ -63,6 +64,7 @@ function registerCreate(app: Command): void {
         })
       })
     })
+  withDryRun(create)
   withExamples(
     create,
     'app create --name Reader --auth hmac --sandbox',
@@ -132,11 +134,7 @@ function registerUpdate(app: Command): void {
       'origins, parted by commas, that success_url and cancel_url of such clients must have',
     )
     .action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
-      await inSession(command, async (session) => {
-        if (Object.keys(options).length === 0)
-          throw new UsageError(
-            'nothing to change: give --name, --webhook-url, --mail-from, --path, --client-amounts or --return-origins',
-          )
+      await inChange(command, async (session) => {
         const { updateApp } = await import('#apps/update-app.ts')
         const input = {
           ...(options.name === undefined ? {} : { name: options.name }),
@@ -146,9 +144,14 @@ function registerUpdate(app: Command): void {
           ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
           ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
         }
+        if (Object.keys(input).length === 0)
+          throw new UsageError(
+            'nothing to change: give --name, --webhook-url, --mail-from, --path, --client-amounts or --return-origins',
+          )
         await printApp(session.out, await updateApp(session.ctx, session.actor, await session.app(named), input))
       })
     })
+  withDryRun(update)
   withExamples(
     update,
     'app update 1 --webhook-url https://shop.example.com/hooks',
@@ -172,14 +175,15 @@ function registerSwitches(app: Command): void {
         isDisabling ? 'refuse its API calls; payments already opened complete' : 'accept its API calls again',
       )
       .option('--yes', 'do not ask')
-      .action(async (named: string | undefined, options: { yes?: boolean }, self: Command) => {
-        await inSession(self, async (session) => {
+      .action(async (named: string | undefined, options: { yes?: boolean; dryRun?: boolean }, self: Command) => {
+        await inChange(self, async (session) => {
           const { setAppDisabled } = await import('#apps/update-app.ts')
           const found = await session.app(named)
-          if (isDisabling) await goAhead(options.yes, `Disable ${banner(found)}?`)
+          if (isDisabling) await goAhead(options.yes ?? options.dryRun, `Disable ${banner(found)}?`)
           await printApp(session.out, await setAppDisabled(session.ctx, session.actor, found, isDisabling))
         })
       })
+    withDryRun(command)
     withExamples(command, `app ${name} 1`)
   }
 }
@@ -194,10 +198,10 @@ function registerSecrets(app: Command): void {
       .command(`${name} [app]`)
       .description(description)
       .option('--yes', 'do not ask')
-      .action(async (named: string | undefined, options: { yes?: boolean }, self: Command) => {
-        await inSession(self, async (session) => {
+      .action(async (named: string | undefined, options: { yes?: boolean; dryRun?: boolean }, self: Command) => {
+        await inChange(self, async (session) => {
           const found = await session.app(named)
-          await goAhead(options.yes, `${banner(found)}: the old secret is void at once. Go on?`)
+          await goAhead(options.yes ?? options.dryRun, `${banner(found)}: the old secret is void at once. Go on?`)
           const secret = await run(session, found)
           session.out.result(secret, () => {
             session.out.line(formatFields(secret))
@@ -205,6 +209,7 @@ function registerSecrets(app: Command): void {
           })
         })
       })
+    withDryRun(command)
     withExamples(command, `app ${name} 1`)
   }
   rotate(
@@ -247,13 +252,14 @@ function registerIdentity(app: Command): void {
     .option('--audience <audience>', 'OpenID Connect audience')
     .option('--jwks-url <url>', "address of the issuer's keys")
     .action(async (named: string | undefined, options: IdentityOptions, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const { setIdentity } = await import('#apps/set-identity.ts')
         const found = await session.app(named)
         const input = await identityInput(options)
         await printApp(session.out, await setIdentity(session.ctx, session.actor, found, input))
       })
     })
+  withDryRun(identity)
   withExamples(
     identity,
     'app set-identity 2 --firebase-project my-project',
@@ -266,7 +272,7 @@ function registerIdentity(app: Command): void {
     .option('--service-account <file>', 'JSON file of the service account; kept encrypted')
     .option('--path <template>', 'path of the node, with {uid}', 'users/{uid}/subscription')
     .action(async (named: string | undefined, options: RealtimeOptions, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const found = await session.app(named)
         const databaseUrl = await required(options.databaseUrl, '--database-url')
         const file = await required(options.serviceAccount, '--service-account')
@@ -278,6 +284,7 @@ function registerIdentity(app: Command): void {
         await printApp(session.out, await setRealtime(session.ctx, session.actor, found, input))
       })
     })
+  withDryRun(realtime)
   withExamples(
     realtime,
     'app set-realtime 2 --database-url https://my-project.firebaseio.com --service-account ./service-account.json',
@@ -314,7 +321,7 @@ function registerClock(app: Command): void {
     .option('--advance <duration>', 'such as 36h or 30d')
     .option('--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC')
     .action(async (named: string | undefined, options: { advance?: string; now?: string }, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+      await inChange(command, async ({ ctx, out, actor, app: pick }) => {
         const [{ advanceTestClock, readTestClock }, { clockInput }] = await Promise.all([
           import('#renewals/advance-test-clock.ts'),
           import('./clock-input.ts'),
@@ -333,6 +340,7 @@ function registerClock(app: Command): void {
         })
       })
     })
+  withDryRun(clock)
   withExamples(clock, 'app clock 1 --advance 30d', "app clock 1 --now '2026-12-01 00:00:00'", 'app clock 1')
 }
 

@@ -3,6 +3,7 @@ import type { BankAccount } from '#providers/bank-transfer/store.ts'
 import type { ListedMail } from '#providers/bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#providers/bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { gatherRows, readLimit } from './pages.ts'
@@ -43,7 +44,7 @@ function registerAdd(account: Command): void {
     .option('--holder <name>', "the holder's name, as the bank writes it")
     .option('--mailbox <address>', 'the address that the bank writes to: mails to any other count for nothing')
     .action(async (options: AddOptions, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const { addBankAccount } = await import('#providers/bank-transfer/add-bank-account.ts')
         const input = {
           bank: await required(options.bank, '--bank', 'Bank (short code, BIN or name):'),
@@ -54,6 +55,7 @@ function registerAdd(account: Command): void {
         await printAccount(session, await addBankAccount(session.ctx, session.actor, input))
       })
     })
+  withDryRun(add)
   withExamples(add, 'bank-account add --bank ACB --number 12345678 --holder "NGUYEN VAN AN"')
 }
 
@@ -121,14 +123,15 @@ function registerDisable(account: Command): void {
     .command('disable [id]')
     .description('take no more money there: its mails are ignored, apps that have it offer no bank transfer')
     .option('--yes', 'do not ask')
-    .action(async (id: string | undefined, options: { yes?: boolean }, command: Command) => {
-      await inSession(command, async (session) => {
+    .action(async (id: string | undefined, options: { yes?: boolean; dryRun?: boolean }, command: Command) => {
+      await inChange(command, async (session) => {
         const { disableBankAccount } = await import('#providers/bank-transfer/disable-bank-account.ts')
         const accountId = await pickAccount(session, id)
-        await goAhead(options.yes, `Disable bank account ${accountId} for good?`)
+        await goAhead(options.yes ?? options.dryRun, `Disable bank account ${accountId} for good?`)
         await printAccount(session, await disableBankAccount(session.ctx, session.actor, accountId))
       })
     })
+  withDryRun(disable)
   withExamples(disable, 'bank-account disable 1')
 }
 
@@ -137,7 +140,7 @@ function registerAssign(account: Command): void {
     .command('assign [app] [id]')
     .description("from now on the app's customers transfer to this account")
     .action(async (named: string | undefined, id: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const { assignBankAccount } = await import('#providers/bank-transfer/assign-bank-account.ts')
         const app = await session.app(named)
         const accountId = await pickAccount(session, id)
@@ -145,6 +148,7 @@ function registerAssign(account: Command): void {
         await printAccount(session, assigned, banner(app))
       })
     })
+  withDryRun(assign)
   withExamples(assign, 'bank-account assign 1 1')
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { inSession } from './session.ts'
 
 /** `key …`: the keys that secrets are encrypted with. */
 export function registerKeyCommands(program: Command): void {
@@ -10,7 +10,7 @@ export function registerKeyCommands(program: Command): void {
     .command('rotate')
     .description('re-encrypt every secret under the first key of BILLING_ENCRYPTION_KEYS; may be run again at any time')
     .action(async (_options: object, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async ({ ctx, out, actor }) => {
         const { rotateKeys } = await import('#operations/rotate-keys.ts')
         const report = await rotateKeys(ctx, actor, {
           onProgress: ({ rotated, already_current }) =>
@@ -21,5 +21,6 @@ export function registerKeyCommands(program: Command): void {
         })
       })
     })
+  withDryRun(rotate)
   withExamples(rotate, 'key rotate', 'key rotate --json')
 }

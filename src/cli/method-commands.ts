@@ -3,6 +3,7 @@ import type { Credentials } from '#apps/methods.ts'
 import type { App } from '#apps/store.ts'
 import type { Method } from '#providers/provider.ts'
 import { requiredChoice, requiredSecret } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { banner, inSession } from './session.ts'
 import type { Session } from './session.ts'
@@ -22,7 +23,7 @@ export function registerMethodCommands(program: Command): void {
         options: { skipCheck?: boolean },
         command: Command,
       ) => {
-        await inSession(command, async (session) => {
+        await inChange(command, async (session) => {
           const app = await session.app(named)
           const name = await pickMethod(wanted)
           const credentials = name === 'card' || name === 'payos' ? await readCredentials(name) : undefined
@@ -33,18 +34,20 @@ export function registerMethodCommands(program: Command): void {
         })
       },
     )
+  withDryRun(enable)
   withExamples(enable, 'method enable 1 test', 'method enable 1 card')
   const disable = method
     .command('disable [app] [method]')
     .description('open no new payments by this method; those that are open complete')
     .action(async (named: string | undefined, wanted: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const app = await session.app(named)
         const { disableMethod } = await import('#apps/methods.ts')
         await disableMethod(session.ctx, session.actor, app, await pickMethod(wanted))
         await printMethods(session, app)
       })
     })
+  withDryRun(disable)
   withExamples(disable, 'method disable 1 card')
   const list = method
     .command('list [app]')

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
@@ -90,12 +91,13 @@ function registerCreate(plan: Command): void {
     .option('--description <text>', 'what customers read below it')
     .option('--price <amount:currency:unit[:count]>', 'a price, such as 99000:VND:month; may be repeated', collect, [])
     .action(async (named: string | undefined, options: CreateOptions, command: Command) => {
-      await inSession(command, async (session) => {
+      await inChange(command, async (session) => {
         const { createPlan } = await import('#plans/create-plan.ts')
         const app = await session.app(named)
         await printPlan(session, app, await createPlan(session.ctx, app, await createInput(options), session.actor))
       })
     })
+  withDryRun(create)
   withExamples(
     create,
     'plan create 1 --code pro --name Pro --price 99000:VND:month --price 990000:VND:year',
@@ -150,18 +152,19 @@ function registerUpdate(plan: Command): void {
         options: { file?: string; name?: string; description?: string },
         command: Command,
       ) => {
-        await inSession(command, async (session) => {
-          if (Object.keys(options).length === 0)
+        await inChange(command, async (session) => {
+          const { file, name, description } = options
+          if (file === undefined && name === undefined && description === undefined)
             throw new UsageError('nothing to change: give --name, --description or --file')
           const { updatePlan } = await import('#plans/update-plan.ts')
           const app = await session.app(named)
           const input =
-            options.file === undefined
+            file === undefined
               ? {
-                  ...(options.name === undefined ? {} : { name: options.name }),
-                  ...(options.description === undefined ? {} : { description: options.description || null }),
+                  ...(name === undefined ? {} : { name }),
+                  ...(description === undefined ? {} : { description: description || null }),
                 }
-              : await fileInput(options.file)
+              : await fileInput(file)
           await printPlan(
             session,
             app,
@@ -170,6 +173,7 @@ function registerUpdate(plan: Command): void {
         })
       },
     )
+  withDryRun(update)
   withExamples(update, 'plan update 1 plan_3 --name "Pro 2026"')
 }
 
@@ -183,7 +187,7 @@ function registerPlanStatus(plan: Command): void {
         name === 'archive' ? 'take a plan off sale; running subscriptions keep renewing' : 'put a plan back on sale',
       )
       .action(async (named: string | undefined, planId: string | undefined, _options: object, self: Command) => {
-        await inSession(self, async (session) => {
+        await inChange(self, async (session) => {
           const { updatePlan } = await import('#plans/update-plan.ts')
           const app = await session.app(named)
           const changed = await updatePlan(
@@ -196,6 +200,7 @@ function registerPlanStatus(plan: Command): void {
           await printPlan(session, app, changed)
         })
       })
+    withDryRun(command)
     withExamples(command, `plan ${name} 1 plan_3`)
   }
 }
@@ -213,7 +218,7 @@ function registerPriceAdd(price: Command): void {
         options: { file?: string; price?: string },
         command: Command,
       ) => {
-        await inSession(command, async (session) => {
+        await inChange(command, async (session) => {
           const { addPrice } = await import('#plans/add-price.ts')
           const app = await session.app(named)
           const id = await planNumber(planId)
@@ -225,6 +230,7 @@ function registerPriceAdd(price: Command): void {
         })
       },
     )
+  withDryRun(add)
   withExamples(add, 'price add 1 plan_3 --file price.json', 'price add 1 plan_3 --price 129000:VND:month')
 }
 
@@ -241,7 +247,7 @@ function registerPriceStatus(price: Command): void {
           _options: object,
           self: Command,
         ) => {
-          await inSession(self, async (session) => {
+          await inChange(self, async (session) => {
             const [{ updatePrice }, { requireId }] = await Promise.all([
               import('#plans/update-price.ts'),
               import('#shared/ids.ts'),
@@ -257,6 +263,7 @@ function registerPriceStatus(price: Command): void {
           })
         },
       )
+    withDryRun(command)
     withExamples(command, `price ${name} 1 plan_3 price_7`)
   }
 }

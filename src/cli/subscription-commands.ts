@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
@@ -93,7 +94,7 @@ function registerChanges(subscription: Command): void {
         _options: object,
         command: Command,
       ) => {
-        await inSession(command, async (session) => {
+        await inChange(command, async (session) => {
           const { switchPlan } = await import('#subscriptions/switch-plan.ts')
           const app = await session.app(named)
           const externalRef = await required(ref, '<external_ref>')
@@ -102,6 +103,7 @@ function registerChanges(subscription: Command): void {
         })
       },
     )
+  withDryRun(change)
   withExamples(change, 'subscription switch-plan 1 user-42 price_7')
   const attach = subscription
     .command('attach-customer [app] [external_ref] [customer_id]')
@@ -114,7 +116,7 @@ function registerChanges(subscription: Command): void {
         _options: object,
         command: Command,
       ) => {
-        await inSession(command, async (session) => {
+        await inChange(command, async (session) => {
           const { attachCustomer } = await import('#subscriptions/attach-customer.ts')
           const app = await session.app(named)
           const externalRef = await required(ref, '<external_ref>')
@@ -123,6 +125,7 @@ function registerChanges(subscription: Command): void {
         })
       },
     )
+  withDryRun(attach)
   withExamples(attach, 'subscription attach-customer 1 user-42 cus_5')
 }
 
@@ -138,7 +141,7 @@ function registerReminders(subscription: Command): void {
         _options: object,
         command: Command,
       ) => {
-        await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+        await inChange(command, async ({ ctx, out, actor, app: pick }) => {
           const { setReminders } = await import('#renewals/opt-out.ts')
           const app = await pick(named)
           const externalRef = await required(ref, '<external_ref>')
@@ -151,6 +154,7 @@ function registerReminders(subscription: Command): void {
         })
       },
     )
+  withDryRun(reminders)
   withExamples(reminders, 'subscription reminders 1 user-42 off')
 }
 

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { requiredChoice } from './ask.ts'
+import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
@@ -52,7 +53,7 @@ function registerSettle(reminders: Command): void {
     .option('--sent', 'it left: the app is told')
     .option('--not-sent', 'it did not: the next sweep sends it where its stage still holds')
     .action(async (id: string | undefined, options: SettleOptions, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async ({ ctx, out, actor }) => {
         if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
         const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
           import('#renewals/settle-reminder.ts'),
@@ -71,6 +72,7 @@ function registerSettle(reminders: Command): void {
         out.result({ reminder_id: reminderId, outcome }, () => out.line(`reminder ${reminderId}: ${outcome}`))
       })
     })
+  withDryRun(settle)
   withExamples(settle, 'reminders settle 12 --sent', 'reminders settle 12 --not-sent')
 }
 
@@ -80,7 +82,7 @@ function registerRefused(reminders: Command): void {
     .description('mails whose address the mail server refused for good; sent once the customer has another one')
     .option('--retry', 'let the next sweep try them again, after the mail server was mended')
     .action(async (options: { retry?: boolean }, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async ({ ctx, out, actor }) => {
         const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
         if (options.retry) {
           const retried = await retryRefusedReminders(ctx, actor)
@@ -94,5 +96,6 @@ function registerRefused(reminders: Command): void {
         })
       })
     })
+  withDryRun(refused)
   withExamples(refused, 'reminders refused', 'reminders refused --retry')
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { DeliveryStatus } from '#webhooks/store.ts'
 import { goAhead, required } from './ask.ts'
+import { inChange } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
@@ -60,14 +61,14 @@ function registerRetry(webhook: Command): void {
     .command('retry [event_id]')
     .description('deliver an event again, or all failed ones of an app')
     .option('--failed <app>', 'all failed events of this app')
-    .option('--dry-run', 'with --failed: only say how many they are')
+    .option('--dry-run', 'only show what would change')
     .option('--yes', 'do not ask')
     .action(async (eventId: string | undefined, options: RetryOptions, command: Command) => {
       if (options.failed !== undefined && eventId !== undefined)
         throw new UsageError('name one event or --failed <app>, not both')
-      if (options.failed === undefined && options.dryRun) throw new UsageError('--dry-run goes with --failed <app>')
-      await inSession(command, async (session) => {
-        if (options.failed !== undefined) return retryAll(session, options.failed, options)
+      if (options.failed !== undefined)
+        return inSession(command, (session) => retryAll(session, options.failed ?? '', options))
+      await inChange(command, async (session) => {
         const { ctx, out, actor } = session
         const [{ retryEvent }, { requireId }, { presentDelivery }] = await Promise.all([
           import('#webhooks/retry-event.ts'),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PoolConnection } from 'mysql2'
-import type { Context } from '#context.ts'
+import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver } from '#db/queries.ts'
@@ -12,6 +12,8 @@ type Effect = () => Promise<void> | void
 /** A unit of work: statements on its connection, which are committed together or not at all. */
 export interface Tx extends Queries {
   readonly ctx: Context
+  /** What a rehearsal shows of the work. */
+  readonly drafts: Rehearsal
   /** One instant for the whole unit of work, so that two rows written together agree. */
   readonly now: RealTime
   /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
@@ -28,6 +30,8 @@ const RETRY_FOR_MS = 10_000
  *
  * The work may run several times and must be repeatable: no network, no counters outside `tx`. A commit whose answer was lost is
  * run again too, which is safe because unique keys and conditional updates decide what is new.
+ *
+ * Where the context is for a rehearsal, the work runs and is rolled back: it cannot show anything else than what it would do.
  *
  * Nothing runs outside the transaction: its statements go one after the other, and once the server has aborted it, or the work is
  * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
@@ -60,10 +64,17 @@ async function runOnce<T>(ctx: Context, effects: Effect[], work: (tx: Tx) => Pro
   try {
     await command(connection, 'START TRANSACTION')
     const queries = queriesOver(gate.send)
-    const result = await work({ ...queries, ctx: inner, now, afterCommit: (effect) => void effects.push(effect) })
+    const drafts: Rehearsal = { changes: [], events: [] }
+    const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
+    const result = await work({ ...queries, ctx: inner, now, drafts, afterCommit })
     await alsoCommit?.(queries, result)
     await gate.close()
-    await command(connection, 'COMMIT')
+    if (ctx.rehearsal) {
+      effects.length = 0
+      ctx.rehearsal.changes.push(...drafts.changes)
+      ctx.rehearsal.events.push(...drafts.events)
+    }
+    await command(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
     connection.release()
     return result
   } catch (error) {

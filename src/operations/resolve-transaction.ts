@@ -1,16 +1,13 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
-import type { Context } from '#context.ts'
+import type { Context, Rehearsal } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
-import { formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
-import { findPrice } from '#plans/store.ts'
-import { intervalOf } from '#subscriptions/apply-payment.ts'
-import { effectOfPayment } from '#subscriptions/lifecycle.ts'
+import { formatTimestampOrNull } from '#shared/time.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { presentTransaction } from '#transactions/present.ts'
@@ -88,18 +85,19 @@ function refuse(transaction: Transaction, action: Resolution, payments: readonly
   if (refusal !== null) throw new AppError('invalid_request', `transaction ${transaction.id}: ${refusal}`)
 }
 
+/** What a rehearsal of the completion does: there is no second copy of the rules that could say something else. */
 async function effectsOfCompletion(ctx: Context, transaction: Transaction): Promise<string[]> {
+  const rehearsal: Rehearsal = { changes: [], events: [] }
+  const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
+  const input = { transactionId: transaction.id, action: 'complete', note: '' } as const
+  const after = await complete({ ...ctx, rehearsal }, '', transaction, input)
   const accepted = `accepts ${transaction.amountReceived} of ${transaction.amount} ${transaction.currency} as full payment`
   if (transaction.priceId === null) return [accepted, 'the app is told transaction.completed']
-  const found = await findPrice(ctx.db, transaction.appId, transaction.priceId)
-  if (!found) return [accepted]
-  const app = await getApp(ctx.db, transaction.appId)
-  const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
-  const terms = { planId: found.plan.id, interval: intervalOf(found.price, transaction.isTrial) }
-  const effect = effectOfPayment(current, terms, wholeSeconds(appNow(app, ctx.clock.now())))
-  if (effect.kind === 'refused') return [accepted, `cannot be applied, stays flagged: ${effect.reason}`]
+  if (after.flagReason !== null) return [accepted, `cannot be applied, stays flagged: ${after.flagReason}`]
+  const told = rehearsal.events.find(({ event_type: type }) => type === 'subscription.updated')
+  const end = (told?.data as { current_period_end?: string | null } | undefined)?.current_period_end
   const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'for ever') : 'no subscription'
-  return [accepted, `valid until: ${before} -> ${formatTimestampOrNull(effect.period.end) ?? 'for ever'}`]
+  return [accepted, `valid until: ${before} -> ${end ?? 'for ever'}`]
 }
 
 function effectsOfRefund(
@@ -124,8 +122,8 @@ async function complete(
   actor: string,
   { id, appId, externalRef }: Transaction,
   input: ResolveInput,
-): Promise<void> {
-  await inTransaction(ctx, async (tx) => {
+): Promise<Transaction> {
+  return inTransaction(ctx, async (tx) => {
     await lockEndUser(tx, appId, externalRef)
     const transaction = await reread(tx, id)
     refuse(transaction, 'complete', [])
@@ -137,6 +135,7 @@ async function complete(
     })
     await updateTransactionIn(tx, id, 'completed', { resolution: 'completed', resolvedAt: appNow(app, tx.now) })
     await audit(tx, actor, transaction, input)
+    return reread(tx, id)
   })
 }
 

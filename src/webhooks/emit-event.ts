@@ -36,6 +36,7 @@ export async function emitEvent<Type extends EventType>(
     writtenAt: tx.now,
     retries: tx.ctx.config.webhook.retryMinutes.length,
   })
+  tx.drafts.events.push({ event_type: type, app_id: app.id, data })
   if (isConfigured) tx.afterCommit(() => tx.ctx.wakeSender())
 }
 

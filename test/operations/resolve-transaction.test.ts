@@ -6,7 +6,7 @@ import type { ResolveInput } from '#operations/resolve-transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startStory, toldTypes } from '../support/story.ts'
 import type { Story } from '../support/story.ts'
 
@@ -48,6 +48,25 @@ describe('resolving flagged transactions (contract 6)', () => {
     await arrives(transaction_id, 95_000)
     return transaction_id as number
   }
+
+  it('the preview of complete says what complete does, also where it will not be applied', async () => {
+    const plan = await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
+    const late = await story.checkout({ price_id: plan.prices[0] })
+    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+    await arrives(late.transaction_id, 9_000)
+    await toldTypes(story)
+    const preview = await previewResolution(story.service.ctx, {
+      transactionId: late.transaction_id,
+      action: 'complete',
+    })
+    expect(preview.effects).to.deep.equal([
+      'accepts 9000 of 10000 VND as full payment',
+      'cannot be applied, stays flagged: trial_already_used',
+    ])
+    expect(await toldTypes(story)).to.deep.equal([])
+    expect(await story.transaction(late.transaction_id)).to.include({ status: 'pending', flag_reason: 'underpaid' })
+    expect(await resolve(late.transaction_id, 'complete')).to.include({ flagReason: 'trial_already_used' })
+  })
 
   it('complete accepts what was received and applies it; the preview tells the new end first', async () => {
     const id = await underpaid()

@@ -1,0 +1,56 @@
+import type { Command } from 'commander'
+import type { Rehearsal } from '#context.ts'
+import type { Output } from './output.ts'
+import { inSession } from './session.ts'
+import type { Session } from './session.ts'
+
+/** Declares `--dry-run` on a command whose action runs in `inChange`. */
+export function withDryRun(command: Command): Command {
+  return command.option('--dry-run', 'only show what would change')
+}
+
+/**
+ * Runs a command that changes something. With `--dry-run` it runs as it would, every transaction is rolled back, and what would have
+ * changed is printed in place of its result: before → after, and the events that would be sent.
+ */
+export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
+  const isDryRun = command.opts<{ dryRun?: boolean }>().dryRun === true
+  await inSession(command, isDryRun ? (session) => rehearse(session, work) : work)
+}
+
+async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {
+  const rehearsal: Rehearsal = { changes: [], events: [] }
+  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: muted(session.out) })
+  printRehearsal(session.out, rehearsal)
+}
+
+/** Results of a rehearsal are not there: ids that were given back, secrets that nobody has. */
+function muted(out: Output): Output {
+  const nothing = (): void => undefined
+  return { ...out, result: nothing, table: nothing, line: nothing, hint: nothing }
+}
+
+function printRehearsal(out: Output, { changes, events }: Rehearsal): void {
+  out.result({ dry_run: true, changes, events }, () => {
+    if (changes.length === 0 && events.length === 0) out.line('nothing would change')
+    for (const { subject, before, after } of changes) {
+      out.line(`would change ${subject}`)
+      for (const line of differences(before, after)) out.line(`  ${line}`)
+    }
+    for (const { event_type: type, data } of events) out.line(`would send ${type} ${JSON.stringify(data)}`)
+  })
+}
+
+function differences(before: object | null, after: object | null): string[] {
+  const states = [before ?? {}, after ?? {}].map((state) => new Map<string, unknown>(Object.entries(state)))
+  const fields = new Set(states.flatMap((state) => [...state.keys()]))
+  return [...fields].flatMap((field) => {
+    const [old, next] = states.map((state) => wordOf(state.get(field))) as [string, string]
+    return old === next || field === 'updated_at' ? [] : [`${field}: ${old} → ${next}`]
+  })
+}
+
+function wordOf(value: unknown): string {
+  if (value === undefined || value === null) return '-'
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}

@@ -1,0 +1,147 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { createProgram } from '#cli/program.ts'
+import { systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
+import { leavesOf } from './forms.ts'
+import { openCli } from './run-cli.ts'
+import { anUnconfirmedReminder } from './states.ts'
+
+/** Commands that change nothing in the database. */
+const READS = [
+  ...['app list', 'app show', 'method list', 'notification list', 'bank-account list', 'bank-mail list'],
+  ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
+  ...['subscription show', 'transaction list', 'transaction show', 'ledger verify', 'webhook list', 'reminders plan'],
+  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion'],
+]
+/** Contract 7, Command line: what has no transaction to roll back. */
+const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'app export']
+/** Those with a preview of their own, which their own tests run. */
+const PREVIEWED = [
+  ...['bank-account update', 'bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
+  ...['realtime resync', 'service install'],
+]
+
+describe('--dry-run', () => {
+  it('is there on every command that changes something', async () => {
+    const without = leavesOf(await createProgram())
+      .filter(({ command }) => !command.options.some(({ long }) => long === '--dry-run'))
+      .map(({ path }) => path.join(' '))
+    expect(without.sort()).to.deep.equal([...READS, ...EXEMPT].sort())
+  })
+
+  it('shows what each command would change and which events it would send, and changes nothing', async function () {
+    this.timeout(300_000)
+    const cli = openCli()
+    const ctx = { ...testContext(), clock: systemClock }
+    const seller = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hook' })
+    const clients = await anApp(ctx, { auth: 'identity' })
+    const plan = await aPlan(ctx, seller, { code: 'pro', prices: [MONTHLY, YEARLY] })
+    await aSubscription(ctx, seller, plan)
+    const customer = await aCustomer(ctx, seller)
+    const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '12345678', holder: 'NGUYEN VAN AN' })
+    const reminder = String(await anUnconfirmedReminder(ctx, await anApp(ctx)))
+    const file = join(scratchFolder('cli'), 'service-account.json')
+    writeFileSync(file, aServiceAccountFile())
+    const [event] = await testDatabase().db.query<{ id: number }[]>(
+      'SELECT MIN(id) AS id FROM events WHERE app_id = ?',
+      [seller.app.id],
+    )
+    const [app, client, planId, accountId] = [seller.app.id, clients.app.id, `plan_${plan.id}`, account.id].map(
+      String,
+    ) as [string, string, string, string]
+    const monthly = priceId(plan)
+    const yearly = priceId(plan, 1)
+    const told = (type: string) => [type]
+
+    // What it would change, and the types of the events that it would send.
+    const rows: readonly (readonly [
+      words: readonly string[],
+      changes: readonly string[],
+      events: readonly string[],
+    ])[] = [
+      [['app', 'create', '--name', 'New', '--auth', 'hmac'], ['app'], []],
+      [['app', 'update', app, '--name', 'New'], [`app ${app}`], []],
+      [['app', 'disable', app], [`app ${app}`], []],
+      [['app', 'enable', app], [`app ${app}`], []],
+      [['app', 'rotate-secret', app], [`app ${app}`], []],
+      [['app', 'rotate-webhook-secret', app], [`app ${app}`], []],
+      [['app', 'set-identity', client, '--firebase-project', 'my-project'], [`app ${client}`], []],
+      [
+        ['app', 'set-realtime', client, '--database-url', 'https://x.firebaseio.com', '--service-account', file],
+        [`app ${client}`],
+        [],
+      ],
+      [['app', 'clock', app, '--advance', '40d'], [`app ${app}`], []],
+      [['method', 'enable', app, 'test'], [`app ${app}`], []],
+      [['method', 'disable', app, 'test'], [`app ${app}`], []],
+      [['bank-account', 'add', '--bank', 'VCB', '--number', '1', '--holder', 'AN'], ['bank account'], []],
+      [['bank-account', 'assign', app, accountId], [`app ${app}`], []],
+      [['bank-account', 'disable', accountId], [`bank account ${accountId}`], []],
+      [['plan', 'create', app, '--code', 'max', '--name', 'Max', '--price', '1000:VND:month'], ['plan'], []],
+      [['plan', 'update', app, planId, '--name', 'New'], [`plan ${plan.id}`], []],
+      [['plan', 'archive', app, planId], [`plan ${plan.id}`], []],
+      [['plan', 'restore', app, planId], [`plan ${plan.id}`], []],
+      [['price', 'add', app, planId, '--price', '1000:VND:month'], [`plan ${plan.id}`], []],
+      [['price', 'archive', app, planId, monthly], [`price ${monthly.slice(6)}`], []],
+      [['price', 'restore', app, planId, monthly], [`price ${monthly.slice(6)}`], []],
+      [['subscription', 'switch-plan', app, 'user-1', yearly], ['subscription'], told('subscription.updated')],
+      [
+        ['subscription', 'attach-customer', app, 'user-1', `cus_${customer.id}`],
+        ['subscription'],
+        told('subscription.updated'),
+      ],
+      [['subscription', 'reminders', app, 'user-1', 'off'], ['subscription'], []],
+      [['webhook', 'retry', `evt_${event!.id}`], [`evt_${event!.id}`], []],
+      [
+        ['reminders', 'settle', reminder, '--sent'],
+        [`reminder ${reminder}`],
+        told('subscription.renewal_reminder_sent'),
+      ],
+      [['reminders', 'refused', '--retry'], [], []],
+      [['key', 'rotate'], [], []],
+    ]
+    const commands = leavesOf(await createProgram())
+      .filter(({ command }) => command.options.some(({ long }) => long === '--dry-run'))
+      .map(({ path }) => path.join(' '))
+    const run = rows.map(([words]) => words.slice(0, words[1]?.startsWith('-') === true ? 1 : 2).join(' '))
+    expect([...new Set([...run, ...PREVIEWED])].sort()).to.deep.equal(commands.sort())
+
+    const before = await snapshot()
+    const left = [...rows]
+    const next = async (): Promise<void> => {
+      const row = left.shift()
+      if (!row) return
+      const [words, subjects, events] = row
+      const shown = await cli.json([...words, '--dry-run'])
+      expect(shown.dry_run, words.join(' ')).to.equal(true)
+      expect(shown.changes, words.join(' ')).to.have.length(subjects.length)
+      for (const [index, subject] of subjects.entries()) expect(shown.changes[index].subject).to.include(subject)
+      expect(
+        shown.events.map((each: { event_type: string }) => each.event_type),
+        words.join(' '),
+      ).to.deep.equal(events)
+      await next()
+    }
+    await Promise.all([next(), next()])
+    expect(await snapshot()).to.deep.equal(before)
+    const text = await cli.table(['app', 'update', app, '--name', 'New', '--dry-run'])
+    expect(text).to.equal(`would change app ${app}\n  name: Reader → New\n`)
+  })
+})
+
+/** Every row of every table. */
+async function snapshot(): Promise<Record<string, unknown>> {
+  const { db } = testDatabase()
+  const tables = db.source.entityMetadatas.map(({ tableName }) => tableName).sort()
+  const rows: Record<string, unknown> = {}
+  for (const table of tables) rows[table] = await db.query(`SELECT * FROM ${table}`)
+  return rows
+}

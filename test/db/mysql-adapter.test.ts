@@ -1,0 +1,73 @@
+import { Socket } from 'node:net'
+import { expect } from 'chai'
+import { afterEach, describe, it } from 'mocha'
+import type { PoolConnection } from 'mysql2'
+import { openDatabase } from '#db/connect.ts'
+import type { OpenDatabase } from '#db/connect.ts'
+import { poolCounts, poolOf, socketOf, takeConnection } from '#db/mysql-adapter.ts'
+import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
+import { shape } from '#db/table.ts'
+import { testDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
+
+/** What we use of the driver beyond its documented interface: a new version that has it otherwise fails here first. */
+describe('what lies below the driver’s interface', () => {
+  let opened: OpenDatabase
+
+  const open = async () => {
+    opened = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, [], { poolSize: 2 })
+    return poolOf(opened.db.source)
+  }
+
+  afterEach(async () => opened.close())
+
+  it('counts connections that are open, free and waited for', async () => {
+    const pool = await open()
+    const first = await takeConnection(pool)
+    const second = await takeConnection(pool)
+    const third = takeConnection(pool)
+    expect(poolCounts(pool)).to.deep.equal({ limit: 2, all: 2, free: 0, queued: 1 })
+    first.release()
+    const held: PoolConnection = await third
+    expect(poolCounts(pool)).to.deep.equal({ limit: 2, all: 2, free: 0, queued: 0 })
+    held.release()
+    await until(() => poolCounts(pool).free === 1)
+    second.destroy()
+    expect(poolCounts(pool)).to.deep.equal({ limit: 2, all: 1, free: 1, queued: 0 })
+  })
+
+  it('gives each connection’s socket', async () => {
+    const connection = await takeConnection(await open())
+    expect(socketOf(connection)).to.be.instanceOf(Socket)
+    connection.release()
+  })
+
+  it('binds values as the columns have them, by prepared statements and by lists alike', async () => {
+    await open()
+    const { db } = opened
+    const at = new Date('2026-03-01T10:00:00.250Z')
+    const columns = {
+      big: bigint(),
+      small: int(),
+      said: text(),
+      on: flag(),
+      at: realTime(),
+      raw: bytes(),
+      none: text().nullable(),
+    }
+    const given = [Number.MAX_SAFE_INTEGER, 7, "l'été ắ 😀", true, at, Buffer.from([0, 255]), null] as const
+    const sql = `SELECT CAST(? AS SIGNED) AS big, ? AS small, ? AS said, ? AS \`on\`, CAST(? AS DATETIME(3)) AS at,
+                   CAST(? AS BINARY) AS raw, ? AS none FROM (SELECT 1) one`
+    const expected = { big: given[0], small: 7, said: given[2], on: true, at, raw: given[5], none: null }
+    expect(await db.one(shape(columns), `${sql} LIMIT ?`, [...given, 1])).to.deep.equal(expected)
+    expect(await db.one(shape(columns), `${sql} WHERE 1 IN (?)`, [...given, [1, 2]])).to.deep.equal(expected)
+  })
+
+  it('refuses an integer that a number does not hold exactly', async () => {
+    await open()
+    const wide = opened.db.one(shape({ wide: bigint() }), 'SELECT 9007199254740993 AS wide')
+    expect(await wide.catch((error: unknown) => (error as Error).message)).to.include(
+      'beyond what a number holds exactly',
+    )
+  })
+})
