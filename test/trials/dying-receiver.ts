@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '#config.ts'
+import { poolOf } from '#db/mysql-adapter.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -19,17 +20,21 @@ async function main(): Promise<void> {
   const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingOrder
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
   let statements = 0
-  const makeRunner = ctx.db.source.createQueryRunner.bind(ctx.db)
-  ctx.db.source.createQueryRunner = (...options) => {
-    const runner = makeRunner(...options)
-    const query = runner.query.bind(runner) as (...order: unknown[]) => Promise<unknown>
-    runner.query = (...order: unknown[]): Promise<any> => {
-      statements += 1
-      if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
-      return query(...order)
+  const counted = new WeakSet()
+  poolOf(ctx.db.source).on('acquire', (connection) => {
+    if (counted.has(connection)) return
+    counted.add(connection)
+    for (const name of ['query', 'execute'] as const) {
+      const send = connection[name].bind(connection) as (...statement: unknown[]) => unknown
+      Object.assign(connection, {
+        [name]: (...statement: unknown[]) => {
+          statements += 1
+          if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
+          return send(...statement)
+        },
+      })
     }
-    return runner
-  }
+  })
   const bytes = Buffer.from(body, 'base64')
   const notification = { signature, body: bytes }
   const decision =
