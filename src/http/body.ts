@@ -7,6 +7,9 @@ import type { RequestState } from './errors.ts'
 /** Largest body of an API call (contract 2). */
 export const API_BODY_BYTES = 100 * 1024
 
+/** How long the rest of a body that is too large may go on coming. */
+const LONGEST_REST_MS = 1000
+
 /**
  * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (contract 7, Callers). The signed
  * text does not say where the path ends: one signature would be good for `GET …/a.x`, and for `GET …/a` with the body `x.`.
@@ -24,15 +27,15 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 /**
  * The exact bytes of the body: signatures are over bytes, and a decoded string has lost some of them.
- * Throws `payload_too_large` (413) beyond `limit`; the rest of a longer body is not read.
+ * Throws `payload_too_large` (413) beyond `limit`; the rest of a longer body is not kept.
  */
 export async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit)
+  if (Number(request.headers['content-length'] ?? 0) > limit) return refuseLonger(request, limit)
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length
-    if (size > limit) throw tooLarge(limit)
+    if (size > limit) return refuseLonger(request, limit)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -65,8 +68,18 @@ function decodeJson(body: Buffer): { json: string; value: unknown } {
   }
 }
 
-function tooLarge(limit: number): AppError {
-  return new AppError('payload_too_large', `the body is larger than ${limit} bytes`, {
+/**
+ * Lets the rest of the body come in first, unread: on a connection that is closed before, it is met by a reset, and the caller, or the
+ * proxy in front of us, never sees the answer.
+ */
+async function refuseLonger(request: IncomingMessage, limit: number): Promise<never> {
+  const over = Promise.withResolvers<null>()
+  const deadline = setTimeout(over.resolve, LONGEST_REST_MS, null)
+  request.once('end', () => over.resolve(null)).once('close', () => over.resolve(null))
+  request.resume()
+  await over.promise
+  clearTimeout(deadline)
+  throw new AppError('payload_too_large', `the body is larger than ${limit} bytes`, {
     headers: { Connection: 'close' },
   })
 }

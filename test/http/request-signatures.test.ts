@@ -8,11 +8,9 @@ import { secretPlace, updateAppRow } from '#apps/store.ts'
 import { setAppDisabled } from '#apps/update-app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { startService } from '../support/api.ts'
-import type { Response, TestService } from '../support/api.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
-import { anApp } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { anApp, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
 const PLANS = '/api/v1/plans?status=active'
@@ -327,6 +325,13 @@ describe('signed requests', () => {
       const chunked = head(`POST ${CUSTOMERS}`, [...fields, ['Transfer-Encoding', 'chunked']])
       const chunk = `${large.length.toString(16)}\r\n${large.toString()}\r\n0\r\n\r\n`
       expectRefusal(await sendRaw(service.url, chunked, chunk), 413, 'payload_too_large')
+      // A proxy sends the whole body before it reads the answer: closed before that, the connection would be reset.
+      const longer = Buffer.alloc(5 * 1024 * 1024, 32)
+      const long = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(longer.length)]])
+      let wasReset = false
+      const answer = await sendRaw(service.url, { onReset: () => (wasReset = true) }, long, longer)
+      expectRefusal(answer, 413, 'payload_too_large')
+      expect(wasReset).to.equal(false)
       const announced = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', '99999999999']])
       expectRefusal(await sendRaw(service.url, announced), 413, 'payload_too_large')
     })

@@ -1,18 +1,22 @@
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Response } from './api.ts'
 
 /**
  * Writes these bytes to the service's port and reads the one answer, as no HTTP library would let one write them. Ask for
  * `Connection: close`. Where the service cuts the connection without an answer, the status is 0.
  */
-export async function sendRaw(url: string, ...chunks: readonly (string | Buffer)[]): Promise<Response> {
+export async function sendRaw(
+  url: string,
+  ...given: readonly (string | Buffer | { readonly onReset: () => void })[]
+): Promise<Response> {
+  const chunks = given.filter((each) => typeof each === 'string' || Buffer.isBuffer(each))
+  const watch = given.find((each) => typeof each === 'object' && 'onReset' in each)
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   const received: Buffer[] = []
   const closed = new Promise<void>((resolve) => {
     // A reset after the answer is how a service ends a connection whose sender does not stop.
-    socket.on('error', () => undefined).on('close', () => resolve())
+    socket.on('error', () => watch?.onReset()).on('close', () => resolve())
   })
   socket.on('data', (chunk: Buffer) => void received.push(chunk))
   for (const chunk of chunks) await write(socket, chunk)
