@@ -10,8 +10,7 @@ import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli } from './run-cli.ts'
-import type { Cli } from './run-cli.ts'
+import { openCli, type Cli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 describe('the command line: payments, and work that runs by itself', function () {
@@ -234,7 +233,6 @@ describe('the command line: payments, and work that runs by itself', function ()
     await cli.faults(
       [2, ['webhook', 'retry', event, '--failed', id], 'not both'],
       [2, ['webhook', 'retry'], '<event_id>'],
-      [2, ['webhook', 'retry', event, '--dry-run'], '--failed'],
       [2, ['webhook', 'list', id, '--status', 'lost'], '--status'],
       [1, ['webhook', 'retry', 'evt_999'], 'billing-cli webhook list'],
     )
