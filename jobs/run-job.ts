@@ -6,8 +6,7 @@ import type { Counted, JobMessage, JobOrder, JobSettings } from '#daemon/job-mes
 import { poolUse } from '#db/session.ts'
 import { insertJobRun } from '#db/store.ts'
 import { openContext } from '#open-context.ts'
-import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** What a job's command works with, besides the context. */
 export interface Job {

@@ -1,6 +1,5 @@
 import type { App } from './store.ts'
-import { addMs, asAppTime, asRealTime } from '#shared/time.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
+import { addMs, asAppTime, asRealTime, type AppTime, type RealTime } from '#shared/time.ts'
 
 /**
  * The app's own time: the real one, or for a sandbox app the one that its test clock was moved to. Everything about subscriptions,

@@ -4,10 +4,8 @@ import type { Access, ApiRoute, Gate, SignedCall } from '#http/route.ts'
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { findAppByKey, secretPlace } from './store.ts'
-import type { App } from './store.ts'
-import { verifyIdentityToken } from './verify-identity-token.ts'
-import type { EndUserToken } from './verify-identity-token.ts'
+import { findAppByKey, secretPlace, type App } from './store.ts'
+import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
 
 /** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300

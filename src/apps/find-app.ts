@@ -1,8 +1,7 @@
 import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { findApp, findAppByKey } from './store.ts'
-import type { App } from './store.ts'
+import { findApp, findAppByKey, type App } from './store.ts'
 
 /** The app that an operator names by id or api_key; throws `not_found`. */
 export async function appNamed(ctx: Context, name: string): Promise<App> {

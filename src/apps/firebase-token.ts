@@ -1,6 +1,5 @@
 import type { Auth } from 'firebase-admin/auth'
-import { decodeJwt } from 'jose'
-import type { JWTPayload } from 'jose'
+import { decodeJwt, type JWTPayload } from 'jose'
 import type { Context } from '#context.ts'
 import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'

@@ -12,8 +12,8 @@ import {
   listAppsWithMethod,
   listPaymentMethods,
   updatePaymentMethod,
+  type App,
 } from './store.ts'
-import type { App } from './store.ts'
 
 const secret = z.string().trim().min(1, 'must not be empty').max(500, 'is too long')
 

@@ -1,5 +1,11 @@
-import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose'
-import type { JWTHeaderParameters, JWTPayload, JWTVerifyGetKey } from 'jose'
+import {
+  createRemoteJWKSet,
+  customFetch,
+  jwtVerify,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from 'jose'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound.ts'
 import { isHttpsOrOwn } from './loopback.ts'

@@ -3,8 +3,7 @@ import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { newApiSecret, newWebhookSecret } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
-import { secretPlace, updateAppRow } from './store.ts'
-import type { App } from './store.ts'
+import { secretPlace, updateAppRow, type App } from './store.ts'
 
 /** A new API secret in plain text, this once; the old one is void at once. */
 export async function rotateSecret(ctx: Context, actor: string, app: App): Promise<{ api_secret: string }> {

@@ -5,8 +5,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { text, validate, webAddress } from '#shared/validate.ts'
 import { isHttpsOrOwn } from './loopback.ts'
-import { getApp, updateAppRow } from './store.ts'
-import type { App } from './store.ts'
+import { getApp, updateAppRow, type App } from './store.ts'
 
 const setIdentityInput = (isDevelopment: boolean) =>
   z.discriminatedUnion(

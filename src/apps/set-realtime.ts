@@ -8,8 +8,7 @@ import { isLoopbackHost } from './loopback.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { ServiceAccountFile } from './service-account.ts'
-import { getApp, secretPlace, updateAppRow } from './store.ts'
-import type { App } from './store.ts'
+import { getApp, secretPlace, updateAppRow, type App } from './store.ts'
 
 const setRealtimeInput = (isDevelopment: boolean) =>
   z.strictObject({

@@ -8,8 +8,7 @@ import { emailAddress, text, validate } from '#shared/validate.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
-import { getApp, updateAppRow } from './store.ts'
-import type { App } from './store.ts'
+import { getApp, updateAppRow, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
 const updateAppInput = ({ env, webhook }: Config) =>

@@ -1,5 +1,4 @@
-import { decodeProtectedHeader } from 'jose'
-import type { JWTPayload } from 'jose'
+import { decodeProtectedHeader, type JWTPayload } from 'jose'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'

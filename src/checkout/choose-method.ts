@@ -1,15 +1,12 @@
 import { appNow, realTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { METHODS } from '#providers/provider.ts'
-import type { Method, PaymentRequest } from '#providers/provider.ts'
+import { METHODS, type Method, type PaymentRequest } from '#providers/provider.ts'
 import { isMethod, providerOf } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { updateTransactionIn } from '#transactions/store.ts'
-import type { ProviderCode } from '#transactions/store.ts'
+import { updateTransactionIn, type ProviderCode } from '#transactions/store.ts'
 import { checkoutUrl } from './create-session.ts'
-import { viewCheckout } from './view-checkout.ts'
-import type { CheckoutView } from './view-checkout.ts'
+import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 const PROVIDER_CODE: Readonly<Record<Method, ProviderCode>> = {
   card: 'stripe',

@@ -1,6 +1,5 @@
 import { AppError } from '#shared/errors.ts'
-import { HOUR_MS, SECOND_MS } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { HOUR_MS, SECOND_MS, type AppTime } from '#shared/time.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { findWhenPlaceIsFree } from './store.ts'
 

@@ -5,8 +5,7 @@ import { providerOf } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
 import { requestOf } from './choose-method.ts'
-import { viewCheckout } from './view-checkout.ts'
-import type { CheckoutView } from './view-checkout.ts'
+import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
  * The checkout as its bank page shows it, once the payment takes bank transfers: from its first opening on, whatever method is chosen

@@ -1,7 +1,5 @@
-import type { AppRoute, Caller } from '#apps/authenticate.ts'
-import { requireSelf } from '#apps/authenticate.ts'
-import { commandRoute } from '#http/route.ts'
-import type { ApiRequest } from '#http/route.ts'
+import { requireSelf, type AppRoute, type Caller } from '#apps/authenticate.ts'
+import { commandRoute, type ApiRequest } from '#http/route.ts'
 import { createCheckoutSession } from './create-session.ts'
 
 export const checkoutRoutes: readonly AppRoute[] = [

@@ -1,6 +1,5 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
-import { shape, table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import type { Rehearsal } from '#context.ts'
 import type { Output } from './output.ts'
-import { inSession } from './session.ts'
-import type { Session } from './session.ts'
+import { inSession, type Session } from './session.ts'
 
 /** Declares `--dry-run` on a command whose action runs in `inChange`. */
 export function withDryRun(command: Command): Command {

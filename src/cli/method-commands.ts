@@ -5,8 +5,7 @@ import type { Method } from '#providers/provider.ts'
 import { requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { banner, inSession } from './session.ts'
-import type { Session } from './session.ts'
+import { banner, inSession, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `method …`: how an app's customers can pay. */

@@ -1,7 +1,6 @@
 /* eslint no-console: "off" */
 import { printableLines } from './printable.ts'
-import { formatTable } from './table.ts'
-import type { TableOptions } from './table.ts'
+import { formatTable, type TableOptions } from './table.ts'
 
 /** Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. */
 export interface Output {

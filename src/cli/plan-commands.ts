@@ -1,13 +1,11 @@
-import { Option } from 'commander'
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
-import { banner, inSession } from './session.ts'
-import type { Session } from './session.ts'
+import { banner, inSession, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `plan …` and `price …`: what an app sells. */

@@ -12,8 +12,8 @@ import {
   renderUnit,
   SAMPLE_ENVIRONMENT,
   UNIT_FILE,
+  type InstallPaths,
 } from './systemd-unit.ts'
-import type { InstallPaths } from './systemd-unit.ts'
 import { UsageError } from './usage-error.ts'
 
 interface InstallOptions {

@@ -1,13 +1,11 @@
 import type { Command } from 'commander'
 import type { Resolution } from '#operations/resolution.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { goAhead, isTerminal, required, requiredChoice } from './ask.ts'
-import type { Choice } from './ask.ts'
+import { goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit } from './pages.ts'
-import { inSession, markOf, sandboxApps } from './session.ts'
-import type { Session } from './session.ts'
+import { inSession, markOf, sandboxApps, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `transaction …` and `ledger …`: payments, and those that need an operator. */

@@ -1,8 +1,7 @@
 import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { table, type Row } from '#db/table.ts'
 
 /** One change that an operator made. Rows are only ever added. */
 export const auditLog = table('audit_log', {

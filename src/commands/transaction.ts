@@ -3,8 +3,7 @@ import type { PoolConnection } from 'mysql2'
 import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
-import { queriesOver } from '#db/queries.ts'
-import type { Queries, Send } from '#db/queries.ts'
+import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import type { RealTime } from '#shared/time.ts'
 
 type Effect = () => Promise<void> | void

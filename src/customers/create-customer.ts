@@ -7,8 +7,7 @@ import { validate } from '#shared/validate.ts'
 import type { RealTime } from '#shared/time.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
-import { getCustomer, insertCustomer } from './store.ts'
-import type { Customer, NewCustomer } from './store.ts'
+import { getCustomer, insertCustomer, type Customer, type NewCustomer } from './store.ts'
 
 export const CreateCustomerInput = z.strictObject({ ...requiredFields, ...optionalFields })
 

@@ -7,8 +7,7 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { validate } from '#shared/validate.ts'
 import { CreateCustomerInput, newCustomerOf } from './create-customer.ts'
 import { requiredFields } from './customer-fields.ts'
-import { insertOwnCustomer, listOwnSlots } from './store.ts'
-import type { Customer } from './store.ts'
+import { insertOwnCustomer, listOwnSlots, type Customer } from './store.ts'
 
 /** Customers that the client of one end user can make. */
 const SLOTS = [1, 2, 3, 4, 5]

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
-import type { Page } from '#http/page-of.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
-import { listCustomerRows } from './store.ts'
-import type { Customer } from './store.ts'
+import { listCustomerRows, type Customer } from './store.ts'
 
 const ListCustomersQuery = z.object({
   ...listQueryFields,

@@ -1,8 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import { invalidField } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
-import { findCustomer } from './store.ts'
-import type { Customer } from './store.ts'
+import { findCustomer, type Customer } from './store.ts'
 
 /**
  * The app's customer that a request's `customer_id` names; throws `invalid_request` on that field. Where an end user's client asks,

@@ -1,7 +1,6 @@
 import type { AppRoute, Caller } from '#apps/authenticate.ts'
 import { formatCursor } from '#http/page-of.ts'
-import { commandRoute } from '#http/route.ts'
-import type { ApiRequest } from '#http/route.ts'
+import { commandRoute, type ApiRequest } from '#http/route.ts'
 import { requireId } from '#shared/ids.ts'
 import { createCustomer } from './create-customer.ts'
 import { createOwnCustomer } from './create-own-customer.ts'

@@ -7,8 +7,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { validate } from '#shared/validate.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
-import { getCustomer, updateCustomerRow } from './store.ts'
-import type { Customer } from './store.ts'
+import { getCustomer, updateCustomerRow, type Customer } from './store.ts'
 
 export const UpdateCustomerInput = patchOf({
   name: requiredFields.name.optional(),

@@ -1,8 +1,14 @@
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ConfigError, childEnvironment, hasBaseUrl, listenUrl, loadConfig, serviceManager } from '#config.ts'
-import type { Config } from '#config.ts'
+import {
+  ConfigError,
+  childEnvironment,
+  hasBaseUrl,
+  listenUrl,
+  loadConfig,
+  serviceManager,
+  type Config,
+} from '#config.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { openContext } from '#open-context.ts'
 import { skewWarning } from '#operations/check-database.ts'
@@ -13,11 +19,9 @@ import { answerClientErrors } from './client-errors.ts'
 import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
-import { schedule, startScheduler } from './scheduler.ts'
-import type { Scheduler } from './scheduler.ts'
+import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
 import { watchFigures } from './watch-figures.ts'
-import { startWatchdog } from './watchdog.ts'
-import type { Watchdog } from './watchdog.ts'
+import { startWatchdog, type Watchdog } from './watchdog.ts'
 
 /** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets for ever. */
 const HEADERS_TIMEOUT_MS = 10_000

@@ -2,8 +2,7 @@ import { execFile } from 'node:child_process'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ServiceManager } from '#config.ts'
 import type { Context } from '#context.ts'
-import { MINUTE_MS, SECOND_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** What the watchdog looks at. Never the database: a restart does not bring that back, and hurts what still works. */
 export interface VitalSigns {

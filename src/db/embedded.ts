@@ -1,12 +1,9 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
-import { createConnection } from 'node:net'
-import type { Socket } from 'node:net'
+import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedOrder, findProgram } from './embedded-order.ts'
-import type { KeeperOrder } from './embedded-order.ts'
+import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedOrder, findProgram, type KeeperOrder } from './embedded-order.ts'
 import { ALREADY_KEPT, READY, logTail } from './keeper-words.ts'
 
 export interface EmbeddedDatabase {

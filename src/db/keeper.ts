@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import {
   existsSync,
@@ -12,8 +11,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { createConnection, createServer } from 'node:net'
-import type { Server, Socket } from 'node:net'
+import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { KeeperOrder } from './embedded-order.ts'

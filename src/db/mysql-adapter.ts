@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
-import mysql from 'mysql2'
-import type { Pool, PoolConnection, TypedParameterValue } from 'mysql2'
+import mysql, { type Pool, type PoolConnection, type TypedParameterValue } from 'mysql2'
 import type { DataSource } from 'typeorm'
 import type { Param, Send } from './queries.ts'
 

@@ -1,5 +1,4 @@
-import { createPool } from 'mysql2'
-import type { Pool, PoolConnection, PoolOptions } from 'mysql2'
+import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
 import type { DataSource, QueryRunner } from 'typeorm'
 import { boundWaiting, poolCounts, poolOf, socketOf, timedOut } from './mysql-adapter.ts'
 import { waitingForTurn } from './turns.ts'

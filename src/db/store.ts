@@ -1,8 +1,7 @@
 import type { RealTime } from '#shared/time.ts'
 import { exact, id, json, realTime, words } from './columns.ts'
 import type { Queries } from './queries.ts'
-import { table } from './table.ts'
-import type { Row } from './table.ts'
+import { table, type Row } from './table.ts'
 
 /** What became of a stretch of a job's work. */
 export type JobOutcome = 'done' | 'failed' | 'hung' | 'overdue' | 'out_of_memory' | 'ended'

@@ -1,5 +1,4 @@
-import { EntitySchema } from 'typeorm'
-import type { EntitySchemaColumnOptions, ObjectLiteral } from 'typeorm'
+import { EntitySchema, type EntitySchemaColumnOptions, type ObjectLiteral } from 'typeorm'
 
 type Convert = (value: unknown) => unknown
 

@@ -1,7 +1,6 @@
 import type { Pool, PoolConnection } from 'mysql2'
 import { poolCounts, sendOver, takeConnection } from './mysql-adapter.ts'
-import { queriesOver } from './queries.ts'
-import type { Queries } from './queries.ts'
+import { queriesOver, type Queries } from './queries.ts'
 
 /** How many requests wait for their first connection. */
 export function waitingForTurn(pool: Pool): number {

@@ -12,8 +12,8 @@ import {
   prolongIdempotencyKey,
   storeAnswer,
   takeOverIdempotencyKey,
+  type IdempotencyKey,
 } from './store.ts'
-import type { IdempotencyKey } from './store.ts'
 
 /** How long the first answer is given again (contract 2). */
 export const ANSWER_KEPT_MS = DAY_MS

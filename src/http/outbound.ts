@@ -1,10 +1,7 @@
-import type { LookupFunction } from 'node:net'
-import { isIP } from 'node:net'
-import { Agent, buildConnector, errors } from 'undici'
-import type { Dispatcher } from 'undici'
+import { isIP, type LookupFunction } from 'node:net'
+import { Agent, buildConnector, errors, type Dispatcher } from 'undici'
 import { isBlockedAddress } from './blocked-address.ts'
-import { resolveHost } from './resolve-host.ts'
-import type { ResolveHost } from './resolve-host.ts'
+import { resolveHost, type ResolveHost } from './resolve-host.ts'
 
 /** Time for name resolution, connection and TLS, within the deadline of the whole attempt. */
 const CONNECT_MS = 5000

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Liquid } from 'liquidjs'
-import type { Template } from 'liquidjs'
+import { Liquid, type Template } from 'liquidjs'
 
 /** Languages of mails (specification 2, Customer). */
 export type MailLocale = 'en' | 'vi'

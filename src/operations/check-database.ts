@@ -1,10 +1,8 @@
 import type { Context } from '#context.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { fault, sound } from './finding.ts'
-import type { Finding } from './finding.ts'
-import { readServerFacts } from './store.ts'
-import type { ServerFacts } from './store.ts'
+import { fault, sound, type Finding } from './finding.ts'
+import { readServerFacts, type ServerFacts } from './store.ts'
 
 const MOST_SKEW_MS = 2 * SECOND_MS
 

@@ -1,12 +1,9 @@
 import type { Context } from '#context.ts'
-import { countMisaddressedMails, countWaitingMails } from '#providers/bank-mail/store.ts'
-import type { Review } from '#providers/bank-mail/store.ts'
+import { countMisaddressedMails, countWaitingMails, type Review } from '#providers/bank-mail/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { fault, sound, warning } from './finding.ts'
-import type { Finding } from './finding.ts'
-import { listRefusedEvents, sumFlagged } from './store.ts'
-import type { FlaggedSum } from './store.ts'
+import { fault, sound, warning, type Finding } from './finding.ts'
+import { listRefusedEvents, sumFlagged, type FlaggedSum } from './store.ts'
 
 const REFUSED_DAYS = 7
 const MOST_LISTED = 1000

@@ -1,15 +1,12 @@
 import { openCredentials } from '#apps/methods.ts'
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { checkCardCredentials } from '#providers/card/check-credentials.ts'
-import type { CredentialsCheck } from '#providers/card/check-credentials.ts'
+import { checkCardCredentials, type CredentialsCheck } from '#providers/card/check-credentials.ts'
 import { checkPayosCredentials } from '#providers/payos/check-credentials.ts'
-import { countFailing, listPauses } from '#providers/store.ts'
-import type { ProviderPause } from '#providers/store.ts'
+import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
 import { messageOf } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning } from './finding.ts'
-import type { Finding } from './finding.ts'
+import { fault, sound, warning, type Finding } from './finding.ts'
 
 const METHODS = ['card', 'payos'] as const
 type Credentialed = (typeof METHODS)[number]

@@ -4,8 +4,7 @@ import { openMailer } from '#mail/send.ts'
 import { needsMailbox } from '#providers/bank-mail/banks/readers.ts'
 import { listBankAccountRows } from '#providers/bank-transfer/store.ts'
 import { messageOf } from '#shared/errors.ts'
-import { fault, sound, warning } from './finding.ts'
-import type { Finding } from './finding.ts'
+import { fault, sound, warning, type Finding } from './finding.ts'
 
 /** Whether reminders can be mailed. */
 export async function checkMail(ctx: Context): Promise<Finding[]> {

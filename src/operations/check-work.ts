@@ -1,17 +1,13 @@
-import { listApps } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listLastJobRuns } from '#db/store.ts'
-import type { JobRun } from '#db/store.ts'
+import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
 import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning } from './finding.ts'
-import type { Finding } from './finding.ts'
-import { listWebhookStandings, readOutbox } from './store.ts'
-import type { WebhookStanding } from './store.ts'
+import { fault, sound, warning, type Finding } from './finding.ts'
+import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
 
 /** The jobs of the daemon; a test holds them against its schedule. */
 export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'] as const

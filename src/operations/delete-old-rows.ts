@@ -1,13 +1,11 @@
 import type { Context } from '#context.ts'
 import { deleteOldJobRuns } from '#db/store.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import type { Tx } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#providers/bank-mail/store.ts'
 import { deleteOldDailyMails } from '#renewals/store.ts'
-import { addMs, DAY_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, DAY_MS, type RealTime } from '#shared/time.ts'
 import { deleteOldAttempts } from '#webhooks/store.ts'
 
 const BATCH_SIZE = 50

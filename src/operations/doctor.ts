@@ -6,8 +6,7 @@ import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
 import { checkMail, checkRelay } from './check-settings.ts'
 import { checkJobs, checkOutbox, checkRealtime, checkReminders, checkWebhooks } from './check-work.ts'
-import { fault } from './finding.ts'
-import type { Finding } from './finding.ts'
+import { fault, type Finding } from './finding.ts'
 
 type Check = (ctx: Context) => Promise<Finding[]>
 

@@ -19,8 +19,7 @@ import { payments, transactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
 import { guardCell } from './formula-cell.ts'
-import { listRowsAfter } from './store.ts'
-import type { AppRow, AppTable } from './store.ts'
+import { listRowsAfter, type AppRow, type AppTable } from './store.ts'
 
 type Shown = Readonly<Record<string, unknown>>
 

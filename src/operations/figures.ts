@@ -5,11 +5,9 @@ import { findSpentApps } from '#renewals/daily-limit.ts'
 import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
-import { SECOND_MS, addMs, asAppTime, asRealTime } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { SECOND_MS, addMs, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
 import { clockSkewSeconds } from './check-database.ts'
-import { readOutbox, sumFlagged } from './store.ts'
-import type { FlaggedSum } from './store.ts'
+import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
 
 /** What the database says of the service's health; durations in seconds, never negative but for the skew. */
 export interface Figures {

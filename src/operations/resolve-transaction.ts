@@ -2,8 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import type { Tx } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
@@ -11,10 +10,15 @@ import { formatTimestampOrNull } from '#shared/time.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { findTransaction, listPayments, markPaymentRefunded, updateTransactionIn } from '#transactions/store.ts'
-import type { Payment, Transaction } from '#transactions/store.ts'
-import { endsRefunded, keepsPeriod, paymentsToRefund, refusalOf } from './resolution.ts'
-import type { Resolution } from './resolution.ts'
+import {
+  findTransaction,
+  listPayments,
+  markPaymentRefunded,
+  updateTransactionIn,
+  type Payment,
+  type Transaction,
+} from '#transactions/store.ts'
+import { endsRefunded, keepsPeriod, paymentsToRefund, refusalOf, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
   readonly transactionId: number

@@ -3,8 +3,7 @@ import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
-import { replaceSealed } from './store.ts'
-import type { SealedSecret } from './store.ts'
+import { replaceSealed, type SealedSecret } from './store.ts'
 
 export interface RotationReport {
   readonly rotated: number

@@ -1,7 +1,6 @@
 import { credentialsPlace, secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listAppSecrets, listMethodSecrets } from './store.ts'
-import type { SealedSecret } from './store.ts'
+import { listAppSecrets, listMethodSecrets, type SealedSecret } from './store.ts'
 
 const PAGE = 50
 

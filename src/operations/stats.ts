@@ -1,5 +1,4 @@
-import { listApps } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { GRACE_DAYS } from '#renewals/stages.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -10,8 +9,10 @@ import {
   listCashMonths,
   listUnservedPeriods,
   sumFlagged,
+  type AppScope,
+  type CashMonth,
+  type SubscriptionCounts,
 } from './store.ts'
-import type { AppScope, CashMonth, SubscriptionCounts } from './store.ts'
 import { unearnedOf } from './unearned.ts'
 
 /** A sum of money in the smallest unit of its currency. */

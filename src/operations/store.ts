@@ -1,6 +1,5 @@
 import { appTime, bigint, flag, id, realTime, text } from '#db/columns.ts'
-import { shape } from '#db/table.ts'
-import type { Table } from '#db/table.ts'
+import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { FlagReason } from '#transactions/store.ts'

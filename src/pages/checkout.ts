@@ -1,8 +1,7 @@
 import Router from '@koa/router'
 import { z } from 'zod'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { admitToCheckout } from '#checkout/view-checkout.ts'
-import type { CheckoutView } from '#checkout/view-checkout.ts'
+import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
@@ -14,14 +13,22 @@ import {
   sendAsset,
   sendPage,
   setPageHeaders,
+  type PageHttp,
+  type PageLocale,
 } from '#http/html.ts'
-import type { PageHttp, PageLocale } from '#http/html.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
 import { intervalOf } from '#subscriptions/apply-payment.ts'
-import { cancelLink, checkoutPath, openView, progressTag, tokenOf, whileOpen } from './checkout-frame.ts'
-import type { TokenHttp } from './checkout-frame.ts'
+import {
+  cancelLink,
+  checkoutPath,
+  openView,
+  progressTag,
+  tokenOf,
+  whileOpen,
+  type TokenHttp,
+} from './checkout-frame.ts'
 import { effectOf } from './effect.ts'
 import { friendlyErrors } from './message.ts'
 import { pageTexts } from './texts.ts'

@@ -1,8 +1,7 @@
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, sendPage } from '#http/html.ts'
-import type { PageHttp, PageState } from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp, type PageState } from '#http/html.ts'
 import type { AppError } from '#shared/errors.ts'
 import { pageTexts } from './texts.ts'
 

@@ -10,19 +10,18 @@ import {
   seeOther,
   sendPage,
   setPageHeaders,
+  type PageHttp,
+  type PageLocale,
 } from '#http/html.ts'
-import type { PageHttp, PageLocale } from '#http/html.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
-import { admitToRenewal } from '#renewals/view-renewal.ts'
-import type { RenewalView } from '#renewals/view-renewal.ts'
+import { admitToRenewal, type RenewalView } from '#renewals/view-renewal.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
-import { tokenOf } from './checkout-frame.ts'
-import type { TokenHttp } from './checkout-frame.ts'
+import { tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage } from './message.ts'
 import { renewTexts } from './renew-texts.ts'

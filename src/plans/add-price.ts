@@ -5,8 +5,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { validate } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
-import { getPlan, insertPrices, touchPlan } from './store.ts'
-import type { PlanWithPrices } from './store.ts'
+import { getPlan, insertPrices, touchPlan, type PlanWithPrices } from './store.ts'
 
 /**
  * Puts one more price of a plan on sale; the others stay. Throws `invalid_request` and `not_found`.

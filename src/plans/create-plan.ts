@@ -8,8 +8,7 @@ import { AppError } from '#shared/errors.ts'
 import { longText, text, validate } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
-import { getPlan, insertPlan, insertPrices } from './store.ts'
-import type { PlanWithPrices } from './store.ts'
+import { getPlan, insertPlan, insertPrices, type PlanWithPrices } from './store.ts'
 
 export const CreatePlanInput = z.strictObject({
   code: z.string().regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -'),

@@ -1,8 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
-import { findPrice } from './store.ts'
-import type { PriceWithPlan } from './store.ts'
+import { findPrice, type PriceWithPlan } from './store.ts'
 
 /** The app's price that can be bought now; unknown, another app's, archived, or of an archived plan: `price_not_found`. */
 export async function findPriceOnSale(db: Queries, appId: number, priceId: string): Promise<PriceWithPlan> {

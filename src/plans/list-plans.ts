@@ -2,8 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { validate } from '#shared/validate.ts'
 import { saleStatus } from './sale-status.ts'
-import { listPlans } from './store.ts'
-import type { PlanWithPrices } from './store.ts'
+import { listPlans, type PlanWithPrices } from './store.ts'
 
 const ListPlansQuery = z.object({ status: saleStatus.optional() })
 

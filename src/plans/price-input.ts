@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS } from '#shared/interval.ts'
-import type { IntervalUnit } from '#shared/interval.ts'
+import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS, type IntervalUnit } from '#shared/interval.ts'
 import { currencyCode, integer, text } from '#shared/validate.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Price } from './store.ts'

@@ -1,6 +1,5 @@
 import type { AppRoute, Caller } from '#apps/authenticate.ts'
-import { commandRoute } from '#http/route.ts'
-import type { ApiRequest } from '#http/route.ts'
+import { commandRoute, type ApiRequest } from '#http/route.ts'
 import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'

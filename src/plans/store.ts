@@ -1,6 +1,5 @@
 import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
-import { table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { table, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'

@@ -6,8 +6,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { longText, text, validate } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, updatePlanRow } from './store.ts'
-import type { PlanWithPrices } from './store.ts'
+import { getPlan, updatePlanRow, type PlanWithPrices } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: text(191).optional(),

@@ -7,8 +7,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { text, validate } from '#shared/validate.ts'
 import { presentPrice } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, touchPlan, updatePriceRow } from './store.ts'
-import type { PlanWithPrices, Price } from './store.ts'
+import { getPlan, touchPlan, updatePriceRow, type PlanWithPrices, type Price } from './store.ts'
 
 export const UpdatePriceInput = patchOf({
   /** Null takes the label away. */

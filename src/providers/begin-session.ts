@@ -1,15 +1,18 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
-import { addMs, MINUTE_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
-import { findTransaction } from '#transactions/store.ts'
-import type { ProviderCode } from '#transactions/store.ts'
+import { findTransaction, type ProviderCode } from '#transactions/store.ts'
 import type { PaymentRequest } from './provider.ts'
 import { firstLookupAt } from './schedule.ts'
-import { findPayableSession, getProviderSession, insertProviderSession, updateSessionIn } from './store.ts'
-import type { ProviderSession } from './store.ts'
+import {
+  findPayableSession,
+  getProviderSession,
+  insertProviderSession,
+  updateSessionIn,
+  type ProviderSession,
+} from './store.ts'
 
 /** A payer who is sent to a session must have this long to pay. */
 const STILL_USEFUL_MS = MINUTE_MS

@@ -1,7 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { insertProviderEvent } from '#transactions/store.ts'
-import type { ProviderCode } from '#transactions/store.ts'
+import { insertProviderEvent, type ProviderCode } from '#transactions/store.ts'
 
 const MAX_NOTE = 500
 const MAX_EVENT_TYPE = 64

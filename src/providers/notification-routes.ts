@@ -1,5 +1,4 @@
-import Router from '@koa/router'
-import type { RouterContext } from '@koa/router'
+import Router, { type RouterContext } from '@koa/router'
 import type { Context } from '#context.ts'
 import { readBody } from '#http/body.ts'
 import type { RequestState } from '#http/errors.ts'

@@ -2,8 +2,7 @@ import type { ProviderCode } from '#transactions/store.ts'
 import { bankTransfer } from './bank-transfer/bank-transfer.ts'
 import { card } from './card/card.ts'
 import { payos } from './payos/payos.ts'
-import { METHODS } from './provider.ts'
-import type { Method, Provider } from './provider.ts'
+import { METHODS, type Method, type Provider } from './provider.ts'
 import { testMethod } from './test-method.ts'
 
 /** Every way to pay, in the order in which payers see them. */

@@ -1,5 +1,4 @@
-import { findApp } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { findApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
@@ -21,8 +20,9 @@ import {
   listPauses,
   listPayableSessions,
   recordLookup,
+  type Account,
+  type ProviderSession,
 } from './store.ts'
-import type { Account, ProviderSession } from './store.ts'
 
 const BATCH = 1000
 /** Providers answer in some 100 ms; a few at a time keep a backlog short without flooding anybody. */

@@ -1,5 +1,4 @@
-import { addMs, HOUR_MS, MINUTE_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 
 const FIRST_LOOKUP_MS = 10 * MINUTE_MS
 const LONGEST_GAP_MS = 6 * HOUR_MS

@@ -1,6 +1,5 @@
 import { randomHex } from '#shared/crypto.ts'
-import { within } from '#shared/budget.ts'
-import type { Budget } from '#shared/budget.ts'
+import { within, type Budget } from '#shared/budget.ts'
 import type { RealtimeNode } from './node.ts'
 
 /** Where a node is in an emulator. */

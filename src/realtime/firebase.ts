@@ -1,12 +1,9 @@
 import type { Context } from '#context.ts'
-import { cleanText, requestEndpoint } from '#http/outbound.ts'
-import type { EndpointAnswer } from '#http/outbound.ts'
+import { cleanText, requestEndpoint, type EndpointAnswer } from '#http/outbound.ts'
 import { accessToken, forgetAccessToken } from './access-token.ts'
 import type { Budget } from '#shared/budget.ts'
-import { replaceBySocket } from './emulator-socket.ts'
-import type { EmulatorPlace } from './emulator-socket.ts'
-import { nodeKeys } from './realtime-key.ts'
-import type { AppWithDatabase } from './realtime-key.ts'
+import { replaceBySocket, type EmulatorPlace } from './emulator-socket.ts'
+import { nodeKeys, type AppWithDatabase } from './realtime-key.ts'
 import type { RealtimeNode } from './node.ts'
 
 /** How much of the database's refusal is told. */

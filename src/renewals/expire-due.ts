@@ -1,8 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { listSweeps } from './find-due.ts'
-import type { Sweep } from './find-due.ts'
+import { listSweeps, type Sweep } from './find-due.ts'
 import { listRunOut, storeExpired } from './store.ts'
 import type { SweepOptions } from './send-due-reminders.ts'
 

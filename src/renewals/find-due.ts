@@ -1,6 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import { getApp } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
 import { listPlansByIds } from '#plans/store.ts'
@@ -8,10 +7,8 @@ import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS, addMs } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { STAGES } from './stages.ts'
-import type { Stage } from './stages.ts'
-import { listDueSubscriptions, listMovedApps, listPricesByIds } from './store.ts'
-import type { Keyset, SweepScope } from './store.ts'
+import { STAGES, type Stage } from './stages.ts'
+import { listDueSubscriptions, listMovedApps, listPricesByIds, type Keyset, type SweepScope } from './store.ts'
 
 /** A claim that was not handed over for so long belongs to a sweep that died, and may be taken over. */
 export const CLAIM_LEASE_MS = 60 * SECOND_MS

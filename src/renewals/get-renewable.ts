@@ -2,8 +2,7 @@ import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { findSubscriptionByRenewalToken } from '#subscriptions/store.ts'
-import type { Subscription } from '#subscriptions/store.ts'
+import { findSubscriptionByRenewalToken, type Subscription } from '#subscriptions/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** A subscription that ends, and so can be paid for its next period. */

@@ -1,6 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import { getApp } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'

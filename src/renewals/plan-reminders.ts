@@ -1,17 +1,12 @@
 import { appNow } from '#apps/app-time.ts'
-import { getApp, listApps } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { getApp, listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listCustomersByIds } from '#customers/store.ts'
-import type { Customer } from '#customers/store.ts'
-import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { listCustomersByIds, type Customer } from '#customers/store.ts'
+import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
-import { GRACE_DAYS, STAGES, hasStage, stageWindow } from './stages.ts'
-import type { Stage } from './stages.ts'
-import { listEndingSubscriptions, listRemindersOf } from './store.ts'
-import type { Keyset, Reminder } from './store.ts'
+import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
+import { listEndingSubscriptions, listRemindersOf, type Keyset, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */
 export type NoMailReason =

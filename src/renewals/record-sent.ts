@@ -4,8 +4,7 @@ import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { markSent } from './store.ts'
-import type { Claim } from './store.ts'
+import { markSent, type Claim } from './store.ts'
 
 /** Records that the mail was sent and tells the app so, once per stage and period, never with the link (specification 6). */
 export async function recordSent(tx: Tx, due: Omit<DueReminder, 'price'>, claim: Claim): Promise<boolean> {

@@ -2,17 +2,14 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { MAIL_CONNECTIONS, MailError, openMailer } from '#mail/send.ts'
-import type { Mailer } from '#mail/send.ts'
+import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
-import { composeReminder } from './compose-reminder.ts'
-import type { DueReminder } from './compose-reminder.ts'
+import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { recordSent } from './record-sent.ts'
-import { CLAIM_LEASE_MS, findDue, listSweeps } from './find-due.ts'
-import type { Sweep, Tries } from './find-due.ts'
+import { CLAIM_LEASE_MS, findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
 import { stageAt } from './stages.ts'
 import {
   claimReminder,
@@ -24,8 +21,8 @@ import {
   markHandedOver,
   noteUnconfirmed,
   refuseClaim,
+  type Claim,
 } from './store.ts'
-import type { Claim } from './store.ts'
 
 /** What became of the mails that a sweep took up. */
 export interface SweepSummary {

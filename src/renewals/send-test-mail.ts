@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { renderMail } from '#mail/render.ts'
-import type { MailLocale } from '#mail/render.ts'
+import { renderMail, type MailLocale } from '#mail/render.ts'
 import { openMailer, senderOf } from '#mail/send.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'

@@ -1,5 +1,4 @@
-import { DAY_MS, addMs } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { DAY_MS, addMs, type AppTime } from '#shared/time.ts'
 
 /** Days before the period end at which a mail is due; 0 is the notice that the period has ended (specification 6). */
 export type Stage = 3 | 1 | 0

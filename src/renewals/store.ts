@@ -1,17 +1,12 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
-import { shape, table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { prices } from '#plans/store.ts'
-import type { Price } from '#plans/store.ts'
-import { formatDay } from '#shared/time.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
-import { subscriptions } from '#subscriptions/store.ts'
-import type { Subscription } from '#subscriptions/store.ts'
-import { endsInWindow } from './stages.ts'
-import type { Stage } from './stages.ts'
+import { prices, type Price } from '#plans/store.ts'
+import { formatDay, type AppTime, type RealTime } from '#shared/time.ts'
+import { subscriptions, type Subscription } from '#subscriptions/store.ts'
+import { endsInWindow, type Stage } from './stages.ts'
 
 /**
  * `claimed`: somebody sends it now, or died at it; with `handedOverAt` set the mail server may have it, and nobody sends it again.

@@ -1,5 +1,4 @@
-import { pino } from 'pino'
-import type { Logger } from 'pino'
+import { pino, type Logger } from 'pino'
 
 export type { Logger }
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'

@@ -1,18 +1,21 @@
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findPrice } from '#plans/store.ts'
-import type { Price } from '#plans/store.ts'
+import { findPrice, type Price } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { effectOfPayment } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { presentSubject } from './present.ts'
-import type { SubscriptionView } from './present.ts'
+import { presentSubject, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { findSubscriptionOfEndUser, insertApplication, insertTrialGrant, wasRenewedByPayment } from './store.ts'
-import type { PaymentApplication, Subscription } from './store.ts'
+import {
+  findSubscriptionOfEndUser,
+  insertApplication,
+  insertTrialGrant,
+  wasRenewedByPayment,
+  type PaymentApplication,
+  type Subscription,
+} from './store.ts'
 
 /** A completed payment of a price, as a subscription sees it. Amount in the smallest unit; times in the app's own time. */
 export interface AppliedPayment {

@@ -1,7 +1,6 @@
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { isSoundPeriod, periodFrom } from './period.ts'
-import type { Period } from './period.ts'
+import { isSoundPeriod, periodFrom, type Period } from './period.ts'
 
 /** What the rules need to know of a subscription. `currentPeriodEnd` null means lifetime. */
 export interface SubscriptionState {

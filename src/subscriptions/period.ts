@@ -1,6 +1,5 @@
 import type { Interval } from '#shared/interval.ts'
-import { DAY_MS, addMs } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { DAY_MS, addMs, type AppTime } from '#shared/time.ts'
 
 /** A span of access. `end` null never ends. Instants are UTC, in whole seconds. */
 export interface Period {

@@ -3,8 +3,7 @@ import type { Context } from '#context.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
 import type { NodeState } from '#realtime/node.ts'
-import { findSubscriptionById, findSubscriptionOfEndUser } from './store.ts'
-import type { Subscription } from './store.ts'
+import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } from './store.ts'
 
 /** Queues the write of the realtime node in the change's transaction; after the commit it is written and waited for. */
 export async function queueNode(tx: Tx, app: App, subscription: Subscription): Promise<void> {

@@ -7,10 +7,8 @@ import { randomHex } from '#shared/crypto.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { updatedData, viewSubscription } from './present.ts'
-import type { SubscriptionView } from './present.ts'
-import { findSubscriptionById, insertSubscription, updateSubscription } from './store.ts'
-import type { Subscription } from './store.ts'
+import { updatedData, viewSubscription, type SubscriptionView } from './present.ts'
+import { findSubscriptionById, insertSubscription, updateSubscription, type Subscription } from './store.ts'
 
 /** What a change sets; what it leaves out stays. `period` moves only together with a line in `payment_applications`. */
 export interface Change {

@@ -5,8 +5,7 @@ import type { AppTime } from '#shared/time.ts'
 import { intervalOf, writeLedger } from './apply-payment.ts'
 import { effectiveStatus, effectOfPayment } from './lifecycle.ts'
 import { recordChange } from './record-change.ts'
-import { hadTrial, insertTrialGrant } from './store.ts'
-import type { Subscription } from './store.ts'
+import { hadTrial, insertTrialGrant, type Subscription } from './store.ts'
 
 /**
  * The trial that a checkout of this price grants now, or null (contract 3, Trial). `now` is the app's own time; `endsAt` is the

@@ -1,6 +1,5 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'

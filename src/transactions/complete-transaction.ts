@@ -1,13 +1,10 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { wholeSeconds } from '#shared/time.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
-import { applyPayment } from '#subscriptions/apply-payment.ts'
-import type { Refusal } from '#subscriptions/apply-payment.ts'
+import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
+import { applyPayment, type Refusal } from '#subscriptions/apply-payment.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { updateTransactionIn } from './store.ts'
-import type { ProviderCode, Transaction } from './store.ts'
+import { updateTransactionIn, type ProviderCode, type Transaction } from './store.ts'
 
 export interface Completion {
   readonly providerCode: ProviderCode

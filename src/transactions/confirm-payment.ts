@@ -1,15 +1,21 @@
 import { appNow } from '#apps/app-time.ts'
-import { getApp } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import type { Tx } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import { completeTransaction } from './complete-transaction.ts'
-import { findTransaction, insertPayment, insertProviderEvent, listPayments, updateTransactionIn } from './store.ts'
-import type { FlagReason, ProviderCode, Transaction } from './store.ts'
+import {
+  findTransaction,
+  insertPayment,
+  insertProviderEvent,
+  listPayments,
+  updateTransactionIn,
+  type FlagReason,
+  type ProviderCode,
+  type Transaction,
+} from './store.ts'
 
 /** Money that a provider, a bank or an operator says has arrived. Adapters prove it genuine, translate it to this, and call. */
 export interface ConfirmedPayment {

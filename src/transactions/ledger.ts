@@ -1,10 +1,13 @@
 import type { Context } from '#context.ts'
 import type { Interval } from '#shared/interval.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
-import { listApplications, listSubscriptionsAfter } from '#subscriptions/store.ts'
-import type { PaymentApplication, Subscription } from '#subscriptions/store.ts'
+import {
+  listApplications,
+  listSubscriptionsAfter,
+  type PaymentApplication,
+  type Subscription,
+} from '#subscriptions/store.ts'
 import { findLedgerFaults } from './store.ts'
 
 /** Something in the books that does not add up. */

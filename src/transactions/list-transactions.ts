@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
-import type { Page } from '#http/page-of.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { text, validate } from '#shared/validate.ts'
-import { listTransactionRows } from './store.ts'
-import type { Transaction } from './store.ts'
+import { listTransactionRows, type Transaction } from './store.ts'
 
 const ListTransactionsQuery = z.object({
   ...listQueryFields,

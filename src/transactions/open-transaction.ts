@@ -1,8 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { insertTransaction } from './store.ts'
-import type { Transaction } from './store.ts'
+import { insertTransaction, type Transaction } from './store.ts'
 
 export type NewTransaction = Pick<
   Transaction,

@@ -1,13 +1,11 @@
-import type { AppRoute, Caller } from '#apps/authenticate.ts'
-import { requireSelf } from '#apps/authenticate.ts'
+import { requireSelf, type AppRoute, type Caller } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { listTransactions } from './list-transactions.ts'
 import { presentTransaction } from './present.ts'
-import { findTransaction } from './store.ts'
-import type { Transaction } from './store.ts'
+import { findTransaction, type Transaction } from './store.ts'
 
 export const transactionRoutes: readonly AppRoute[] = [
   {

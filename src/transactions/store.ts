@@ -1,9 +1,7 @@
 import { appTime, bigint, exact, flag, id, realTime, words } from '#db/columns.ts'
-import { shape, table } from '#db/table.ts'
-import type { Row } from '#db/table.ts'
+import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
-import { below, where } from '#db/conditions.ts'
-import type { Position } from '#db/conditions.ts'
+import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 

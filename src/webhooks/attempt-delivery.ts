@@ -1,7 +1,6 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
-import { unixSeconds } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { unixSeconds, type RealTime } from '#shared/time.ts'
 import type { Target, Targets } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'

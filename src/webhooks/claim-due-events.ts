@@ -2,8 +2,7 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
-import { claimDue, giveBack } from './store.ts'
-import type { ClaimedEvent, DueEvent } from './store.ts'
+import { claimDue, giveBack, type ClaimedEvent, type DueEvent } from './store.ts'
 
 /** Longer than four attempts: an event may wait behind one of its app, and clocks of daemons differ. */
 export function leaseMs(timeoutMs: number): number {

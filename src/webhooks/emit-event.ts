@@ -1,8 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { formatIsoOffset } from '#shared/time.ts'
-import type { AppTime } from '#shared/time.ts'
+import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
 import { insertEvent } from './store.ts'
 

@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import type { Tx } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import type { AttemptResult, MadeAttempt } from './attempt-delivery.ts'
 import { nextAttemptAt } from './schedule.ts'
 import { insertAttempts, markDelivered, markFailed, markNotConfigured } from './store.ts'

@@ -2,8 +2,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { listAttempts, listEventRows } from './store.ts'
-import type { DeliveryAttempt, DeliveryStatus, Event } from './store.ts'
+import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
 /** An event as operators see it. `next_attempt_at` of an event under way is when its lease ends. */
 export interface DeliveryView {

@@ -1,10 +1,8 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor } from '#http/page-of.ts'
-import type { Page } from '#http/page-of.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { validate } from '#shared/validate.ts'
-import { listEventRows } from './store.ts'
-import type { Event } from './store.ts'
+import { listEventRows, type Event } from './store.ts'
 
 const ListEventsQuery = z.object(listQueryFields)
 

@@ -1,8 +1,7 @@
 import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
-import { listWebhookTargets } from './store.ts'
-import type { WebhookTarget } from './store.ts'
+import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
 /** Where to send an app's events now, and what to sign them with. `unreadable`: its secret does not open (`key rotate`, lost key). */
 export type Target = { readonly url: string; readonly secret: string } | 'none' | 'unreadable'

@@ -1,12 +1,10 @@
-import { getApp } from '#apps/store.ts'
-import type { App } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { findEvent, listFailedIds, requeue } from './store.ts'
-import type { Event } from './store.ts'
+import { findEvent, listFailedIds, requeue, type Event } from './store.ts'
 
 /** Events made due again in one transaction. */
 const BATCH_SIZE = 50

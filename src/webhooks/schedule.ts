@@ -1,5 +1,4 @@
-import { addMs, MINUTE_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 
 /**
  * When a failed delivery is tried again: the next gap of the schedule after the end of the attempt that failed. Null where no retry

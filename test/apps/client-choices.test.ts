@@ -4,14 +4,11 @@ import { getApp } from '#apps/store.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { AppError } from '#shared/errors.ts'
-import { startService } from '../support/api.ts'
-import type { Response, TestService } from '../support/api.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
 import { testContext } from '../support/context.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
-import { anApp, aPlan, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
-import { startIdentityClients } from '../support/identity-clients.ts'
-import type { IdentityClients } from '../support/identity-clients.ts'
+import { anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
+import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const PURCHASE = { external_ref: 'user-1', mode: 'payment', plan_ref: 'book', amount: 1, currency: 'VND', ...URLS }

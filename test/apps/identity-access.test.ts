@@ -1,12 +1,9 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
-import { startService } from '../support/api.ts'
-import type { Response, TestService } from '../support/api.ts'
-import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
-import { startIdentityClients } from '../support/identity-clients.ts'
-import type { IdentityClients } from '../support/identity-clients.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
+import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
+import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
 /** Contract 2, Identity-token apps: the end user is `sub`; what such a client may and may not do. */
 describe('identity-token apps', () => {

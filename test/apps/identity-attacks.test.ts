@@ -1,18 +1,14 @@
 import { createHmac } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
-import type { CryptoKey } from 'jose'
-import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT } from 'jose'
+import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from 'jose'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { setIdentity } from '#apps/set-identity.ts'
 import type { App } from '#apps/store.ts'
-import { startService } from '../support/api.ts'
-import type { Response, TestService } from '../support/api.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
 import { anApp } from '../support/factories.ts'
-import { startOidcIssuer } from '../support/oidc-issuer.ts'
-import type { OidcIssuer } from '../support/oidc-issuer.ts'
+import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 

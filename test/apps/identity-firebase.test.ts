@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
@@ -11,10 +10,8 @@ import { setIdentity } from '#apps/set-identity.ts'
 import { getApp } from '#apps/store.ts'
 import { aSigningCertificate } from '../support/certificates.ts'
 import { testContext } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
-import { PROJECT, startGooglePeer } from '../support/google-peer.ts'
-import type { GooglePeer } from '../support/google-peer.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
+import { PROJECT, startGooglePeer, type GooglePeer } from '../support/google-peer.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const seconds = () => Math.floor(Date.now() / 1000)

@@ -10,8 +10,7 @@ import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli, PROGRAM } from './run-cli.ts'
-import type { Cli } from './run-cli.ts'
+import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const EXPORTED = ['plans', 'customers', 'subscriptions', 'transactions', 'payments', 'ledger', 'events']

@@ -10,8 +10,17 @@ import { getApp } from '#apps/store.ts'
 import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, partlyPaid, priceId, YEARLY } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import {
+  aCustomer,
+  anApp,
+  aPlan,
+  aSubscription,
+  MONTHLY,
+  partlyPaid,
+  priceId,
+  YEARLY,
+  type TestApp,
+} from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -19,8 +28,7 @@ import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
-import { DOWN, ENTER, onTerminal } from './terminal.ts'
-import type { Step } from './terminal.ts'
+import { DOWN, ENTER, onTerminal, type Step } from './terminal.ts'
 
 /** A command, what it asks and is answered, and what the screen shows in the end. */
 type Sitting = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Command } from 'commander'
-import { before, it } from 'mocha'
-import type { Context } from 'mocha'
+import { before, it, type Context } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 
 /** Which test file of this folder runs the commands that begin with which words, each as JSON and as a table. */

@@ -5,11 +5,19 @@ import { beforeEach, describe, it } from 'mocha'
 import { systemClock } from '#shared/time.ts'
 import type { Context } from '#context.ts'
 import { testContext } from '../support/context.ts'
-import { aCustomer, anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import {
+  aCustomer,
+  anApp,
+  aPlan,
+  aSubscription,
+  LIFETIME,
+  MONTHLY,
+  priceId,
+  YEARLY,
+  type TestApp,
+} from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli } from './run-cli.ts'
-import type { Cli } from './run-cli.ts'
+import { openCli, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: plans, customers and subscriptions', function () {

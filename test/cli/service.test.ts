@@ -10,8 +10,7 @@ import { insertProviderEvent } from '#transactions/store.ts'
 import { TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { expectFit, openCli } from './run-cli.ts'
-import type { Cli } from './run-cli.ts'
+import { expectFit, openCli, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: the service itself', function () {

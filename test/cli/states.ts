@@ -1,13 +1,11 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { insertBankMail } from '#providers/bank-mail/store.ts'
-import type { BankMail } from '#providers/bank-mail/store.ts'
+import { insertBankMail, type BankMail } from '#providers/bank-mail/store.ts'
 import { giveTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { aCheckout, aCustomer, aPlan, aSubscription, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 
 let mails = 0
 

@@ -5,13 +5,10 @@ import { customers } from '#customers/store.ts'
 import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { getSubscription } from '#subscriptions/store.ts'
-import { startService } from '../support/api.ts'
-import type { Response, TestService } from '../support/api.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectFault } from '../support/expect-fault.ts'
-import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
-import { startIdentityClients } from '../support/identity-clients.ts'
-import type { IdentityClients } from '../support/identity-clients.ts'
+import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId, type TestApp } from '../support/factories.ts'
+import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
 const AN = { name: 'An', email: 'an@example.com' }
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }

@@ -5,15 +5,12 @@ import { openMetrics } from '#daemon/metrics.ts'
 import { watchFigures } from '#daemon/watch-figures.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#db/session.ts'
-import { insertJobRun } from '#db/store.ts'
-import type { JobRun } from '#db/store.ts'
+import { insertJobRun, type JobRun } from '#db/store.ts'
 import { TABLES } from '#open-context.ts'
-import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
+import { addMs, DAY_MS, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { testDatabase } from '../support/database.ts'
-import { testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
+import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
-import type { RealTime } from '#shared/time.ts'
 
 const SILENT = { heartbeats: new Map<string, RealTime>(), pools: new Map<string, PoolUse>() }
 

@@ -2,16 +2,19 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { JobRun } from '#db/store.ts'
-import { listLastJobRuns } from '#db/store.ts'
-import { schedule, startScheduler } from '#daemon/scheduler.ts'
-import type { ScheduledJob, Scheduler, SchedulerOptions } from '#daemon/scheduler.ts'
+import { listLastJobRuns, type JobRun } from '#db/store.ts'
+import {
+  schedule,
+  startScheduler,
+  type ScheduledJob,
+  type Scheduler,
+  type SchedulerOptions,
+} from '#daemon/scheduler.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { systemClock } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { listDeliveries } from '#webhooks/list-deliveries.ts'
-import { testContext, testEnvironment } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
+import { testContext, testEnvironment, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'

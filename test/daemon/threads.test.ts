@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { JOBS } from '#operations/check-work.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { until } from '../support/until.ts'
 
 describe('a running daemon', () => {

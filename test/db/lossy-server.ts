@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import { createConnection, createServer } from 'node:net'
-import type { Socket } from 'node:net'
+import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 

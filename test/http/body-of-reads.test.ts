@@ -2,11 +2,9 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { signRequest } from '#apps/authenticate.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { startService } from '../support/api.ts'
-import type { TestService } from '../support/api.ts'
+import { startService, type TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
-import { aCheckout, anApp, aPlan, aSubscription, priceId, tokenOf } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, aSubscription, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
 type Header = readonly [name: string, value: string]

@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { disableMethod } from '#apps/methods.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import {
   aCustomer,
@@ -15,8 +14,8 @@ import {
   paid,
   PAID_TRIAL,
   priceId,
+  type TestApp,
 } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
 
 const PATH = '/api/v1/checkout-sessions'
 const URLS = { success_url: 'https://shop.example/ok?a=1&b=2#done', cancel_url: 'http://127.0.0.1:3000/no' }

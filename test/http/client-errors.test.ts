@@ -1,13 +1,10 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { Server, ServerOptions } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import { createServer, type Server, type ServerOptions } from 'node:http'
+import { connect, type AddressInfo, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { answerClientErrors } from '#daemon/client-errors.ts'
-import { startService } from '../support/api.ts'
-import type { TestService } from '../support/api.ts'
+import { startService, type TestService } from '../support/api.ts'
 import { until } from '../support/until.ts'
 
 describe('what is no HTTP request', () => {

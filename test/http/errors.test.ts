@@ -4,11 +4,9 @@ import sinon from 'sinon'
 import { signRequest } from '#apps/authenticate.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
-import { anApp, aPlan, aSubscription } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { anApp, aPlan, aSubscription, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
 let service: TestService

@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import {
   aCheckout,
   aCustomer,
@@ -15,8 +14,7 @@ import {
   priceId,
   tokenOf,
 } from '../support/factories.ts'
-import { mutationsOf } from '../support/hostile-values.ts'
-import type { BodyRules } from '../support/hostile-values.ts'
+import { mutationsOf, type BodyRules } from '../support/hostile-values.ts'
 
 type Body = Parameters<typeof mutationsOf>[0]
 

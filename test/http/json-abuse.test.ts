@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault } from '../support/expect-fault.ts'
 import { anApp } from '../support/factories.ts'
 

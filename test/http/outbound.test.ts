@@ -1,12 +1,19 @@
 import { once } from 'node:events'
-import { createServer } from 'node:net'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { isBlockedAddress } from '#http/blocked-address.ts'
-import { cleanText, EndpointError, HEAD_BYTES, openGuardedClient, requestEndpoint } from '#http/outbound.ts'
-import type { GuardedClient, GuardOptions, PostOutcome } from '#http/outbound.ts'
+import {
+  cleanText,
+  EndpointError,
+  HEAD_BYTES,
+  openGuardedClient,
+  requestEndpoint,
+  type GuardedClient,
+  type GuardOptions,
+  type PostOutcome,
+} from '#http/outbound.ts'
 
 const BLOCKED = [
   ...[

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
-import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import {
   aCustomer,
@@ -15,8 +14,8 @@ import {
   paid,
   priceId,
   YEARLY,
+  type TestApp,
 } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
 
 const PATH = '/api/v1/subscriptions/user-1'
 

@@ -1,9 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
-import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
+import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId, type TestApp } from '../support/factories.ts'
 
 const PATH = '/api/v1/test-clock'
 

@@ -1,11 +1,19 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
-import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
-import { aCheckout, aCustomer, anApp, aPlan, LIFETIME, MONTHLY, paid, priceId } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import {
+  aCheckout,
+  aCustomer,
+  anApp,
+  aPlan,
+  LIFETIME,
+  MONTHLY,
+  paid,
+  priceId,
+  type TestApp,
+} from '../support/factories.ts'
 
 const PATH = '/api/v1/transactions'
 

@@ -3,10 +3,8 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { chromium } from 'playwright-core'
-import type { Browser } from 'playwright-core'
-import { renderMail } from '#mail/render.ts'
-import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
+import { chromium, type Browser } from 'playwright-core'
+import { renderMail, type MailLocale, type MailTemplate, type MailValues } from '#mail/render.ts'
 
 const CHROMIUM = '/usr/bin/chromium'
 const ARTIFACTS = join(import.meta.dirname, '../artifacts')

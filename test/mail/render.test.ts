@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { renderMail } from '#mail/render.ts'
-import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
+import { renderMail, type MailLocale, type MailTemplate, type MailValues } from '#mail/render.ts'
 
 const VALUES = {
   stage: 3,

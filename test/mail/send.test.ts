@@ -6,10 +6,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { pino } from 'pino'
 import PostalMime from 'postal-mime'
 import { loadConfig } from '#config.ts'
-import { MailError, openMailer, senderOf } from '#mail/send.ts'
-import type { Mail, Mailer, SendOptions } from '#mail/send.ts'
-import { SmtpInbox, headerOf } from './smtp-inbox.ts'
-import type { Mood } from './smtp-inbox.ts'
+import { MailError, openMailer, senderOf, type Mail, type Mailer, type SendOptions } from '#mail/send.ts'
+import { SmtpInbox, headerOf, type Mood } from './smtp-inbox.ts'
 
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import PostalMime from 'postal-mime'
-import type { Email } from 'postal-mime'
-import { SMTPServer } from 'smtp-server'
-import type { SMTPServerSession } from 'smtp-server'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerSession } from 'smtp-server'
 
 /** A mail as the server took it. */
 export interface ReceivedMail {

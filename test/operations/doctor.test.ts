@@ -17,8 +17,7 @@ import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shar
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
-import { TEST_KEYS, TestClock, testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
+import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 

@@ -1,14 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
-import { previewResolution, resolveTransaction } from '#operations/resolve-transaction.ts'
-import type { ResolveInput } from '#operations/resolve-transaction.ts'
+import { previewResolution, resolveTransaction, type ResolveInput } from '#operations/resolve-transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 
 describe('resolving flagged transactions (contract 6)', () => {
   let story: Story

@@ -5,8 +5,7 @@ import { getApp, secretPlace } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { rotateKeys } from '#operations/rotate-keys.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { TEST_KEYS, testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
+import { TEST_KEYS, testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`

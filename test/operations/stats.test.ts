@@ -6,8 +6,7 @@ import { getApp } from '#apps/store.ts'
 import { gatherStats } from '#operations/stats.ts'
 import { unearnedOf } from '#operations/unearned.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
-import { testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
+import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, aPlan, FREE_TRIAL, LIFETIME, MONTHLY, paid, partlyPaid, priceId, YEARLY } from '../support/factories.ts'
 
 /** Five end users: a month, a trial, for life, a month that lapsed, and a month renewed. Now is 2026-04-12 10:00:00. */

@@ -10,8 +10,7 @@ import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 
 describe('moving in and out', () => {
   let story: Story

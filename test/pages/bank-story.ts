@@ -3,8 +3,7 @@ import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { AppOptions } from '../support/factories.ts'
-import { startStory } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, type Story } from '../support/story.ts'
 
 export const ACCOUNT = { bank: 'VCB', number: '0123456789012', holder: 'CONG TY SACH NOI' } as const
 const OPERATOR = 'tester'

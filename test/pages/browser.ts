@@ -2,8 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { chromium } from 'playwright-core'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 
 const ARTIFACTS = join(import.meta.dirname, '../artifacts')
 const FLAGS = [

@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { enableMethod } from '#apps/methods.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { startStory } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, type Story } from '../support/story.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }

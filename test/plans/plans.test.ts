@@ -3,11 +3,9 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { updatePlan } from '#plans/update-plan.ts'
-import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault } from '../support/expect-fault.ts'
-import { anApp, aPlan, FREE_TRIAL, LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { anApp, aPlan, FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 
 let service: TestService

@@ -4,11 +4,19 @@ import { listAuditEntries } from '#commands/store.ts'
 import { addPrice } from '#plans/add-price.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { updatePrice } from '#plans/update-price.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
-import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, PAID_TRIAL, priceId, YEARLY } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import {
+  anApp,
+  aPlan,
+  aSubscription,
+  LIFETIME,
+  MONTHLY,
+  PAID_TRIAL,
+  priceId,
+  YEARLY,
+  type TestApp,
+} from '../support/factories.ts'
 
 let service: TestService
 let app: TestApp

@@ -7,8 +7,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { aPlan, priceId } from '../support/factories.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
-import { startCardShop } from './card-shop.ts'
-import type { CardShop, OpenedCard } from './card-shop.ts'
+import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 
 describe('notifications of the card provider, POST /api/v1/webhooks/card-provider', () => {
   let shop: CardShop

@@ -4,11 +4,9 @@ import { checkCardCredentials } from '#providers/card/check-credentials.ts'
 import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { listPayments, markPaymentRefunded } from '#transactions/store.ts'
-import type { Payment } from '#transactions/store.ts'
+import { listPayments, markPaymentRefunded, type Payment } from '#transactions/store.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
-import { startCardShop } from './card-shop.ts'
-import type { CardShop, OpenedCard } from './card-shop.ts'
+import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 
 describe('refunds of card payments', () => {
   let shop: CardShop

@@ -1,13 +1,17 @@
 import { enableMethod } from '#apps/methods.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf } from '../support/factories.ts'
-import type { AppOptions, TestApp } from '../support/factories.ts'
-import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
-import type { PeerSession, SignedEvent, StripePeer } from '../support/stripe-peer.ts'
+import { aCheckout, anApp, tokenOf, type AppOptions, type TestApp } from '../support/factories.ts'
+import {
+  sessionFacts,
+  signedEvent,
+  startStripePeer,
+  type PeerSession,
+  type SignedEvent,
+  type StripePeer,
+} from '../support/stripe-peer.ts'
 
 export const SECRET_KEYS = ['sk_test_first', 'sk_test_second'] as const
 export const WEBHOOK_SECRETS = ['whsec_first', 'whsec_second'] as const

@@ -2,8 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { addMs, MINUTE_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aCustomer, tokenOf } from '../support/factories.ts'
-import { PURCHASE, startCardShop } from './card-shop.ts'
-import type { CardShop } from './card-shop.ts'
+import { PURCHASE, startCardShop, type CardShop } from './card-shop.ts'
 
 describe('paying by card', () => {
   let shop: CardShop

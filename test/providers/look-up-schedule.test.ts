@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { firstLookupAt, isGivenUp, nextLookupAt } from '#providers/schedule.ts'
-import { asRealTime } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { asRealTime, type RealTime } from '#shared/time.ts'
 
 const at = (time: string): RealTime => asRealTime(new Date(`2026-03-${time}Z`))
 

@@ -3,8 +3,7 @@ import { PayOS } from '@payos/node'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf, transferTime } from '#providers/payos/order.ts'
-import { isSignedByOne } from '#providers/payos/signature.ts'
-import type { SignedFields } from '#providers/payos/signature.ts'
+import { isSignedByOne, type SignedFields } from '#providers/payos/signature.ts'
 import { asRealTime } from '#shared/time.ts'
 
 describe("PayOS's orders and signatures", () => {

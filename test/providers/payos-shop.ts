@@ -1,11 +1,14 @@
 import { enableMethod } from '#apps/methods.ts'
-import { startService } from '../support/api.ts'
-import type { Response, SellerClient, TestService } from '../support/api.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
-import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
-import type { PayosPeer, PeerLink, PeerTransfer } from '../support/payos-peer.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import {
+  payosNotification,
+  startPayosPeer,
+  type PayosPeer,
+  type PeerLink,
+  type PeerTransfer,
+} from '../support/payos-peer.ts'
 
 export const PAYOS_KEYS = { clientId: 'client-1', apiKey: 'api-1', checksumKey: 'checksum-1' } as const
 export const PURCHASE = { mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' } as const

@@ -4,8 +4,7 @@ import { checkPayosCredentials } from '#providers/payos/check-credentials.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
-import { PAYOS_KEYS, PURCHASE, startPayosShop } from './payos-shop.ts'
-import type { PayosShop } from './payos-shop.ts'
+import { PAYOS_KEYS, PURCHASE, startPayosShop, type PayosShop } from './payos-shop.ts'
 
 describe('paying through PayOS', () => {
   let shop: PayosShop

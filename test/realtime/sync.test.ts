@@ -5,13 +5,10 @@ import { setAppDisabled } from '#apps/update-app.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { startClientStory } from '../support/client-story.ts'
-import type { ClientStory } from '../support/client-story.ts'
+import { startClientStory, type ClientStory } from '../support/client-story.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
-import { startOidcIssuer } from '../support/oidc-issuer.ts'
-import type { OidcIssuer } from '../support/oidc-issuer.ts'
-import { startRealtimePeer } from '../support/realtime-peer.ts'
-import type { RealtimePeer } from '../support/realtime-peer.ts'
+import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
+import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 
 const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
 

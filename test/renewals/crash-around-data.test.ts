@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -8,8 +7,7 @@ import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
 import { testEnvironment } from '../support/context.ts'
-import { aScene } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, type Scene } from './scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 

@@ -1,5 +1,4 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -17,8 +16,7 @@ import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { testEnvironment } from '../support/context.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
 import { startStory } from '../support/story.ts'
-import { aScene } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, type Scene } from './scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 /** The first instant of stage 3 of a month that begins on 2026-03-01 10:00:00. */

@@ -4,8 +4,7 @@ import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { LIFETIME, aPlan } from '../support/factories.ts'
-import { aScene } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, type Scene } from './scene.ts'
 
 describe('stored expiry (contract 4, Expiry)', () => {
   let scene: Scene

@@ -6,8 +6,7 @@ import { planReminders } from '#renewals/plan-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { sendTestMail } from '#renewals/send-test-mail.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
-import { aScene } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, type Scene } from './scene.ts'
 
 describe('reminders plan', () => {
   let scene: Scene

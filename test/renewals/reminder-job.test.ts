@@ -2,13 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { childEnvironment } from '#config.ts'
-import { schedule, startScheduler } from '#daemon/scheduler.ts'
-import type { Scheduler } from '#daemon/scheduler.ts'
+import { schedule, startScheduler, type Scheduler } from '#daemon/scheduler.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { testEnvironment } from '../support/context.ts'
 import { MONTHLY } from '../support/factories.ts'
-import { aScene } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, type Scene } from './scene.ts'
 
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 

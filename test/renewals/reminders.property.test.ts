@@ -10,8 +10,7 @@ import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
 import { MONTHLY, priceId } from '../support/factories.ts'
 import type { Mood } from '../mail/smtp-inbox.ts'
-import { aScene, partsOf } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, partsOf, type Scene } from './scene.ts'
 
 /** Prices whose periods have all stages, some, or none but the notice. */
 const PRICES = [

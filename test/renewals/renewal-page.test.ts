@@ -9,8 +9,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import type { Response } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { startBankStory, transfer } from '../pages/bank-story.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }

@@ -1,17 +1,12 @@
 import { expect } from 'chai'
-import type { App } from '#apps/store.ts'
-import { getApp } from '#apps/store.ts'
+import { getApp, type App } from '#apps/store.ts'
 import type { Customer } from '#customers/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
-import { getSubscription } from '#subscriptions/store.ts'
-import type { Subscription } from '#subscriptions/store.ts'
-import { SmtpInbox } from '../mail/smtp-inbox.ts'
-import type { ReceivedMail } from '../mail/smtp-inbox.ts'
-import { TestClock, testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
-import { MONTHLY, aCustomer, aPlan, anApp, paid, priceId } from '../support/factories.ts'
-import type { AppOptions, TestApp } from '../support/factories.ts'
+import { getSubscription, type Subscription } from '#subscriptions/store.ts'
+import { SmtpInbox, type ReceivedMail } from '../mail/smtp-inbox.ts'
+import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { MONTHLY, aCustomer, aPlan, anApp, paid, priceId, type AppOptions, type TestApp } from '../support/factories.ts'
 
 /** A seller's app with a plan, on a clock that the test moves, and the mail server that its customers' mails go to. */
 export interface Scene {

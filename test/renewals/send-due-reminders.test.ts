@@ -17,8 +17,7 @@ import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId } from '../support/factories.ts'
-import { aScene, tokenIn } from './scene.ts'
-import type { Scene } from './scene.ts'
+import { aScene, tokenIn, type Scene } from './scene.ts'
 
 const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }

@@ -5,8 +5,7 @@ import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import { MONTHLY, anApp } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { until } from '../support/until.ts'
 
 const DAY = 86_400

@@ -4,8 +4,7 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 
 describe('races (contract 4, One door for money)', () => {
   let story: Story

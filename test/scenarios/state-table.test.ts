@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 
 const UPDATED = ['subscription.updated']

@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { appNow, realTime } from '#apps/app-time.ts'
-import { HOUR_MS, addMs, asAppTime, asRealTime, wholeSeconds } from '#shared/time.ts'
-import type { AppTime, RealTime } from '#shared/time.ts'
+import { HOUR_MS, addMs, asAppTime, asRealTime, wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 
 describe('the two kinds of time', () => {
   const real = asRealTime(new Date('2026-03-01T10:00:00.250Z'))

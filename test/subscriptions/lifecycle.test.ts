@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { effectiveStatus, effectOfPayment } from '#subscriptions/lifecycle.ts'
-import type { SubscriptionState, Terms } from '#subscriptions/lifecycle.ts'
+import { effectiveStatus, effectOfPayment, type SubscriptionState, type Terms } from '#subscriptions/lifecycle.ts'
 import { asAppTime } from '#shared/time.ts'
 
 const utc = (text: string) => asAppTime(new Date(`${text.replace(' ', 'T')}:00Z`))

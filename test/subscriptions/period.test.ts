@@ -1,8 +1,7 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { TRIAL_UNITS } from '#shared/interval.ts'
-import type { Interval, TrialUnit } from '#shared/interval.ts'
+import { TRIAL_UNITS, type Interval, type TrialUnit } from '#shared/interval.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
 

@@ -1,15 +1,12 @@
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { createApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
-import { openMetrics } from '#daemon/metrics.ts'
-import type { Metrics } from '#daemon/metrics.ts'
+import { openMetrics, type Metrics } from '#daemon/metrics.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { testContext } from './context.ts'
-import type { TestClock, TestContext } from './context.ts'
+import { testContext, type TestClock, type TestContext } from './context.ts'
 
 /** An answer over real HTTP. `body` is the parsed JSON, or the text where it is none. */
 export interface Response {

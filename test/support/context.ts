@@ -1,14 +1,11 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
-import { loadConfig } from '#config.ts'
-import type { Config } from '#config.ts'
+import { loadConfig, type Config } from '#config.ts'
 import type { Context, MetricName } from '#context.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { describeError } from '#shared/log.ts'
-import { asRealTime, parseDuration, parseTimestamp } from '#shared/time.ts'
-import type { Clock, RealTime } from '#shared/time.ts'
-import { testDatabase } from './database.ts'
-import type { TestDb } from './database.ts'
+import { asRealTime, parseDuration, parseTimestamp, type Clock, type RealTime } from '#shared/time.ts'
+import { testDatabase, type TestDb } from './database.ts'
 import { scratchFolder } from './scratch.ts'
 
 /** A clock that stands still until a test moves it. */

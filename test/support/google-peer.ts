@@ -1,13 +1,9 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
-import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
+import { connect, type AddressInfo, type Server as NetServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { importPKCS8, SignJWT } from 'jose'
-import type { JWTPayload } from 'jose'
-import { aSigningCertificate, anAuthority } from './certificates.ts'
-import type { Authority } from './certificates.ts'
+import { importPKCS8, SignJWT, type JWTPayload } from 'jose'
+import { aSigningCertificate, anAuthority, type Authority } from './certificates.ts'
 
 /** `hang` accepts and never answers; a number answers that status. */
 export type Behaviour = 'ok' | 'hang' | number

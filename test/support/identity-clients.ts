@@ -1,8 +1,7 @@
 import type { JWTPayload } from 'jose'
 import { setIdentity } from '#apps/set-identity.ts'
 import type { Context } from '#context.ts'
-import { anApp } from './factories.ts'
-import type { TestApp } from './factories.ts'
+import { anApp, type TestApp } from './factories.ts'
 import { startOidcIssuer } from './oidc-issuer.ts'
 
 /** An issuer, the apps that believe it, and the calls of their end users. */

@@ -1,7 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { SignJWT, exportJWK, generateKeyPair } from 'jose'
-import type { CryptoKey, JWK, JWTPayload } from 'jose'
+import { SignJWT, exportJWK, generateKeyPair, type CryptoKey, type JWK, type JWTPayload } from 'jose'
 
 interface Key {
   readonly kid: string

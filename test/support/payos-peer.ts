@@ -1,9 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { unixSeconds } from '#shared/time.ts'
-import type { Clock } from '#shared/time.ts'
+import { unixSeconds, type Clock } from '#shared/time.ts'
 
 /** One request that the peer got. */
 export interface PayosCall {

@@ -1,7 +1,5 @@
-import { startService } from './api.ts'
-import type { SellerClient, TestService } from './api.ts'
-import { anApp, aPlan } from './factories.ts'
-import type { AppOptions, TestApp } from './factories.ts'
+import { startService, type SellerClient, type TestService } from './api.ts'
+import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
 import { TestClock } from './context.ts'
 
 /** One event as the app would receive it. */

@@ -1,13 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { createServer } from 'node:http'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Stripe } from 'stripe'
 import { sha256Hex } from '#shared/crypto.ts'
-import { unixSeconds } from '#shared/time.ts'
-import type { Clock } from '#shared/time.ts'
-import { parseForm } from './form.ts'
-import type { FormFields } from './form.ts'
+import { unixSeconds, type Clock } from '#shared/time.ts'
+import { parseForm, type FormFields } from './form.ts'
 import { faultOf } from './stripe-schema.ts'
 
 /** One request that the peer got. */

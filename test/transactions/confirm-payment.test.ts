@@ -1,12 +1,10 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
-import type { ConfirmedPayment } from '#transactions/confirm-payment.ts'
+import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { MONTHLY } from '../support/factories.ts'
-import { startStory, toldTypes } from '../support/story.ts'
-import type { Story } from '../support/story.ts'
+import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { asRealTime } from '#shared/time.ts'
 
 describe('money that arrives (contract 4)', () => {

@@ -2,13 +2,10 @@ import { Agent, request } from 'undici'
 import { enableMethod } from '#apps/methods.ts'
 import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { TestClock, testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
+import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
-import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
-import type { SignedEvent } from '../support/stripe-peer.ts'
+import { sessionFacts, signedEvent, startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
 
 export interface DuplicatesOptions {
   /** Paid card payments, each of an end user of its own. */

@@ -1,12 +1,10 @@
 import { request } from 'undici'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { testContext } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
-import { TestClock } from '../support/context.ts'
+import { TestClock, testContext } from '../support/context.ts'
 
 export interface CrashOptions {
   /** Test payments, made at once, each of an end user of its own. */

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { createConnection } from 'mysql2/promise'
-import type { Connection } from 'mysql2/promise'
+import { createConnection, type Connection } from 'mysql2/promise'
 import type { DataSource } from 'typeorm'
 import type { Context } from '#context.ts'
 import { openDatabase } from '#db/connect.ts'

@@ -1,5 +1,4 @@
-import { connect } from 'node:net'
-import type { Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { formatTimestamp, systemClock } from '#shared/time.ts'

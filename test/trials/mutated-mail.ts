@@ -1,5 +1,4 @@
-import { BANK_MAILS, bankMail, OUR_MX, takenBy, TRANSFER } from '../support/bank-mails.ts'
-import type { MailBank } from '../support/bank-mails.ts'
+import { BANK_MAILS, bankMail, OUR_MX, takenBy, TRANSFER, type MailBank } from '../support/bank-mails.ts'
 
 export type Random = () => number
 

@@ -1,7 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { Server } from 'node:https'
+import { createServer, type Server } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { chromium } from 'playwright-core'
 import { SMTPServer } from 'smtp-server'
@@ -9,8 +8,7 @@ import { Agent, request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { systemClock, unixSeconds } from '#shared/time.ts'
 import type { Response, SellerKeys } from '../support/api.ts'
-import { anAuthority } from '../support/certificates.ts'
-import type { Authority } from '../support/certificates.ts'
+import { anAuthority, type Authority } from '../support/certificates.ts'
 import { Receiver } from '../support/receiver.ts'
 
 /** Public addresses, since webhooks go to no others; in the network of the trial they lead nowhere else. */

@@ -9,8 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SellerKeys } from '../support/api.ts'
 import { INTERNET, Internet, openCheckout, PAY, Payers, SHOP, SMTP } from './operator-walk-internet.ts'
 import { Machine, prepareDebian, removeMachines } from './operator-walk-machine.ts'
-import { openReadme } from './operator-walk-readme.ts'
-import type { Readme } from './operator-walk-readme.ts'
+import { openReadme, type Readme } from './operator-walk-readme.ts'
 
 export interface WalkFigures {
   readonly seconds: Readonly<Record<string, number>>

@@ -13,15 +13,17 @@ import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { findTransaction, listPayments } from '#transactions/store.ts'
 import { genuineMail, OUR_MX, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
-import { startDaemonProcess } from '../support/daemon-process.ts'
-import type { DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, LIFETIME, MONTHLY, priceId, tokenOf } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, anApp, aPlan, LIFETIME, MONTHLY, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
-import type { PeerSession, StripePeer } from '../support/stripe-peer.ts'
+import {
+  sessionFacts,
+  signedEvent,
+  startStripePeer,
+  type PeerSession,
+  type StripePeer,
+} from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
 
 export interface RaceOptions {

@@ -18,8 +18,7 @@ import { paymentRace } from './payment-race.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
 import { twoDaemons } from './two-daemons.ts'
-import { writeReport } from './write-report.ts'
-import type { TrialRun } from './write-report.ts'
+import { writeReport, type TrialRun } from './write-report.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const REPORT = join(import.meta.dirname, 'trials.md')

@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { scratchFolder } from '../support/scratch.ts'
-import { writeReport } from './write-report.ts'
-import type { TrialRun } from './write-report.ts'
+import { writeReport, type TrialRun } from './write-report.ts'
 
 const NAMES = ['first', 'second', 'third']
 

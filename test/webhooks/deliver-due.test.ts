@@ -9,12 +9,16 @@ import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
-import { findEvent, listAttempts, listDue } from '#webhooks/store.ts'
-import type { ClaimedEvent, DeliveryAttempt, Event } from '#webhooks/store.ts'
-import { testContext } from '../support/context.ts'
-import type { TestContext } from '../support/context.ts'
-import { anApp } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import {
+  findEvent,
+  listAttempts,
+  listDue,
+  type ClaimedEvent,
+  type DeliveryAttempt,
+  type Event,
+} from '#webhooks/store.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
 

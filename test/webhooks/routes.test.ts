@@ -3,10 +3,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { startService } from '../support/api.ts'
-import type { SellerClient, TestService } from '../support/api.ts'
-import { anApp } from '../support/factories.ts'
-import type { TestApp } from '../support/factories.ts'
+import { startService, type SellerClient, type TestService } from '../support/api.ts'
+import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
 describe('GET /api/v1/events', () => {

@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { openSlots } from '#webhooks/slots.ts'
-import type { Slot, Slots } from '#webhooks/slots.ts'
+import { openSlots, type Slot, type Slots } from '#webhooks/slots.ts'
 
 describe('the places of webhook attempts', () => {
   let nowMs = 0

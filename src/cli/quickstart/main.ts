@@ -1,8 +1,7 @@
 import { loadConfig } from '#config.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
-import { runCli, startDaemon, stopDaemon } from './programs.ts'
-import type { Daemon } from './programs.ts'
+import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
 import { startReceiver } from './receiver.ts'
 import { callApi, payOnHostedPage } from './seller.ts'
 

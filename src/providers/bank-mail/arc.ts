@@ -1,7 +1,5 @@
-import { parseAuthenticationResults } from './authentication-results.ts'
-import type { AuthenticationResults } from './authentication-results.ts'
-import { valuesOf } from './header-fields.ts'
-import type { HeaderField } from './header-fields.ts'
+import { parseAuthenticationResults, type AuthenticationResults } from './authentication-results.ts'
+import { valuesOf, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags } from './tag-list.ts'
 
 /** One server's set of ARC fields (RFC 8617): what it saw, and its seal on that. */

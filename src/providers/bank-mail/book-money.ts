@@ -1,7 +1,6 @@
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { confirmIn } from '#transactions/confirm-payment.ts'
-import type { ConfirmedPayment, ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { confirmIn, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { hasProviderEvent, insertProviderEvent } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 

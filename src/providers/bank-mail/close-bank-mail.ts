@@ -5,8 +5,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { invalidField } from '#shared/errors.ts'
 import { integer, text, validate } from '#shared/validate.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
-import { markBankMailClosed } from './store.ts'
-import type { BankMail } from './store.ts'
+import { markBankMailClosed, type BankMail } from './store.ts'
 
 const CloseBankMailInput = z.strictObject({
   id: integer(1),

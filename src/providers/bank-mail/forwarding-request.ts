@@ -1,10 +1,8 @@
 import PostalMime from 'postal-mime'
-import { valuesOf } from './header-fields.ts'
-import type { Header } from './header-fields.ts'
+import { valuesOf, type Header } from './header-fields.ts'
 import { htmlToText } from './html-text.ts'
 import { readSoleAddress } from './sender-address.ts'
-import { isSignedBy } from './trust.ts'
-import type { TrustSettings } from './trust.ts'
+import { isSignedBy, type TrustSettings } from './trust.ts'
 
 /** Gmail asks whether it may forward a mailbox to us: somebody must enter the code there, or open the link. */
 export interface ForwardingRequest {

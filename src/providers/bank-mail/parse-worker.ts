@@ -1,6 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import type { MailReading } from './read-mail.ts'
-import { readMail } from './read-mail.ts'
+import { readMail, type MailReading } from './read-mail.ts'
 import type { TrustSettings } from './trust.ts'
 
 /** A mail to read, as the daemon's main thread posts it. */

@@ -1,7 +1,6 @@
 import PostalMime from 'postal-mime'
 import type { Header } from './header-fields.ts'
-import { findTrust } from './trust.ts'
-import type { TrustPath, TrustSettings } from './trust.ts'
+import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
  * How the mail is shown to be one of `domains`' (a bank's), or null where it is not, or where whoever sent it on may have chosen how its

@@ -7,23 +7,18 @@ import {
   findBankAccountByForwardCode,
   listAccountsOfApp,
   listBankAccountsNumbered,
+  type BankAccount,
 } from '#providers/bank-transfer/store.ts'
-import type { BankAccount } from '#providers/bank-transfer/store.ts'
 import { closeSoon } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
-import { findTransactionByTransferCode } from '#transactions/store.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { findTransactionByTransferCode, type Transaction } from '#transactions/store.ts'
 import { readerOf } from './banks/readers.ts'
-import { bookMoney, isBooked } from './book-money.ts'
-import type { MailMoney } from './book-money.ts'
-import { answerOf, refusalOf, transferCodeOf } from './decide.ts'
-import type { Answer, MailFacts, PayableFacts } from './decide.ts'
-import { forwardCodeIn } from './envelope.ts'
-import type { RelayedMail } from './envelope.ts'
+import { bookMoney, isBooked, type MailMoney } from './book-money.ts'
+import { answerOf, refusalOf, transferCodeOf, type Answer, type MailFacts, type PayableFacts } from './decide.ts'
+import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { endReviewsOfMovement, insertBankMail } from './store.ts'
-import type { BankMail } from './store.ts'
+import { endReviewsOfMovement, insertBankMail, type BankMail } from './store.ts'
 
 /** A mail as it was read. */
 export interface ReceivedMail extends RelayedMail {

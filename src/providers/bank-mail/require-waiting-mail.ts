@@ -1,8 +1,7 @@
 import type { Queries } from '#db/queries.ts'
 import { invalidField, notFound } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { findBankMail } from './store.ts'
-import type { BankMail } from './store.ts'
+import { findBankMail, type BankMail } from './store.ts'
 
 /** A mail that waits for an operator. Throws `not_found`, and `invalid_request` that says why it does not wait. */
 export async function requireWaitingMail(db: Queries, mailId: number): Promise<BankMail> {

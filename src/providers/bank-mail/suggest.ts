@@ -1,5 +1,4 @@
-import { HOUR_MS } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { HOUR_MS, type RealTime } from '#shared/time.ts'
 
 /** A payment that unmatched money may be meant for. */
 export interface Candidate {

@@ -1,9 +1,7 @@
 import { readArcChain } from './arc.ts'
-import { parseAuthenticationResults } from './authentication-results.ts'
-import type { AuthenticationResults, MethodResult } from './authentication-results.ts'
+import { parseAuthenticationResults, type AuthenticationResults, type MethodResult } from './authentication-results.ts'
 import { isWithin } from './domains.ts'
-import { valuesOf, withoutComments } from './header-fields.ts'
-import type { Header, HeaderField } from './header-fields.ts'
+import { valuesOf, withoutComments, type Header, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags, VERIFIABLE } from './tag-list.ts'
 
 /** Whom we believe, in lower case (contract 1, `BILLING_RELAY_…`). */

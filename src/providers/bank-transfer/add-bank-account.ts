@@ -1,14 +1,12 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import type { Tx } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
 import { invalidField } from '#shared/errors.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
-import { findBankAccount, insertBankAccount } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { findBankAccount, insertBankAccount, type BankAccount } from './store.ts'
 
 const FORWARD_CODE_DIGITS = 10
 

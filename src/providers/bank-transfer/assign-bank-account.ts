@@ -1,12 +1,10 @@
-import type { App } from '#apps/store.ts'
-import { updateAppRow } from '#apps/store.ts'
+import { updateAppRow, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { invalidField } from '#shared/errors.ts'
 import { requireBankAccount } from './require-bank-account.ts'
-import { rememberAssignment } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { rememberAssignment, type BankAccount } from './store.ts'
 
 /** From now on the app's customers transfer to this account. Throws `not_found`, and `invalid_request` for a disabled one. */
 export async function assignBankAccount(

@@ -2,8 +2,7 @@ import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { requireBankAccount } from './require-bank-account.ts'
-import { disableBankAccountRow } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { disableBankAccountRow, type BankAccount } from './store.ts'
 
 /** No more money is taken on the account: its mails are ignored, and apps that have it offer no bank transfer. Throws `not_found`. */
 export async function disableBankAccount(ctx: Context, actor: string, accountId: number): Promise<BankAccount> {

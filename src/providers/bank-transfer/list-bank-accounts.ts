@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { listBankAccountRows } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { listBankAccountRows, type BankAccount } from './store.ts'
 
 /** Every account, disabled ones too, the oldest first. */
 export async function listBankAccounts(ctx: Context): Promise<BankAccount[]> {

@@ -1,7 +1,6 @@
 import type { App } from '#apps/store.ts'
 import type { Queries } from '#db/queries.ts'
-import { findBankAccount } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { findBankAccount, type BankAccount } from './store.ts'
 
 /** The account that the app's customers transfer to; null where none is assigned, or the one that is was disabled. */
 export async function receivingAccount(db: Queries, app: Pick<App, 'bankAccountId'>): Promise<BankAccount | null> {

@@ -1,7 +1,6 @@
 import type { Queries } from '#db/queries.ts'
 import { notFound } from '#shared/errors.ts'
-import { findBankAccount } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { findBankAccount, type BankAccount } from './store.ts'
 
 /** The account of this id; throws `not_found`. */
 export async function requireBankAccount(db: Queries, accountId: number): Promise<BankAccount> {

@@ -4,8 +4,7 @@ import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
 import { requireBankAccount } from './require-bank-account.ts'
-import { setMailbox } from './store.ts'
-import type { BankAccount } from './store.ts'
+import { setMailbox, type BankAccount } from './store.ts'
 
 const UpdateBankAccountInput = z.strictObject({
   /** The address that the bank writes to; empty where mails to any shall be taken. */

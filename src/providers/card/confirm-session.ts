@@ -4,8 +4,7 @@ import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { RealTime } from '#shared/time.ts'
-import { differences } from './session-facts.ts'
-import type { CardSession } from './session-facts.ts'
+import { differences, type CardSession } from './session-facts.ts'
 
 /** Who says that the session was paid, and when that was. */
 export interface PaidReport {

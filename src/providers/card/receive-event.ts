@@ -9,8 +9,7 @@ import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
 import { noteRefundedCharge } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
-import { isSignedWith, isTimely, parseSignature } from './signature.ts'
-import type { CardSignature } from './signature.ts'
+import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
 import { listWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
 
 /** The only two that tell of money (specification 4). */

@@ -1,7 +1,6 @@
 import type Stripe from 'stripe'
 import { sha256Hex } from '#shared/crypto.ts'
-import { addMs, HOUR_MS, MINUTE_MS, unixSeconds } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, HOUR_MS, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { toStripeAmount } from './amount.ts'

@@ -1,6 +1,5 @@
 import { randomDigits } from '#shared/crypto.ts'
-import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp, type RealTime } from '#shared/time.ts'
 
 /** PayOS's own page of a payment link, for a link whose creation was answered to nobody: reading it again does not tell the address. */
 const PAYMENT_PAGE = 'https://pay.payos.vn/web/'

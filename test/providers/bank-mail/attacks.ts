@@ -15,8 +15,9 @@ import {
   STRANGERS_KEY,
   takenBy,
   TRANSFER,
+  type MailBank,
+  type Transfer,
 } from '../../support/bank-mails.ts'
-import type { MailBank, Transfer } from '../../support/bank-mails.ts'
 
 /** The payment that an attacker wants taken for paid, and the account that it is to be paid to. */
 export interface Victim {

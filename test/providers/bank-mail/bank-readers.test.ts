@@ -4,8 +4,7 @@ import { isNoticeSubject, normalizeText, readDong, readText } from '#providers/b
 import { BANK_READERS, readerOf } from '#providers/bank-mail/banks/readers.ts'
 import { htmlToText } from '#providers/bank-mail/html-text.ts'
 import { findBank } from '#providers/bank-transfer/banks.ts'
-import { BANK_MAILS, TRANSFER } from '../../support/bank-mails.ts'
-import type { MailBank } from '../../support/bank-mails.ts'
+import { BANK_MAILS, TRANSFER, type MailBank } from '../../support/bank-mails.ts'
 
 const textOf = (bank: MailBank, body: string): string =>
   normalizeText(BANK_MAILS[bank].type === 'text/html' ? htmlToText(body) : body)

@@ -7,11 +7,9 @@ import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { genuineMail, TRANSFER } from '../../support/bank-mails.ts'
 import { TestClock } from '../../support/context.ts'
-import { startPayosPeer } from '../../support/payos-peer.ts'
-import type { PayosPeer } from '../../support/payos-peer.ts'
+import { startPayosPeer, type PayosPeer } from '../../support/payos-peer.ts'
 import { until } from '../../support/until.ts'
-import { aBankShop, PAYOS_KEYS } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, PAYOS_KEYS, type BankShop } from './bank-shop.ts'
 
 describe('a payment that was opened elsewhere and then paid by plain transfer', () => {
   let payos: PayosPeer

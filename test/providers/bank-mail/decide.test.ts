@@ -1,7 +1,13 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { answerOf, refusalOf, transferCodeOf } from '#providers/bank-mail/decide.ts'
-import type { AccountFacts, MailFacts, PayableFacts } from '#providers/bank-mail/decide.ts'
+import {
+  answerOf,
+  refusalOf,
+  transferCodeOf,
+  type AccountFacts,
+  type MailFacts,
+  type PayableFacts,
+} from '#providers/bank-mail/decide.ts'
 
 const ACCOUNT: AccountFacts = { number: '27550951', isOfMailsBank: true, hasMailbox: true, isRecipient: true }
 const PAYABLE: PayableFacts = { currency: 'VND', isBankPageOpened: true, account: ACCOUNT, isAboutFormerAccount: false }

@@ -4,8 +4,7 @@ import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { listForwardingRequests } from '#providers/bank-mail/list-forwarding-requests.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { OUR_MX, receivedBy, signed, takenBy } from '../../support/bank-mails.ts'
-import { aBankShop } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, type BankShop } from './bank-shop.ts'
 
 const LINK = 'https://mail-settings.google.com/mail/vf-%5BANGjdJ8abc_DEF%5D-xyZ12'
 /** What Gmail's signature covers, which is not how the body is to be read. */

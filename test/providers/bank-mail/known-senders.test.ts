@@ -15,10 +15,10 @@ import {
   receivedBy,
   signed,
   TRANSFER,
+  type MailBank,
+  type Transfer,
 } from '../../support/bank-mails.ts'
-import type { MailBank, Transfer } from '../../support/bank-mails.ts'
-import { aBankShop } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, type BankShop } from './bank-shop.ts'
 
 const BANKS = Object.keys(BANK_MAILS) as MailBank[]
 const NO_CODE = { status: 'ignored', reason: 'no_transfer_code' }

@@ -19,10 +19,10 @@ import {
   receivedBy,
   signed,
   TRANSFER,
+  type MailBank,
+  type Transfer,
 } from '../../support/bank-mails.ts'
-import type { MailBank, Transfer } from '../../support/bank-mails.ts'
-import { aBankShop } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, type BankShop } from './bank-shop.ts'
 
 const PRODUCTION = { BILLING_ENV: 'production' }
 const INVALID_RECIPIENT = { status: 'rejected', reason: 'invalid_recipient' }

@@ -9,8 +9,7 @@ import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { aBankMail } from '../../cli/states.ts'
-import { testContext } from '../../support/context.ts'
-import type { TestContext } from '../../support/context.ts'
+import { testContext, type TestContext } from '../../support/context.ts'
 import { anApp } from '../../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {

@@ -17,8 +17,8 @@ import {
   takenBy,
   TRANSFER,
   TRUST,
+  type MailBank,
 } from '../../support/bank-mails.ts'
-import type { MailBank } from '../../support/bank-mails.ts'
 import { ATTACKS } from './attacks.ts'
 
 const CODE = newTransferCode()

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -10,8 +9,7 @@ import { bankMails } from '#providers/bank-mail/store.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { genuineMail, TRANSFER } from '../../support/bank-mails.ts'
 import { scratchFolder } from '../../support/scratch.ts'
-import { aBankShop, RELAY_SECRET } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 import { runRelay } from './run-relay.ts'
 
 describe('bin/bank-mail-relay', () => {

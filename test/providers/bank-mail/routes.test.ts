@@ -7,8 +7,7 @@ import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails } from '#providers/bank-mail/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { listPayments, transactions } from '#transactions/store.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { listPayments, transactions, type Transaction } from '#transactions/store.ts'
 import {
   BANK_MAILS,
   bankMail,
@@ -19,12 +18,12 @@ import {
   sealedMail,
   signed,
   TRANSFER,
+  type MailBank,
+  type Transfer,
 } from '../../support/bank-mails.ts'
-import type { MailBank, Transfer } from '../../support/bank-mails.ts'
 import { expectRefusal } from '../../support/expect-fault.ts'
 import { ATTACKS } from './attacks.ts'
-import { aBankShop, aTransferApp, relayMail, RELAY_SECRET } from './bank-shop.ts'
-import type { BankShop } from './bank-shop.ts'
+import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 
 let movements = 0
 

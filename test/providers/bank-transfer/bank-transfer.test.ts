@@ -11,10 +11,8 @@ import { isTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankTransferDetails } from '#providers/bank-transfer/transfer-details.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { testContext } from '../../support/context.ts'
-import type { TestContext } from '../../support/context.ts'
-import { aCheckout, anApp, tokenOf } from '../../support/factories.ts'
-import type { TestApp } from '../../support/factories.ts'
+import { testContext, type TestContext } from '../../support/context.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../../support/factories.ts'
 import { decodeVietQr } from './decode-vietqr.ts'
 
 const PAYOS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' }

@@ -1,6 +1,14 @@
 import type { RealTime } from '#shared/time.ts'
-import { countOf, DEBIT, fingerprint, readDong, vietnamTime } from './reader.ts'
-import type { BankReader, Credit, Notice } from './reader.ts'
+import {
+  countOf,
+  DEBIT,
+  fingerprint,
+  readDong,
+  vietnamTime,
+  type BankReader,
+  type Credit,
+  type Notice,
+} from './reader.ts'
 
 /**
  * "Thông báo thay đổi số dư tài khoản" of ACB: a Vietnamese half, and usually the same in English. Amounts are `10,000.00`.

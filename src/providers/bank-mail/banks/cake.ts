@@ -1,5 +1,4 @@
-import { countOf, DEBIT, PERSON, readDong, vietnamTime } from './reader.ts'
-import type { BankReader } from './reader.ts'
+import { countOf, DEBIT, PERSON, readDong, vietnamTime, type BankReader } from './reader.ts'
 
 /** "[CAKE] Thông báo giao dịch thành công" of CAKE: rows of a label and a value; `+149.000 đ` came in, a minus went out. */
 export const cake: BankReader = {

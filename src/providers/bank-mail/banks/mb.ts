@@ -1,5 +1,4 @@
-import { countOf, DEBIT, readDong, vietnamTime } from './reader.ts'
-import type { BankReader } from './reader.ts'
+import { countOf, DEBIT, readDong, vietnamTime, type BankReader } from './reader.ts'
 
 /**
  * Transaction notices of MB: rows of a label and a value; amounts are `5,000.00`. Less sure than the other three: of its mails for

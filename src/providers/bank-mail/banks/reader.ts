@@ -1,6 +1,5 @@
 import { sha256Hex } from '#shared/crypto.ts'
-import { HOUR_MS, addMs, asRealTime, parseTimestamp } from '#shared/time.ts'
-import type { RealTime } from '#shared/time.ts'
+import { HOUR_MS, addMs, asRealTime, parseTimestamp, type RealTime } from '#shared/time.ts'
 
 /** Money that a bank's mail says has come in. */
 export interface Credit {

@@ -1,5 +1,4 @@
-import { countOf, DEBIT, fingerprint, PERSON, readDong, vietnamTime } from './reader.ts'
-import type { BankReader } from './reader.ts'
+import { countOf, DEBIT, fingerprint, PERSON, readDong, vietnamTime, type BankReader } from './reader.ts'
 
 /**
  * "Thông báo thay đổi số dư tài khoản" and "Credit Transaction Notice" of Timo, a bank of BVBank's. Vietnamese mails write
