@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 
@@ -231,15 +232,15 @@ function productionFaults(values: Values, environment: Environment): string[] {
   }
   const base = values.BILLING_BASE_URL
   const parsedBase = base === undefined ? null : URL.parse(base)
-  if (parsedBase?.protocol === 'http:' && !isLoopback(parsedBase.hostname)) {
+  if (parsedBase?.protocol === 'http:' && !isLoopbackHost(parsedBase.hostname)) {
     faults.push('BILLING_BASE_URL must be https: in production')
   }
-  if (!base && !isLoopback(values.BILLING_HOST ?? DEFAULT_HOST)) {
+  if (!base && !isLoopbackHost(values.BILLING_HOST ?? DEFAULT_HOST)) {
     faults.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
   }
   for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE'] as const) {
     const address = URL.parse(values[name] ?? '')
-    if (address?.protocol === 'http:' && !isLoopback(address.hostname))
+    if (address?.protocol === 'http:' && !isLoopbackHost(address.hostname))
       faults.push(`${name} must be https: in production`)
   }
   if (sendsPlaintext(values)) {
@@ -262,14 +263,10 @@ function productionFaults(values: Values, environment: Environment): string[] {
 /** Whether somebody between us and the mail server could read mails and password, by taking STARTTLS out of the server's greeting. */
 function sendsPlaintext(values: Values): boolean {
   const server = URL.parse(values.BILLING_SMTP_URL ?? '')
-  if (server?.protocol !== 'smtp:' || isLoopback(server.hostname)) return false
+  if (server?.protocol !== 'smtp:' || isLoopbackHost(server.hostname)) return false
   const requires = server.searchParams.getAll('requireTLS')
   const isRequired = requires.length === 1 && requires[0] === 'true'
   return !isRequired && values.BILLING_SMTP_ALLOW_PLAINTEXT !== '1'
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function toConfig(settings: Settings): Config {

@@ -8,7 +8,7 @@ import {
 } from 'jose'
 import type { Context } from '#context.ts'
 import { requestEndpoint } from '#http/outbound.ts'
-import { isHttpsOrOwn } from './loopback.ts'
+import { isHttpsOrOwn } from '#shared/loopback.ts'
 import type { IdentityProvider } from './store.ts'
 
 type OidcProvider = Extract<IdentityProvider, { provider: 'oidc' }>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isHttpsOrOwn } from './loopback.ts'
+import { isHttpsOrOwn } from '#shared/loopback.ts'
 
 const MOST = 20
 

@@ -4,7 +4,7 @@ import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { text, validate, webAddress } from '#shared/validate.ts'
-import { isHttpsOrOwn } from './loopback.ts'
+import { isHttpsOrOwn } from '#shared/loopback.ts'
 import { getApp, updateAppRow, type App } from './store.ts'
 
 const setIdentityInput = (isDevelopment: boolean) =>

@@ -7,6 +7,7 @@ import type { Config } from '#config.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { Logger } from '#shared/log.ts'
+import { isLoopbackHost } from '#shared/loopback.ts'
 
 export interface Mailbox {
   readonly name: string
@@ -102,7 +103,7 @@ class SmtpMailer implements Mailer {
       disableFileAccess: true,
       disableUrlAccess: true,
       // No authority certifies a loopback address, and nothing on the way could listen.
-      ...(isLoopback(hostname) ? { tls: { rejectUnauthorized: false } } : {}),
+      ...(isLoopbackHost(hostname) ? { tls: { rejectUnauthorized: false } } : {}),
     })
     this.#transport.use('stream', (message, done) => {
       const { handOver } = message.data as { handOver?: HandOver }
@@ -252,8 +253,4 @@ function toMessage(mail: Mail): SendMailOptions {
 
 function fileName(messageId: string): string {
   return messageId.replace(/[^A-Za-z0-9._-]/g, '_')
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }

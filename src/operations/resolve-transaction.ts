@@ -5,13 +5,13 @@ import { recordAudit } from '#commands/audit.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
-import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { completeTransaction } from '#transactions/complete-transaction.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import {
-  findTransaction,
+  getTransaction,
   listPayments,
   markPaymentRefunded,
   updateTransactionIn,
@@ -41,7 +41,7 @@ export async function previewResolution(
   ctx: Context,
   { transactionId, action, reference }: Omit<ResolveInput, 'note'>,
 ): Promise<ResolutionPreview> {
-  const transaction = await requireTransaction(ctx, transactionId)
+  const transaction = await getTransaction(ctx.db, transactionId)
   const payments = await listPayments(ctx.db, transaction.id)
   refuse(transaction, action, payments)
   switch (action) {
@@ -60,7 +60,7 @@ export async function previewResolution(
  * Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error`.
  */
 export async function resolveTransaction(ctx: Context, actor: string, input: ResolveInput): Promise<Transaction> {
-  const transaction = await requireTransaction(ctx, input.transactionId)
+  const transaction = await getTransaction(ctx.db, input.transactionId)
   if (input.note.trim() === '') throw invalidField('note', 'must say why')
   const payments = await listPayments(ctx.db, transaction.id)
   refuse(transaction, input.action, payments)
@@ -75,13 +75,7 @@ export async function resolveTransaction(ctx: Context, actor: string, input: Res
     case 'refund':
       await refund(ctx, actor, transaction, input, payments)
   }
-  return requireTransaction(ctx, transaction.id)
-}
-
-async function requireTransaction(ctx: Context, transactionId: number): Promise<Transaction> {
-  const transaction = await findTransaction(ctx.db, transactionId)
-  if (!transaction) throw notFound(`transaction ${transactionId}`)
-  return transaction
+  return getTransaction(ctx.db, transaction.id)
 }
 
 function refuse(transaction: Transaction, action: Resolution, payments: readonly Payment[]): void {
@@ -129,7 +123,7 @@ async function complete(
 ): Promise<Transaction> {
   return inTransaction(ctx, async (tx) => {
     await lockEndUser(tx, appId, externalRef)
-    const transaction = await reread(tx, id)
+    const transaction = await getTransaction(tx, id)
     refuse(transaction, 'complete', [])
     const app = await getApp(tx, appId)
     await completeTransaction(tx, app, transaction, {
@@ -139,7 +133,7 @@ async function complete(
     })
     await updateTransactionIn(tx, id, 'completed', { resolution: 'completed', resolvedAt: appNow(app, tx.now) })
     await audit(tx, actor, transaction, input)
-    return reread(tx, id)
+    return getTransaction(tx, id)
   })
 }
 
@@ -177,7 +171,7 @@ async function settle(
 ): Promise<void> {
   await inTransaction(ctx, async (tx) => {
     await lockEndUser(tx, appId, externalRef)
-    const transaction = await reread(tx, id)
+    const transaction = await getTransaction(tx, id)
     if (transaction.flagReason !== flagReason)
       throw new AppError('invalid_request', `transaction ${id} was resolved by another meanwhile`)
     for (const [paymentId, reference] of refunds) await markPaymentRefunded(tx, paymentId, reference)
@@ -189,19 +183,13 @@ async function settle(
   })
 }
 
-async function reread(tx: Tx, transactionId: number): Promise<Transaction> {
-  const transaction = await findTransaction(tx, transactionId)
-  if (!transaction) throw notFound(`transaction ${transactionId}`)
-  return transaction
-}
-
 async function audit(
   tx: Tx,
   actor: string,
   before: Transaction,
   { action, note, reference }: ResolveInput,
 ): Promise<void> {
-  const after = await reread(tx, before.id)
+  const after = await getTransaction(tx, before.id)
   await recordAudit(tx, {
     actor,
     action: `transaction.resolve.${action}`,

@@ -1,3 +1,4 @@
+import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
 import { z } from 'zod'
 import { chooseMethod } from '#checkout/choose-method.ts'
@@ -6,7 +7,6 @@ import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   formSource,
-  keptLanguage,
   pageBody,
   pageLocale,
   seeOther,
@@ -61,12 +61,6 @@ async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
   http.body = { success: true, data: { redirect_url: redirectUrl } }
 }
 
-/** Our own pages by their path: the browser may know us under another name, and a redirect across origins leaves the form's policy. */
-function nearAddress(ctx: Context, http: PageHttp, url: string): string {
-  const { origin } = new URL(ctx.config.baseUrl)
-  return url.startsWith(`${ctx.config.baseUrl}/checkout/`) ? url.slice(origin.length) + keptLanguage(http) : url
-}
-
 async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
   const { state, session, transaction } = await admitToCheckout(ctx, tokenOf(http))
   const isCompleted = state === 'completed'
@@ -87,7 +81,8 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
   await sendPage(ctx, http, {
     template: 'checkout',
     title: texts.checkout.pageTitle(title),
-    formSources: formSources(ctx, view),
+    // To the seller once paid, or to a provider's page.
+    formSources: [formSource(session.successUrl), ...providerSources(ctx, view.methods)],
     values: {
       words: texts.checkout,
       title,
@@ -107,17 +102,6 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       cancel: cancelLink(http, view),
     },
   })
-}
-
-/** Where the form may lead: to the seller once paid, or to a provider's page. */
-function formSources(ctx: Context, { session, methods }: CheckoutView): string[] {
-  const { env, stripeApiBase, payosApiBase } = ctx.config
-  const leadsToProvider = methods.includes('card') || methods.includes('payos')
-  const stands = env === 'development' ? [stripeApiBase, payosApiBase] : []
-  return [
-    formSource(session.successUrl),
-    ...(leadsToProvider ? ['https:', ...stands.filter((base) => base !== null).map(formSource)] : []),
-  ]
 }
 
 function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): string {

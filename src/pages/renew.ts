@@ -1,8 +1,8 @@
+import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
-  formSource,
   keptLanguage,
   pageBody,
   pageLocale,
@@ -94,12 +94,6 @@ async function renew(ctx: Context, http: TokenHttp): Promise<void> {
   http.body = { success: true, data: { redirect_url: outcome.redirectUrl } }
 }
 
-/** Our own pages by their path, in the picked language: the browser may know us under another name. */
-function nearAddress(ctx: Context, http: PageHttp, url: string): string {
-  const { baseUrl } = ctx.config
-  return url.startsWith(`${baseUrl}/`) ? pathBase(ctx) + url.slice(baseUrl.length) + keptLanguage(http) : url
-}
-
 function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
   return `${pathBase(ctx)}/renew/${tokenOf(http)}${rest}${keptLanguage(http)}`
 }
@@ -114,7 +108,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
     template: 'renew',
     title: words.pageTitle(plan.name),
     status,
-    formSources: formSources(ctx, view),
+    formSources: providerSources(ctx, view.methods),
     values: {
       words,
       title: plan.name,
@@ -137,14 +131,6 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       opt_out_path: subscription.remindersStoppedAt ? null : renewPath(ctx, http, '/opt-out'),
     },
   })
-}
-
-/** Where the form may lead: to our own pages, or to a provider's. */
-function formSources(ctx: Context, { methods }: RenewalView): string[] {
-  const { env, stripeApiBase, payosApiBase } = ctx.config
-  if (!methods.includes('card') && !methods.includes('payos')) return []
-  const stands = env === 'development' ? [stripeApiBase, payosApiBase] : []
-  return ['https:', ...stands.filter((base) => base !== null).map(formSource)]
 }
 
 function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {

@@ -1,8 +1,20 @@
+import type { IncomingMessage } from 'node:http'
+import { readBody } from '#http/body.ts'
 import { AppError } from '#shared/errors.ts'
 
+/** The exact bytes. One that is too long is a transport problem like any other: 400 (specification 6). */
+export async function notificationBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  try {
+    return await readBody(request, limit)
+  } catch (thrown) {
+    if (!(thrown instanceof AppError) || thrown.code !== 'payload_too_large') throw thrown
+    throw unverified(thrown.headers)
+  }
+}
+
 /** 400, one message for everything that is wrong with a notification, so that nothing is told apart. */
-export function unverified(): AppError {
-  return new AppError('invalid_request', 'the notification cannot be verified')
+export function unverified(headers: Readonly<Record<string, string>> = {}): AppError {
+  return new AppError('invalid_request', 'the notification cannot be verified', { headers })
 }
 
 /** The JSON value of a notification's bytes; throws `unverified`. A byte-order mark is not part of JSON. */

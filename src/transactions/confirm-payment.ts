@@ -8,6 +8,7 @@ import type { RealTime } from '#shared/time.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import {
   findTransaction,
+  getTransaction,
   insertPayment,
   insertProviderEvent,
   listPayments,
@@ -72,7 +73,7 @@ export async function confirmIn(tx: Tx, payment: ConfirmedPayment): Promise<Conf
   if (!(await rememberEvent(tx, payment, found))) return { kind: 'duplicate', transaction: found }
   await lockEndUser(tx, found.appId, found.externalRef)
   const app = await getApp(tx, found.appId)
-  const transaction = await reread(tx, found.id)
+  const transaction = await getTransaction(tx, found.id)
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency', transaction }
   const isNew = await recordMoney(tx, transaction, payment)
   if (transaction.status !== 'pending') return confirmSettled(tx, app, transaction, isNew)
@@ -121,7 +122,7 @@ async function confirmSettled(
   } else {
     await rewriteNode(tx, app, transaction.endUserId)
   }
-  return { kind: 'already_completed', transaction: await reread(tx, transaction.id) }
+  return { kind: 'already_completed', transaction: await getTransaction(tx, transaction.id) }
 }
 
 async function confirmPending(
@@ -133,14 +134,14 @@ async function confirmPending(
   const received = await sumReceived(tx, transaction.id)
   if (received < transaction.amount) {
     await saveReceived(tx, app, transaction, { flagReason: 'underpaid', providerCode: payment.provider })
-    return { kind: 'underpaid', transaction: await reread(tx, transaction.id) }
+    return { kind: 'underpaid', transaction: await getTransaction(tx, transaction.id) }
   }
   await completeTransaction(tx, app, transaction, {
     providerCode: payment.provider,
     amountReceived: received,
     paidAt: payment.paidAt,
   })
-  return { kind: 'processed', transaction: await reread(tx, transaction.id) }
+  return { kind: 'processed', transaction: await getTransaction(tx, transaction.id) }
 }
 
 async function saveReceived(
@@ -162,10 +163,4 @@ async function saveReceived(
 async function sumReceived(tx: Tx, transactionId: number): Promise<number> {
   const received = await listPayments(tx, transactionId)
   return received.reduce((sum, { amount }) => sum + amount, 0)
-}
-
-async function reread(tx: Tx, transactionId: number): Promise<Transaction> {
-  const transaction = await findTransaction(tx, transactionId)
-  if (!transaction) throw new Error(`transaction ${transactionId} vanished`)
-  return transaction
 }

@@ -1,5 +1,6 @@
 import { appTime, bigint, exact, flag, id, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
+import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -82,6 +83,13 @@ export async function insertTransaction(tx: Tx, row: Omit<Transaction, 'id'>): P
 
 export async function findTransaction(db: Queries, transactionId: number): Promise<Transaction | null> {
   return db.one(transactions, 'WHERE id = ?', [transactionId])
+}
+
+/** Throws `not_found`. */
+export async function getTransaction(db: Queries, transactionId: number): Promise<Transaction> {
+  const transaction = await findTransaction(db, transactionId)
+  if (!transaction) throw notFound(`transaction ${transactionId}`)
+  return transaction
 }
 
 export interface TransactionFilter {

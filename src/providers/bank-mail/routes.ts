@@ -1,8 +1,7 @@
 import Router, { type RouterContext } from '@koa/router'
 import type { Context } from '#context.ts'
-import { readBody } from '#http/body.ts'
 import { errorBody, type RequestState } from '#http/errors.ts'
-import { parseContent, unverified } from '#providers/notification-content.ts'
+import { notificationBody, parseContent, unverified } from '#providers/notification-content.ts'
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -24,7 +23,7 @@ export function bankMailRoutes(ctx: Context, reader: MailReader = new MailReader
   router.post('/api/v1/webhooks/bank-transfer', async (http) => {
     const { secret, ...relay } = ctx.config.relay
     if (secret === null) throw notFound('address')
-    const body = await relayBody(http)
+    const body = await notificationBody(http.req, RELAY_BODY_BYTES)
     requireSignature(ctx, secret, http, body)
     const mail = readEnvelope(parseContent(body))
     const settings = {
@@ -54,16 +53,6 @@ function putOff(http: RouterContext<RequestState>): void {
   http.status = 503
   http.set('Retry-After', '60')
   http.body = errorBody(error, http.state.requestId)
-}
-
-/** The exact bytes; one that is too large is a transport problem, hence 400 (specification 6). */
-async function relayBody(http: RouterContext<RequestState>): Promise<Buffer> {
-  try {
-    return await readBody(http.req, RELAY_BODY_BYTES)
-  } catch (thrown) {
-    if (!(thrown instanceof AppError) || thrown.code !== 'payload_too_large') throw thrown
-    throw new AppError('invalid_request', thrown.message, { headers: thrown.headers })
-  }
 }
 
 /** `X-Signature` is the hex HMAC-SHA256 of `{timestamp}.{raw body}`; `X-Timestamp` is within 300 s of the real time, either way. */

@@ -1,6 +1,6 @@
-/** Whether a URL's host is this machine itself, by its name or its address. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname)
+/** Whether a URL's host, or a listen address, is this machine itself, by its name or its address. */
+export function isLoopbackHost(host: string): boolean {
+  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 /** Whether what is sent to this address goes encrypted, or, in development, stays on this machine. */
