@@ -52,7 +52,7 @@ function refuseOtherKinds({ typ }: JWTHeaderParameters, claims: JWTPayload, audi
   // A type is a media type, whose case does not count (RFC 7515, 4.1.9).
   if (typ !== undefined && !(typeof typ === 'string' && typ.toUpperCase() === 'JWT'))
     throw new Error('the token has another type')
-  if ('events' in claims) throw new Error('the token tells of events')
+  if ('events' in claims) throw new Error('the token carries events: it is no identity token')
   if (claims['azp'] !== undefined && claims['azp'] !== audience)
     throw new Error('the token was issued to another client')
 }

@@ -131,7 +131,7 @@ function registerUpdate(app: Command): void {
     )
     .option(
       '--return-origins <origins>',
-      'origins, parted by commas, that success_url and cancel_url of such clients must have',
+      'comma-separated origins that success_url and cancel_url of such clients must have',
     )
     .action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
       await inChange(command, async (session) => {

@@ -29,7 +29,7 @@ export function socketOf(connection: PoolConnection): Socket {
   return (connection as unknown as { readonly stream: Socket }).stream
 }
 
-/** Whoever has waited for a connection too long is told so; the one that comes after all goes to the next caller. */
+/** A caller that has waited too long for a connection gets an error; the connection that comes after all goes to the next caller. */
 export function boundWaiting(pool: Pool, waitMs: number): void {
   const take = pool.getConnection.bind(pool)
   pool.getConnection = (give) => {

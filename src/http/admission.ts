@@ -14,7 +14,7 @@ export type Standing = 'known' | 'stranger' | 'notifier'
 const RETRY_AFTER_SECONDS = 1
 /** Contract 7, Overload: a caller that would wait longer for the database is turned away. */
 const PATIENCE_MS = 2 * SECOND_MS
-/** A notification tells of money: it waits as long as work that is under way does, and its provider repeats it after a 500. */
+/** A notification is about money: it waits as long as work that is under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
 
 /**

@@ -92,8 +92,8 @@ async function effectsOfCompletion(ctx: Context, transaction: Transaction): Prom
   const accepted = `accepts ${transaction.amountReceived} of ${transaction.amount} ${transaction.currency} as full payment`
   if (transaction.priceId === null) return [accepted, 'the app is told transaction.completed']
   if (after.flagReason !== null) return [accepted, `cannot be applied, stays flagged: ${after.flagReason}`]
-  const told = rehearsal.events.find(({ event_type: type }) => type === 'subscription.updated')
-  const end = (told?.data as { current_period_end?: string | null } | undefined)?.current_period_end
+  const updated = rehearsal.events.find(({ event_type: type }) => type === 'subscription.updated')
+  const end = (updated?.data as { current_period_end?: string | null } | undefined)?.current_period_end
   const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'for ever') : 'no subscription'
   return [accepted, `valid until: ${before} -> ${end ?? 'for ever'}`]
 }
