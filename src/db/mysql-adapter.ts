@@ -67,6 +67,12 @@ export async function takeConnection(pool: Pool): Promise<PoolConnection> {
 }
 
 /**
+ * The server prepares no more statements (its `max_prepared_stmt_count` is for all its clients), or has forgotten this one: nothing was
+ * run, and as text it will be.
+ */
+const NOT_PREPARED = new Set([1461, 1615, 1243])
+
+/**
  * Sends statements as prepared ones, which cost the server and the driver least. Where a list is among the parameters, the text
  * depends on its length: the driver writes the values into it.
  */
@@ -77,8 +83,14 @@ export function sendOver(line: Line): Send {
         if (error) reject(error)
         else resolve(result)
       }
-      if (params.some((value) => Array.isArray(value))) line.query(sql, params as Param[], settle)
-      else line.execute(sql, params.map(bound), settle)
+      const sendText = (): unknown => line.query(sql, params as Param[], settle)
+      if (params.some((value) => Array.isArray(value))) sendText()
+      else {
+        line.execute(sql, params.map(bound), (error: Error | null, result: unknown) => {
+          if (error && NOT_PREPARED.has((error as { errno?: number }).errno ?? 0)) sendText()
+          else settle(error, result)
+        })
+      }
     })
 }
 

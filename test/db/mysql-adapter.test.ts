@@ -62,6 +62,27 @@ describe('what lies below the driver’s interface', () => {
     expect(await db.one(shape(columns), `${sql} WHERE 1 IN (?)`, [...given, [1, 2]])).to.deep.equal(expected)
   })
 
+  it('sends as text what the server does not prepare any more', async () => {
+    await open()
+    const { db } = opened
+    const server = testDatabase().db
+    const [{ most }] = (await server.query<{ most: number }[]>('SELECT @@GLOBAL.max_prepared_stmt_count AS most')) as [
+      { most: number },
+    ]
+    await server.query('SET GLOBAL max_prepared_stmt_count = 0')
+    try {
+      const at = new Date('2026-03-01T10:00:00.250Z')
+      const row = await db.one(
+        shape({ at: realTime(), said: text() }),
+        'SELECT CAST(? AS DATETIME(3)) AS at, ? AS said',
+        [at, "l'été"],
+      )
+      expect(row).to.deep.equal({ at, said: "l'été" })
+    } finally {
+      await server.query(`SET GLOBAL max_prepared_stmt_count = ${most}`)
+    }
+  })
+
   it('refuses an integer that a number does not hold exactly', async () => {
     await open()
     const wide = opened.db.one(shape({ wide: bigint() }), 'SELECT 9007199254740993 AS wide')

@@ -121,8 +121,7 @@ describe('a transaction', () => {
         const id = await connectionId(tx)
         if (attempts > 1) return
         const sleeping = tx.all(ANSWER, 'SELECT SLEEP(10) AS answer')
-        await kill(id)
-        await sleeping
+        await Promise.all([kill(id), sleeping])
       })
       expect(attempts).to.equal(2)
       expect(await refs()).to.deep.equal(['an'])
