@@ -28,7 +28,12 @@ export interface Context {
 /** What rehearsed work would have written. */
 export interface Rehearsal {
   /** As the audit log would show them. */
-  readonly changes: { readonly subject: string; readonly before: object | null; readonly after: object | null }[]
+  readonly changes: {
+    readonly action: string
+    readonly subject: string
+    readonly before: object | null
+    readonly after: object | null
+  }[]
   /** The events that would be sent. */
   readonly events: { readonly event_type: string; readonly app_id: number; readonly data: object }[]
 }

@@ -32,8 +32,8 @@ function muted(out: Output): Output {
 function printRehearsal(out: Output, { changes, events }: Rehearsal): void {
   out.result({ dry_run: true, changes, events }, () => {
     if (changes.length === 0 && events.length === 0) out.line('nothing would change')
-    for (const { subject, before, after } of changes) {
-      out.line(`would change ${subject}`)
+    for (const { action, subject, before, after } of changes) {
+      out.line(`would change ${subject} (${action})`)
       for (const line of differences(before, after)) out.line(`  ${line}`)
     }
     for (const { event_type: type, data } of events) out.line(`would send ${type} ${JSON.stringify(data)}`)

@@ -14,8 +14,8 @@ export interface AuditRecord {
 
 /** Writes the change to the audit log, in the transaction that makes it. */
 export async function recordAudit(tx: Tx, record: AuditRecord): Promise<void> {
-  const { subject, before = null, after = null } = record
-  tx.drafts.changes.push({ subject, before, after })
+  const { action, subject, before = null, after = null } = record
+  tx.drafts.changes.push({ action, subject, before, after })
   await insertAuditEntry(tx, {
     at: tx.now,
     actor: record.actor.slice(0, 191),

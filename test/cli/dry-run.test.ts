@@ -133,7 +133,7 @@ describe('--dry-run', () => {
     await Promise.all([next(), next()])
     expect(await snapshot()).to.deep.equal(before)
     const text = await cli.table(['app', 'update', app, '--name', 'New', '--dry-run'])
-    expect(text).to.equal(`would change app ${app}\n  name: Reader → New\n`)
+    expect(text).to.equal(`would change app ${app} (app.update)\n  name: Reader → New\n`)
   })
 })
 
