@@ -27,8 +27,8 @@ export const CreateOwnCustomerInput = CreateCustomerInput.extend({
 })
 
 /**
- * Registers a customer that belongs to the end user whose client asks (contract 7, Callers). Its address is the one that the token
- * has as verified, where it has one. Throws `invalid_request`, also for a sixth customer.
+ * Registers a customer that belongs to the end user whose client asks (contract 7, Callers). Its address is the
+ * token's verified address, if there is one. Throws `invalid_request`, also for a sixth customer.
  */
 export async function createOwnCustomer(
   ctx: Context,

@@ -94,8 +94,8 @@ async function effectsOfCompletion(ctx: Context, transaction: Transaction): Prom
   if (after.flagReason !== null) return [accepted, `cannot be applied, stays flagged: ${after.flagReason}`]
   const updated = rehearsal.events.find(({ event_type: type }) => type === 'subscription.updated')
   const end = (updated?.data as { current_period_end?: string | null } | undefined)?.current_period_end
-  const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'for ever') : 'no subscription'
-  return [accepted, `valid until: ${before} -> ${end ?? 'for ever'}`]
+  const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'lifetime') : 'no subscription'
+  return [accepted, `valid until: ${before} -> ${end ?? 'lifetime'}`]
 }
 
 function effectsOfRefund(

@@ -131,7 +131,7 @@ function effectText(application: {
   readonly endAfter: AppTime | null
 }): string {
   const before = formatTimestampOrNull(application.endBefore) ?? 'none'
-  return `completed; period ${application.kind}: ${before} -> ${formatTimestampOrNull(application.endAfter) ?? 'for ever'}`
+  return `completed; period ${application.kind}: ${before} -> ${formatTimestampOrNull(application.endAfter) ?? 'lifetime'}`
 }
 
 async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {

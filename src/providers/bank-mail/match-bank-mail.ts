@@ -154,7 +154,7 @@ async function validUntil(tx: Tx, transactionId: number): Promise<string> {
   const transaction = await findTransaction(tx, transactionId)
   const subscription = transaction && (await findSubscriptionOfEndUser(tx, transaction.endUserId))
   if (!subscription) return 'no subscription'
-  return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'for ever'
+  return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
 }
 
 async function requirePayable(tx: Tx, transactionId: number): Promise<Transaction> {
@@ -165,7 +165,7 @@ async function requirePayable(tx: Tx, transactionId: number): Promise<Transactio
 }
 
 /**
- * The money as the mail told of it when it came. One that names no movement stands for itself, so that it is not booked twice; one that
+ * The money as the mail stated it when it came. One that names no movement stands for itself, so that it is not booked twice; one that
  * names no bank counts as of the account's.
  */
 async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {

@@ -10,7 +10,7 @@ import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { startService, type Response, type TestService } from '../../support/api.ts'
-import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER } from '../../support/bank-mails.ts'
+import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER, type Transfer } from '../../support/bank-mails.ts'
 import { aCheckout, anApp, tokenOf, type TestApp } from '../../support/factories.ts'
 
 export const PAYOS_KEYS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' } as const
@@ -42,6 +42,14 @@ export interface PaymentOptions {
   readonly externalRef?: string
   /** Leaves the bank page closed. */
   readonly closed?: boolean
+}
+
+let movements = 840_000_000
+
+/** A transfer that pays the payment, as a movement that no other mail of these tests names. */
+export function transferFor(payment: Transaction, changes: Partial<Transfer> = {}): Transfer {
+  movements += 1
+  return { ...TRANSFER, content: payment.transferCode!, movement: movements, ...changes }
 }
 
 /** The account has a mailbox where its bank's mails do not name the account, unless told otherwise. */

@@ -6,7 +6,6 @@ import { matchBankMail, previewMatch } from '#providers/bank-mail/match-bank-mai
 import { bankMails } from '#providers/bank-mail/store.ts'
 import { examine } from '#operations/doctor.ts'
 import { listAuditEntries } from '#commands/store.ts'
-import type { Transaction } from '#transactions/store.ts'
 import {
   alternativeMail,
   BANK_MAILS,
@@ -18,18 +17,11 @@ import {
   type MailBank,
   type Transfer,
 } from '../../support/bank-mails.ts'
-import { aBankShop, type BankShop } from './bank-shop.ts'
+import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 const BANKS = Object.keys(BANK_MAILS) as MailBank[]
 const NO_CODE = { status: 'ignored', reason: 'no_transfer_code' }
 const PROCESSED = { status: 'processed' }
-
-let movements = 0
-
-function transferFor(payment: Transaction, changes: Partial<Transfer> = {}): Transfer {
-  movements += 1
-  return { ...TRANSFER, content: payment.transferCode!, movement: 840_000_000 + movements, ...changes }
-}
 
 describe('what a bank writes beside its notices', () => {
   let shop: BankShop

@@ -18,22 +18,13 @@ import {
   OUR_MX,
   receivedBy,
   signed,
-  TRANSFER,
   type MailBank,
-  type Transfer,
 } from '../../support/bank-mails.ts'
-import { aBankShop, type BankShop } from './bank-shop.ts'
+import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 const PRODUCTION = { BILLING_ENV: 'production' }
 const INVALID_RECIPIENT = { status: 'rejected', reason: 'invalid_recipient' }
 const PROCESSED = { status: 'processed' }
-
-let movements = 0
-
-function transferFor(payment: Transaction, changes: Partial<Transfer> = {}): Transfer {
-  movements += 1
-  return { ...TRANSFER, content: payment.transferCode!, movement: 820_000_000 + movements, ...changes }
-}
 
 describe('the mailbox of a bank account', () => {
   let shop: BankShop
