@@ -19,6 +19,7 @@ const LAYERS = [
   'subscriptions',
   'transactions',
   'providers',
+  'bank-mail',
   'checkout',
   'renewals',
   'pages',
@@ -145,11 +146,9 @@ describe('architecture', () => {
     const wrong = sources.flatMap((path) => {
       const own = folderOf(path)
       if (own === undefined) return []
-      const pair = new Set([own, 'bank-mail', 'bank-transfer'])
-      const allowed = own.startsWith('bank-') ? pair : new Set([own])
       return importsOf(path).filter((specifier) => {
         const other = folderOf(specifier.slice(1))
-        return other !== undefined && !allowed.has(other)
+        return other !== undefined && other !== own
       })
     })
     expect(wrong).to.deep.equal([])

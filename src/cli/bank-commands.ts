@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { BankAccount } from '#providers/bank-transfer/store.ts'
-import type { ListedMail } from '#providers/bank-mail/list-bank-mails.ts'
-import type { MatchedMail } from '#providers/bank-mail/match-bank-mail.ts'
+import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
+import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
@@ -161,7 +161,7 @@ function registerMails(mail: Command): void {
       const unmatched = options.unmatched === true
       const limit = options.limit === undefined ? (unmatched ? Infinity : 200) : readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
-        const { listBankMails } = await import('#providers/bank-mail/list-bank-mails.ts')
+        const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
         const mails = await gatherRows(out, limit, (page) => listBankMails(ctx, { unmatched }, page))
         out.result(mails, () => {
           const rows = mails.map((row) => [
@@ -201,7 +201,7 @@ function registerForwarding(mail: Command): void {
     )
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
-        const { listForwardingRequests } = await import('#providers/bank-mail/list-forwarding-requests.ts')
+        const { listForwardingRequests } = await import('#bank-mail/list-forwarding-requests.ts')
         const found = await listForwardingRequests(ctx)
         out.result(found, () => {
           const rows = found.map((row) => [row.received_at, row.bank_account_id, row.mailbox, row.code])
@@ -265,7 +265,7 @@ function registerClose(mail: Command): void {
 }
 
 async function closeOne(session: Session, id: string | undefined, options: CloseOptions): Promise<void> {
-  const { closeBankMail, previewClose } = await import('#providers/bank-mail/close-bank-mail.ts')
+  const { closeBankMail, previewClose } = await import('#bank-mail/close-bank-mail.ts')
   const { ctx, out, actor } = session
   const mails = id === undefined && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
@@ -285,7 +285,7 @@ async function closeOne(session: Session, id: string | undefined, options: Close
 
 /** The newest mails that wait, for a menu. */
 async function waitingMails({ ctx }: Session): Promise<ListedMail[]> {
-  const { listBankMails } = await import('#providers/bank-mail/list-bank-mails.ts')
+  const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
   return (await listBankMails(ctx, { unmatched: true })).rows
 }
 
@@ -301,8 +301,8 @@ async function matchOne(
   options: MatchOptions,
 ): Promise<void> {
   const [{ matchBankMail, previewMatch }, { findBankMail }] = await Promise.all([
-    import('#providers/bank-mail/match-bank-mail.ts'),
-    import('#providers/bank-mail/store.ts'),
+    import('#bank-mail/match-bank-mail.ts'),
+    import('#bank-mail/store.ts'),
   ])
   const { ctx, out, actor } = session
   const isAsked = id === undefined || transactionId === undefined
@@ -375,7 +375,7 @@ function printPlan(out: Output, answer: object, effects: readonly string[]): voi
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {
   const [{ presentBankAccount }, { needsMailbox }] = await Promise.all([
     import('#providers/bank-transfer/present-bank-account.ts'),
-    import('#providers/bank-mail/banks/readers.ts'),
+    import('#bank-mail/banks/readers.ts'),
   ])
   const shown = presentBankAccount(account, ctx.config)
   out.result(shown, () => {

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { countMisaddressedMails, countWaitingMails, type Review } from '#providers/bank-mail/store.ts'
+import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { fault, sound, warning, type Finding } from './finding.ts'

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { insertBankMail, type BankMail } from '#providers/bank-mail/store.ts'
+import { insertBankMail, type BankMail } from '#bank-mail/store.ts'
 import { giveTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'

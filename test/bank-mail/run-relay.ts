@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 
-const PROGRAM = join(import.meta.dirname, '../../../bin/bank-mail-relay')
+const PROGRAM = join(import.meta.dirname, '../../bin/bank-mail-relay')
 
 interface Run {
   readonly code: number | null

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { readMail } from '#providers/bank-mail/read-mail.ts'
+import { readMail } from '#bank-mail/read-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import {
   alternativeMail,
@@ -18,7 +18,7 @@ import {
   TRANSFER,
   TRUST,
   type MailBank,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 import { ATTACKS } from './attacks.ts'
 
 const CODE = newTransferCode()

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { readHeader, valuesOf } from '#providers/bank-mail/header-fields.ts'
+import { readHeader, valuesOf } from '#bank-mail/header-fields.ts'
 
 const header = (text: string) => readHeader(Buffer.from(text, 'latin1'))
 

@@ -1,10 +1,10 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { isNoticeSubject, normalizeText, readDong, readText } from '#providers/bank-mail/banks/reader.ts'
-import { BANK_READERS, readerOf } from '#providers/bank-mail/banks/readers.ts'
-import { htmlToText } from '#providers/bank-mail/html-text.ts'
+import { isNoticeSubject, normalizeText, readDong, readText } from '#bank-mail/banks/reader.ts'
+import { BANK_READERS, readerOf } from '#bank-mail/banks/readers.ts'
+import { htmlToText } from '#bank-mail/html-text.ts'
 import { findBank } from '#providers/bank-transfer/banks.ts'
-import { BANK_MAILS, TRANSFER, type MailBank } from '../../support/bank-mails.ts'
+import { BANK_MAILS, TRANSFER, type MailBank } from '../support/bank-mails.ts'
 
 const textOf = (bank: MailBank, body: string): string =>
   normalizeText(BANK_MAILS[bank].type === 'text/html' ? htmlToText(body) : body)

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { readSoleAddress } from '#providers/bank-mail/sender-address.ts'
+import { readSoleAddress } from '#bank-mail/sender-address.ts'
 
 const TIMO = { localPart: 'support', domain: 'timo.vn' }
 

@@ -5,12 +5,12 @@ import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mai
 import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
 import { listAssignments } from '#providers/bank-transfer/store.ts'
-import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
+import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
-import { aBankMail } from '../../cli/states.ts'
-import { testContext, type TestContext } from '../../support/context.ts'
-import { anApp } from '../../support/factories.ts'
+import { aBankMail } from '../cli/states.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
   const runner = ctx.db.source.createQueryRunner()

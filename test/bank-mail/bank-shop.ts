@@ -9,9 +9,9 @@ import type { BankAccount } from '#providers/bank-transfer/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
-import { startService, type Response, type TestService } from '../../support/api.ts'
-import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER, type Transfer } from '../../support/bank-mails.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../../support/factories.ts'
+import { startService, type Response, type TestService } from '../support/api.ts'
+import { FORWARDER, MAILBOX, OUR_MX, SEALER, TRANSFER, type Transfer } from '../support/bank-mails.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
 
 export const PAYOS_KEYS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' } as const
 export const RELAY_SECRET = 'relay-secret-for-tests'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { parseAuthenticationResults } from '#providers/bank-mail/authentication-results.ts'
+import { parseAuthenticationResults } from '#bank-mail/authentication-results.ts'
 
 /** Method, result and properties of each result. */
 type Plain = [method: string, result: string, properties: Record<string, string>][]

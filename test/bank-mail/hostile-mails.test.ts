@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import { MailReader } from '#providers/bank-mail/mail-reader.ts'
-import { BANK_MAILS, bankMail, OUR_MX, TRUST, type MailBank } from '../../support/bank-mails.ts'
+import { MailReader } from '#bank-mail/mail-reader.ts'
+import { BANK_MAILS, bankMail, OUR_MX, TRUST, type MailBank } from '../support/bank-mails.ts'
 
 /** As much as the service takes, in base64 within 256 KB. */
 const FULL = 190_000

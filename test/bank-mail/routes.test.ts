@@ -4,7 +4,7 @@ import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.
 import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { disableBankAccount } from '#providers/bank-transfer/disable-bank-account.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
-import { bankMails } from '#providers/bank-mail/store.ts'
+import { bankMails } from '#bank-mail/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { listPayments, transactions, type Transaction } from '#transactions/store.ts'
@@ -20,8 +20,8 @@ import {
   TRANSFER,
   type MailBank,
   type Transfer,
-} from '../../support/bank-mails.ts'
-import { expectRefusal } from '../../support/expect-fault.ts'
+} from '../support/bank-mails.ts'
+import { expectRefusal } from '../support/expect-fault.ts'
 import { ATTACKS } from './attacks.ts'
 import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 

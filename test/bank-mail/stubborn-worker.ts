@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import type { ReadingTask } from '#providers/bank-mail/parse-worker.ts'
+import type { ReadingTask } from '#bank-mail/parse-worker.ts'
 
 /** A worker that does what mails make parsers do: it never ends, eats memory, dies; or answers. */
 const port = parentPort!

@@ -10,7 +10,7 @@ import {
   STRANGERS_KEY,
   takenBy,
   TRANSFER,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 import type { Attack, Victim } from './attacks.ts'
 
 /** Each of these must be answered `rejected`, `untrusted_sender`: nothing shows that the bank wrote what would be read. */

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { MailNotRead, MailReader } from '#providers/bank-mail/mail-reader.ts'
-import { readMail } from '#providers/bank-mail/read-mail.ts'
-import { genuineMail, TRUST } from '../../support/bank-mails.ts'
-import { watchLoop } from '../../support/loop-lag.ts'
+import { MailNotRead, MailReader } from '#bank-mail/mail-reader.ts'
+import { readMail } from '#bank-mail/read-mail.ts'
+import { genuineMail, TRUST } from '../support/bank-mails.ts'
+import { watchLoop } from '../support/loop-lag.ts'
 
 const STUBBORN = new URL('./stubborn-worker.ts', import.meta.url)
 

@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { closeBankMail } from '#providers/bank-mail/close-bank-mail.ts'
-import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
-import { matchBankMail, previewMatch } from '#providers/bank-mail/match-bank-mail.ts'
-import { bankMails } from '#providers/bank-mail/store.ts'
+import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
+import { listBankMails } from '#bank-mail/list-bank-mails.ts'
+import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
+import { bankMails } from '#bank-mail/store.ts'
 import { examine } from '#operations/doctor.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import {
@@ -16,7 +16,7 @@ import {
   TRANSFER,
   type MailBank,
   type Transfer,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 const BANKS = Object.keys(BANK_MAILS) as MailBank[]

@@ -17,7 +17,7 @@ import {
   TRANSFER,
   type MailBank,
   type Transfer,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 
 /** The payment that an attacker wants taken for paid, and the account that it is to be paid to. */
 export interface Victim {

@@ -4,8 +4,8 @@ import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.
 import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
 import { disableBankAccount } from '#providers/bank-transfer/disable-bank-account.ts'
 import { updateBankAccount } from '#providers/bank-transfer/update-bank-account.ts'
-import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
-import { matchBankMail } from '#providers/bank-mail/match-bank-mail.ts'
+import { listBankMails } from '#bank-mail/list-bank-mails.ts'
+import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
 import { examine } from '#operations/doctor.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import type { Transaction } from '#transactions/store.ts'
@@ -19,7 +19,7 @@ import {
   receivedBy,
   signed,
   type MailBank,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 const PRODUCTION = { BILLING_ENV: 'production' }

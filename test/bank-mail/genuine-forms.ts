@@ -13,7 +13,7 @@ import {
   signed,
   takenBy,
   type Transfer,
-} from '../../support/bank-mails.ts'
+} from '../support/bank-mails.ts'
 
 /** Makes a mail of TIMO's for a transfer, as some server or program that is in use hands it over. */
 export type GenuineForm = (transfer: Transfer) => Promise<string>

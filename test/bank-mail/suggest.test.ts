@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { suggest, type Candidate } from '#providers/bank-mail/suggest.ts'
+import { suggest, type Candidate } from '#bank-mail/suggest.ts'
 import { asRealTime } from '#shared/time.ts'
 
 const RECEIVED = asRealTime(new Date('2026-11-13T10:00:00Z'))

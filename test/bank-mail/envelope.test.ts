@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { forwardCodeIn, readEnvelope } from '#providers/bank-mail/envelope.ts'
+import { forwardCodeIn, readEnvelope } from '#bank-mail/envelope.ts'
 
 describe('the envelope of a relayed mail', () => {
   it('holds the address and the mail’s bytes', () => {

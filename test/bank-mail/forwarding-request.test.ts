@@ -1,9 +1,9 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { listBankMails } from '#providers/bank-mail/list-bank-mails.ts'
-import { listForwardingRequests } from '#providers/bank-mail/list-forwarding-requests.ts'
+import { listBankMails } from '#bank-mail/list-bank-mails.ts'
+import { listForwardingRequests } from '#bank-mail/list-forwarding-requests.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { OUR_MX, receivedBy, signed, takenBy } from '../../support/bank-mails.ts'
+import { OUR_MX, receivedBy, signed, takenBy } from '../support/bank-mails.ts'
 import { aBankShop, type BankShop } from './bank-shop.ts'
 
 const LINK = 'https://mail-settings.google.com/mail/vf-%5BANGjdJ8abc_DEF%5D-xyZ12'
