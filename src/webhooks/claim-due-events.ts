@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { addMs, SECOND_MS } from '#shared/time.ts'
-import { claimDue, giveBack, type ClaimedEvent, type DueEvent } from './store.ts'
+import { claimDue, release, type ClaimedEvent, type DueEvent } from './store.ts'
 
 /** Longer than four attempts: an event may wait behind one of its app, and clocks of daemons differ. */
 export function leaseMs(timeoutMs: number): number {
@@ -22,10 +22,10 @@ export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent
   return claimed
 }
 
-/** Gives back leases of events that were not sent. */
-export async function giveBackEvents(ctx: Context, claimed: readonly ClaimedEvent[]): Promise<void> {
+/** Releases leases of events that were not sent. */
+export async function releaseEvents(ctx: Context, claimed: readonly ClaimedEvent[]): Promise<void> {
   for (const leaseToken of new Set(claimed.map((event) => event.leaseToken))) {
     const eventIds = claimed.filter((event) => event.leaseToken === leaseToken).map(({ id }) => id)
-    await inTransaction(ctx, (tx) => giveBack(tx, leaseToken, eventIds))
+    await inTransaction(ctx, (tx) => release(tx, leaseToken, eventIds))
   }
 }

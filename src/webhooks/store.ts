@@ -294,7 +294,7 @@ export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<v
 }
 
 /** Ends leases of events that were not sent: due at once, and the attempt does not count. */
-export async function giveBack(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<void> {
+export async function release(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<void> {
   await tx.run(
     `UPDATE events SET attempts = attempts - 1, next_attempt_at = ?, ${NO_LEASE} WHERE id IN (?) AND lease_token = ?`,
     [tx.now, eventIds, leaseToken],

@@ -1,0 +1,106 @@
+import type { Context } from '#context.ts'
+import { shuffled } from '#shared/shuffled.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import { openTurns } from '#shared/turns.ts'
+import { claimDueEvents, releaseEvents } from './claim-due-events.ts'
+import { shareClaims } from './share-claims.ts'
+import { listAppsWithPending, listDue, type ClaimedEvent, type DueEvent } from './store.ts'
+
+/** How often it polls for apps with due events when nobody wakes the sender. */
+const POLL_MS = SECOND_MS
+/** Due events of one app that are listed at once: listing costs more than claiming one event, so it is done ahead. */
+const LIST_SIZE = 256
+/** Due events of all apps that are listed in one query. */
+const LIST_ROWS = 4096
+
+/** Leases due events a little ahead of what is sent, in fair shares between the apps. */
+export interface Claimer {
+  /** Claims what can be sent soon; false where there is nothing to claim. */
+  claim(): Promise<boolean>
+  /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null where there is none. */
+  take(mayBegin: (appId: number) => boolean): ClaimedEvent | null
+  /** Has the next `claim` poll for apps with due events. */
+  pollSoon(): void
+  /** Milliseconds until it polls anyway. */
+  untilPollMs(): number
+  /** Whether no event is claimed, and none is known to be due. */
+  isIdle(): boolean
+  /** Releases the lease of an event that was taken and not sent. */
+  release(event: ClaimedEvent): Promise<void>
+  /** Releases everything that was not taken. */
+  releaseAll(): Promise<void>
+}
+
+/** `depthOf`: how many events of an app are worth having claimed. */
+export function openClaimer(ctx: Context, depthOf: (appId: number) => number): Claimer {
+  // Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. The app that has waited
+  // longest comes first.
+  const due = new Map<number, DueEvent[]>()
+  const claimed = openTurns(({ appId }: ClaimedEvent) => appId)
+  let mustPoll = true
+  let polledAtMs = 0
+
+  const untilPollMs = (): number => Math.max(0, Math.ceil(polledAtMs + POLL_MS - performance.now()))
+
+  /** Asks which apps have due events. */
+  const poll = async (): Promise<void> => {
+    mustPoll = false
+    polledAtMs = performance.now()
+    const now = ctx.clock.now()
+    const pending = await listAppsWithPending(ctx.db)
+    const found = pending.filter(({ appId, dueAt }) => dueAt <= now && !due.has(appId))
+    for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
+  }
+
+  /** Lists due events of those of the apps of which none is listed; forgets the apps that have none. */
+  const listMissing = async (appIds: readonly number[]): Promise<void> => {
+    const missing = appIds.filter((appId) => due.get(appId)?.length === 0)
+    if (missing.length === 0) return
+    const size = Math.min(LIST_SIZE, Math.floor(LIST_ROWS / missing.length))
+    const listed = await listDue(ctx.db, missing, size, ctx.clock.now())
+    for (const appId of missing) {
+      const events = listed.filter((event) => event.appId === appId)
+      if (events.length > 0) due.set(appId, events)
+      else due.delete(appId)
+    }
+  }
+
+  const claimShares = async (shares: ReadonlyMap<number, number>): Promise<void> => {
+    await listMissing([...shares.keys()])
+    const candidates = [...shares].flatMap(([appId, share]) => due.get(appId)?.splice(0, share) ?? [])
+    if (candidates.length === 0) return
+    const leased = await claimDueEvents(ctx, candidates)
+    claimed.add(leased)
+    for (const appId of shares.keys()) {
+      const listed = due.get(appId)
+      if (!listed) continue
+      // Set again, it comes after the apps that have waited longer.
+      due.delete(appId)
+      const missed = countOf(candidates, appId) - countOf(leased, appId)
+      // Another daemon claims from the same list: shuffled, so that the two contend less.
+      due.set(appId, missed > 0 ? shuffled(listed) : listed)
+    }
+  }
+
+  return {
+    untilPollMs,
+    pollSoon: () => void (mustPoll = true),
+    take: (mayBegin) => claimed.take(mayBegin),
+    isIdle: () => due.size + claimed.size === 0,
+    release: (event) => releaseEvents(ctx, [event]),
+    releaseAll: () => releaseEvents(ctx, claimed.takeAll()),
+    async claim() {
+      // Before the claim: an app with its first event must not wait until the others have nothing left to claim.
+      if (mustPoll || untilPollMs() === 0) await poll()
+      const apps = [...due.keys()].map((appId) => ({ appId, held: claimed.held(appId), depth: depthOf(appId) }))
+      const shares = shareClaims(apps, claimed.size)
+      if (shares.size === 0) return false
+      await claimShares(shares)
+      return true
+    },
+  }
+}
+
+function countOf(events: readonly { readonly appId: number }[], appId: number): number {
+  return events.filter((event) => event.appId === appId).length
+}

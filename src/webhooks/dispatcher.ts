@@ -1,0 +1,84 @@
+import type { Context } from '#context.ts'
+import type { GuardedClient } from '#http/outbound.ts'
+import { SECOND_MS } from '#shared/time.ts'
+import { attemptDelivery } from './attempt-delivery.ts'
+import type { Claimer } from './claimer.ts'
+import { openTargets } from './read-target.ts'
+import type { Recorder } from './recorder.ts'
+import type { Slots } from './slots.ts'
+import type { ClaimedEvent } from './store.ts'
+
+/** How long attempts under way may take to end once the sender stops. */
+const STOP_MS = 12 * SECOND_MS
+
+/** Sends claimed events, as many at once as their receivers take. */
+export interface Dispatcher {
+  /** Begins every attempt that has a place. From then on, the next one begins whenever a place becomes free. */
+  dispatch(): void
+  isIdle(): boolean
+  /** Waits for the attempts under way; cuts off those that have not ended in time. */
+  stop(): Promise<void>
+}
+
+export interface DispatcherParts {
+  readonly client: GuardedClient
+  readonly slots: Slots
+  readonly claimer: Claimer
+  readonly recorder: Recorder
+  /** Called when an attempt has ended. */
+  readonly onEnd: () => void
+}
+
+export function openDispatcher(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts): Dispatcher {
+  const targets = openTargets(ctx)
+  const running = new Set<Promise<void>>()
+  const interrupt = new AbortController()
+
+  const deliver = async (event: ClaimedEvent): Promise<void> => {
+    const slot = slots.begin(event.appId)
+    let hung = false
+    try {
+      const result = await attemptDelivery(ctx, client, targets, event, interrupt.signal)
+      hung = result.error === 'timeout'
+      recorder.record(result)
+    } finally {
+      slots.end(slot, hung)
+    }
+  }
+
+  /** An event that waited so long that its lease might end under way is not sent. */
+  const releaseLate = async (event: ClaimedEvent): Promise<void> => {
+    await claimer.release(event)
+    claimer.pollSoon()
+  }
+
+  const begin = (event: ClaimedEvent): void => {
+    const isLate = event.leaseUntil.getTime() - ctx.clock.now().getTime() < 2 * ctx.config.webhook.timeoutMs
+    const attempt = (isLate ? releaseLate(event) : deliver(event))
+      .catch((error: unknown) => {
+        ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will run out')
+      })
+      .finally(() => {
+        running.delete(attempt)
+        // The place that became free is taken at once, also while the sender waits for a claim.
+        dispatch()
+        onEnd()
+      })
+    running.add(attempt)
+  }
+
+  const dispatch = (): void => {
+    const hasPlace = (appId: number): boolean => slots.room(appId) > 0
+    for (let event = claimer.take(hasPlace); event; event = claimer.take(hasPlace)) begin(event)
+  }
+
+  return {
+    dispatch,
+    isIdle: () => running.size === 0,
+    async stop() {
+      const deadline = setTimeout(() => interrupt.abort(), STOP_MS)
+      await Promise.all(running)
+      clearTimeout(deadline)
+    },
+  }
+}
