@@ -19,8 +19,12 @@ export interface Queries {
   count<R>(table: Table<R>, text: string, params?: readonly Param[]): Promise<number>
   /** Runs a statement that changes rows; returns how many its WHERE found. */
   run(sql: string, params?: readonly Param[]): Promise<number>
-  /** Returns the new row's id; 0 where the table generates none. */
-  insert<R extends object>(table: Table<R>, row: Omit<NoInfer<R>, 'id'>): Promise<number>
+  /** Returns the new row's id; 0 where the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`. */
+  insert<R extends object>(
+    table: Table<R>,
+    row: Omit<NoInfer<R>, 'id'>,
+    sql?: { readonly [K in keyof NoInfer<R>]?: string },
+  ): Promise<number>
   insertAll<R extends object>(table: Table<R>, rows: readonly Omit<NoInfer<R>, 'id'>[]): Promise<void>
   /** Changes the rows that are as `where` says; returns how many there are. */
   update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
@@ -47,10 +51,10 @@ export function queriesOver(send: Send): Queries {
       return row?.count ?? 0
     },
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
-    insert: async (table, row) => {
+    insert: async (table, row, sql: Readonly<Record<string, string>> = {}) => {
       const given = valuesOf(table, row)
       const columns = given.map(({ column }) => column)
-      const marks = columns.map(() => '?').join(', ')
+      const marks = given.map(({ property }) => sql[property] ?? '?').join(', ')
       const changed = await send(
         `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks})`,
         given.map(({ value }) => value),
@@ -85,10 +89,11 @@ function comparisonWith(value: Param): string {
 }
 
 /** The properties that are given, by column, as the driver takes them. */
-function valuesOf<R>(table: Table<R>, row: object): { column: string; value: Param }[] {
+function valuesOf<R>(table: Table<R>, row: object): { property: string; column: string; value: Param }[] {
   return Object.entries(row)
     .filter(([, value]) => value !== undefined)
     .map(([property, value]) => ({
+      property,
       column: table.columnOf(property),
       value: table.encode(property, value) as Param,
     }))

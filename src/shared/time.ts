@@ -10,6 +10,8 @@ export type Instant = RealTime | AppTime
 /** Where the present instant comes from. Everything takes it from here, so that a test or a sandbox app can move it. */
 export interface Clock {
   now(): RealTime
+  /** Stands in for the database's clock; set only by tests that move the time. See `databaseNow`. */
+  readonly database?: Pick<Clock, 'now'>
 }
 
 export const systemClock: Clock = { now: () => asRealTime(new Date()) }

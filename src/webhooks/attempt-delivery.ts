@@ -9,7 +9,6 @@ import type { ClaimedEvent } from './store.ts'
 export interface MadeAttempt {
   readonly event: ClaimedEvent
   readonly startedAt: RealTime
-  readonly endedAt: RealTime
   readonly durationMs: number
   readonly httpStatus: number | null
   readonly error: string | null
@@ -52,7 +51,7 @@ async function send(
     deadlineMs: ctx.config.webhook.timeoutMs,
     ...(signal ? { signal } : {}),
   })
-  return { event, startedAt, endedAt: ctx.clock.now(), ...outcome, error: fault ?? errorOfStatus(outcome.httpStatus) }
+  return { event, startedAt, ...outcome, error: fault ?? errorOfStatus(outcome.httpStatus) }
 }
 
 function errorOfStatus(status: number | null): string | null {
@@ -62,5 +61,5 @@ function errorOfStatus(status: number | null): string | null {
 function unsent(ctx: Context, event: ClaimedEvent): MadeAttempt {
   const now = ctx.clock.now()
   const nothing = { durationMs: 0, httpStatus: null, responseHead: null }
-  return { event, startedAt: now, endedAt: now, ...nothing, error: 'secret_unreadable' }
+  return { event, startedAt: now, ...nothing, error: 'secret_unreadable' }
 }

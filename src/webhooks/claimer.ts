@@ -1,10 +1,11 @@
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
-import { claimDueEvents, releaseEvents } from './claim-due-events.ts'
+import { claimDueEvents, releaseEvents, type LeasedEvent } from './claim-due-events.ts'
 import { shareClaims } from './share-claims.ts'
-import { listAppsWithPending, listDue, type ClaimedEvent, type DueEvent } from './store.ts'
+import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
 
 /** How often it polls for apps with due events when nobody wakes the sender. */
 const POLL_MS = SECOND_MS
@@ -18,7 +19,7 @@ export interface Claimer {
   /** Claims what can be sent soon; false where there is nothing to claim. */
   claim(): Promise<boolean>
   /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null where there is none. */
-  take(mayBegin: (appId: number) => boolean): ClaimedEvent | null
+  take(mayBegin: (appId: number) => boolean): LeasedEvent | null
   /** Has the next `claim` poll for apps with due events. */
   pollSoon(): void
   /** Milliseconds until it polls anyway. */
@@ -26,7 +27,7 @@ export interface Claimer {
   /** Whether no event is claimed, and none is known to be due. */
   isIdle(): boolean
   /** Releases the lease of an event that was taken and not sent. */
-  release(event: ClaimedEvent): Promise<void>
+  release(event: LeasedEvent): Promise<void>
   /** Releases everything that was not taken. */
   releaseAll(): Promise<void>
 }
@@ -36,7 +37,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   // Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. The app that has waited
   // longest comes first.
   const due = new Map<number, DueEvent[]>()
-  const claimed = openTurns(({ appId }: ClaimedEvent) => appId)
+  const claimed = openTurns(({ appId }: LeasedEvent) => appId)
   let mustPoll = true
   let polledAtMs = 0
 
@@ -46,7 +47,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   const poll = async (): Promise<void> => {
     mustPoll = false
     polledAtMs = performance.now()
-    const now = ctx.clock.now()
+    const now = await databaseNow(ctx, ctx.db)
     const pending = await listAppsWithPending(ctx.db)
     const found = pending.filter(({ appId, dueAt }) => dueAt <= now && !due.has(appId))
     for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
@@ -57,7 +58,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     const missing = appIds.filter((appId) => due.get(appId)?.length === 0)
     if (missing.length === 0) return
     const size = Math.min(LIST_SIZE, Math.floor(LIST_ROWS / missing.length))
-    const listed = await listDue(ctx.db, missing, size, ctx.clock.now())
+    const listed = await listDue(ctx.db, missing, size, await databaseNow(ctx, ctx.db))
     for (const appId of missing) {
       const events = listed.filter((event) => event.appId === appId)
       if (events.length > 0) due.set(appId, events)

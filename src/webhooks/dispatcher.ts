@@ -2,11 +2,11 @@ import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
+import type { LeasedEvent } from './claim-due-events.ts'
 import type { Claimer } from './claimer.ts'
 import { openTargets } from './read-target.ts'
 import type { Recorder } from './recorder.ts'
 import type { Slots } from './slots.ts'
-import type { ClaimedEvent } from './store.ts'
 
 /** How long attempts under way may take to end once the sender stops. */
 const STOP_MS = 12 * SECOND_MS
@@ -34,26 +34,26 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   const running = new Set<Promise<void>>()
   const interrupt = new AbortController()
 
-  const deliver = async (event: ClaimedEvent): Promise<void> => {
+  const deliver = async (event: LeasedEvent): Promise<void> => {
     const slot = slots.begin(event.appId)
     let hung = false
     try {
       const result = await attemptDelivery(ctx, client, targets, event, interrupt.signal)
       hung = result.error === 'timeout'
-      recorder.record(result)
+      recorder.record(result, event.leaseEndsMs)
     } finally {
       slots.end(slot, hung)
     }
   }
 
   /** An event that waited so long that its lease might end under way is not sent. */
-  const releaseLate = async (event: ClaimedEvent): Promise<void> => {
+  const releaseLate = async (event: LeasedEvent): Promise<void> => {
     await claimer.release(event)
     claimer.pollSoon()
   }
 
-  const begin = (event: ClaimedEvent): void => {
-    const isLate = event.leaseUntil.getTime() - ctx.clock.now().getTime() < 2 * ctx.config.webhook.timeoutMs
+  const begin = (event: LeasedEvent): void => {
+    const isLate = event.leaseEndsMs - performance.now() < 2 * ctx.config.webhook.timeoutMs
     const attempt = (isLate ? releaseLate(event) : deliver(event))
       .catch((error: unknown) => {
         ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will run out')

@@ -1,6 +1,8 @@
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import type { AttemptResult, MadeAttempt } from './attempt-delivery.ts'
+import { databaseNow } from '#db/database-now.ts'
+import type { RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
 import { insertAttempts, markDelivered, markFailed, markNotConfigured } from './store.ts'
 
@@ -35,7 +37,11 @@ export async function finishAttempts(ctx: Context, results: readonly AttemptResu
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()
     await finishDelivered(tx, results.filter(isDelivered), written)
-    for (const result of results) if (isFailed(result)) await finishFailed(tx, result, written)
+    const failed = results.filter(isFailed)
+    if (failed.length > 0) {
+      const now = await databaseNow(ctx, tx)
+      for (const result of failed) await finishFailed(tx, result, now, written)
+    }
     await finishNotConfigured(tx, results.filter(isNotConfigured), written)
     await recordAttempts(tx, results.filter(isMade))
     return written
@@ -71,9 +77,13 @@ async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally:
   }
 }
 
-async function finishFailed(tx: Tx, result: MadeAttempt & { error: string }, tally: Tally): Promise<void> {
-  const { event, endedAt, error } = result
-  const retryAt = nextAttemptAt(tx.ctx.config.webhook.retryMinutes, event.retriesLeft, endedAt)
+async function finishFailed(
+  tx: Tx,
+  { event, error }: MadeAttempt & { error: string },
+  now: RealTime,
+  tally: Tally,
+): Promise<void> {
+  const retryAt = nextAttemptAt(tx.ctx.config.webhook.retryMinutes, event.retriesLeft, now)
   const isHeld = await markFailed(tx, event, retryAt, error)
   if (!isHeld) tally.lost += 1
   else if (retryAt) tally.retried += 1

@@ -13,7 +13,8 @@ const PAUSE_MS = SECOND_MS
 
 /** Records attempts in groups: while one group is written, the next gathers. */
 export interface Recorder {
-  record(result: AttemptResult): void
+  /** An attempt that cannot be recorded before its lease ends, by `performance.now`, is forgotten. */
+  record(result: AttemptResult, leaseEndsMs: number): void
   isIdle(): boolean
   /** What has become of the attempts so far. */
   readonly tally: Readonly<Tally>
@@ -21,23 +22,35 @@ export interface Recorder {
   stop(): Promise<void>
 }
 
+interface Ended {
+  readonly result: AttemptResult
+  readonly leaseEndsMs: number
+}
+
 /** `onEnd` is called when everything that there was is recorded. */
 export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const tally = emptyTally()
-  const waiting: AttemptResult[] = []
+  const waiting: Ended[] = []
   const writers = new Set<Promise<void>>()
 
-  const writeGroup = async (group: readonly AttemptResult[]): Promise<void> => {
+  const writeGroup = async (group: readonly Ended[]): Promise<void> => {
     try {
-      addTo(tally, await finishAttempts(ctx, group))
+      addTo(
+        tally,
+        await finishAttempts(
+          ctx,
+          group.map(({ result }) => result),
+        ),
+      )
     } catch (error) {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {
         await delay(PAUSE_MS)
-        waiting.push(...group.filter((result) => isLeased(ctx, result)))
+        // Whoever takes over a lease that ran out sends again, and the receiver sees the same event id.
+        waiting.push(...group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now()))
       } else if (group.length > 1) {
         // One of them caused it: the others must not wait for it. The lease of that one runs out.
-        for (const result of group) await writeGroup([result])
+        for (const ended of group) await writeGroup([ended])
       }
     }
   }
@@ -56,8 +69,8 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
 
   return {
     tally,
-    record(result) {
-      waiting.push(result)
+    record(result, leaseEndsMs) {
+      waiting.push({ result, leaseEndsMs })
       // A second writer only for a whole group: groups are what makes recording cheap.
       if (writers.size === 0 || (writers.size < WRITERS && waiting.length >= GROUP_SIZE)) startWriter()
     },
@@ -66,9 +79,4 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
       await Promise.all(writers)
     },
   }
-}
-
-/** An attempt whose lease has run out is forgotten: whoever takes over sends again, and the receiver sees the same event id. */
-function isLeased(ctx: Context, { event }: AttemptResult): boolean {
-  return event.leaseUntil > ctx.clock.now()
 }

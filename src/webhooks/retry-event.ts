@@ -2,6 +2,7 @@ import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { findEvent, listFailedIds, requeue, type Event } from './store.ts'
@@ -19,7 +20,8 @@ export async function retryEvent(ctx: Context, actor: string, eventId: number): 
     const event = await findEvent(tx, eventId)
     if (!event) throw notFound(`event ${formatId('evt', eventId)}`)
     requireWebhook(await getApp(tx, event.appId))
-    if ((await requeue(tx, [eventId], ctx.config.webhook.retryMinutes.length)) !== 1) {
+    const now = await databaseNow(ctx, tx)
+    if ((await requeue(tx, [eventId], ctx.config.webhook.retryMinutes.length, now)) !== 1) {
       throw new AppError('invalid_request', `${formatId('evt', eventId)} is being delivered at this moment`)
     }
     await recordAudit(tx, { actor, action: 'webhook.retry', appId: event.appId, subject: formatId('evt', eventId) })
@@ -60,7 +62,7 @@ function retryBatch(ctx: Context, app: App): Promise<number> {
     const eventIds = await listFailedIds(tx, app.id, BATCH_SIZE)
     if (eventIds.length === 0) return 0
     tx.afterCommit(ctx.wakeSender)
-    return requeue(tx, eventIds, ctx.config.webhook.retryMinutes.length)
+    return requeue(tx, eventIds, ctx.config.webhook.retryMinutes.length, await databaseNow(ctx, tx))
   })
 }
 

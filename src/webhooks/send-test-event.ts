@@ -4,11 +4,9 @@ import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { openGuardedClient } from '#http/outbound.ts'
-import { randomHex } from '#shared/crypto.ts'
 import { formatId } from '#shared/ids.ts'
-import { addMs } from '#shared/time.ts'
 import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
-import { leaseMs } from './claim-due-events.ts'
+import { newLease } from './claim-due-events.ts'
 import { envelopeOf } from './emit-event.ts'
 import { finishAttempts } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
@@ -58,10 +56,10 @@ function writeTestEvent(ctx: Context, actor: string, app: App): Promise<ClaimedE
       writtenAt: tx.now,
       retries: 0,
     })
-    const lease = { token: randomHex(16), until: addMs(tx.now, leaseMs(ctx.config.webhook.timeoutMs)) }
+    const lease = await newLease(tx)
     await leaseNew(tx, id, lease)
     await recordAudit(tx, { actor, action: 'webhook.test', appId: app.id, subject: formatId('evt', id) })
-    const claim = { attempt: 1, retriesLeft: 0, leaseToken: lease.token, leaseUntil: lease.until }
+    const claim = { attempt: 1, retriesLeft: 0, leaseToken: lease.token }
     return { id, appId: app.id, eventType: TEST_EVENT, body, ...claim }
   })
 }

@@ -62,11 +62,14 @@ export interface NewEvent {
   readonly retries: number
 }
 
+/** Due now for every daemon, however far our own clock is ahead of the database's. */
+const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
+
 /** Writes an event, due at once where it is to be delivered. Returns its id. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
-  const { retries, ...row } = event
-  return tx.insert(events, {
-    ...row,
+  const { retries, ...values } = event
+  const row = {
+    ...values,
     attempts: 0,
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
@@ -74,7 +77,8 @@ export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
     leaseUntil: null,
     deliveredAt: null,
     lastError: null,
-  })
+  }
+  return tx.insert(events, row, { nextAttemptAt: AT_ONCE })
 }
 
 export async function findEvent(db: Queries, eventId: number): Promise<Event | null> {
@@ -150,12 +154,14 @@ export async function listDue(
   )
 }
 
+/** `from` and `until` by the database's clock. */
 export interface Lease {
   readonly token: string
+  readonly from: RealTime
   readonly until: RealTime
 }
 
-/** An event that this process alone may send, until `leaseUntil`. */
+/** An event that this process alone may send until its lease ends. */
 export interface ClaimedEvent {
   readonly id: number
   readonly appId: number
@@ -165,7 +171,6 @@ export interface ClaimedEvent {
   readonly attempt: number
   readonly retriesLeft: number
   readonly leaseToken: string
-  readonly leaseUntil: RealTime
 }
 
 /**
@@ -180,7 +185,7 @@ export async function claimDue(
 ): Promise<{ claimed: ClaimedEvent[]; lost: number }> {
   const lostIds = candidates.filter(({ isLost }) => isLost).map(({ id }) => id)
   const ids = candidates.filter(({ isLost }) => !isLost).map(({ id }) => id)
-  const lost = lostIds.length === 0 ? 0 : await failLost(tx, lostIds)
+  const lost = lostIds.length === 0 ? 0 : await failLost(tx, lostIds, lease.from)
   if (ids.length === 0) return { claimed: [], lost }
   // The first assignment reads the old lease_token: assignments run from left to right.
   await tx.run(
@@ -188,18 +193,18 @@ export async function claimDue(
        lease_token = ?, lease_until = ?, next_attempt_at = ?
      WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ?
        AND (lease_token IS NULL OR retries_left > 0)`,
-    [lease.token, lease.until, lease.until, ids, tx.now],
+    [lease.token, lease.until, lease.until, ids, lease.from],
   )
   return { claimed: await listClaimed(tx, lease, ids), lost }
 }
 
-async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
+async function failLost(tx: Tx, eventIds: readonly number[], now: RealTime): Promise<number> {
   return tx.run(
     `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL,
        lease_token = NULL, lease_until = NULL
      WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ?
        AND lease_token IS NOT NULL AND retries_left = 0`,
-    [eventIds, tx.now],
+    [eventIds, now],
   )
 }
 
@@ -221,7 +226,6 @@ async function listClaimed(tx: Tx, lease: Lease, candidateIds: readonly number[]
     ...row,
     attempt: attempts,
     leaseToken: lease.token,
-    leaseUntil: lease.until,
   }))
   const order = new Map(candidateIds.map((id, index) => [id, index]))
   return claimed.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
@@ -263,14 +267,13 @@ export async function markFailed(
 
 /**
  * Makes events due again, with all retries before them, whatever became of them so far; when they were delivered before stays known.
- * Leaves those that are under way alone.
- * Returns how many.
+ * Leaves those alone that are under way at `now`, by the database's clock. Returns how many.
  */
-export async function requeue(tx: Tx, eventIds: readonly number[], retries: number): Promise<number> {
+export async function requeue(tx: Tx, eventIds: readonly number[], retries: number, now: RealTime): Promise<number> {
   return tx.run(
     `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
      WHERE id IN (?) AND (lease_token IS NULL OR lease_until <= ?)`,
-    [retries, tx.now, eventIds, tx.now],
+    [retries, now, eventIds, now],
   )
 }
 
@@ -296,7 +299,7 @@ export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<v
 /** Ends leases of events that were not sent: due at once, and the attempt does not count. */
 export async function release(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<void> {
   await tx.run(
-    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ?, ${NO_LEASE} WHERE id IN (?) AND lease_token = ?`,
+    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ${AT_ONCE}, ${NO_LEASE} WHERE id IN (?) AND lease_token = ?`,
     [tx.now, eventIds, leaseToken],
   )
 }

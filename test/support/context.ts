@@ -4,7 +4,15 @@ import { loadConfig, type Config } from '#config.ts'
 import type { Context, MetricName } from '#context.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { describeError } from '#shared/log.ts'
-import { asRealTime, parseDuration, parseTimestamp, type Clock, type RealTime } from '#shared/time.ts'
+import {
+  addMs,
+  asRealTime,
+  parseDuration,
+  parseTimestamp,
+  systemClock,
+  type Clock,
+  type RealTime,
+} from '#shared/time.ts'
 import { testDatabase, type TestDb } from './database.ts'
 import { scratchFolder } from './scratch.ts'
 
@@ -20,6 +28,11 @@ export class TestClock implements Clock {
     return asRealTime(new Date(this.#nowMs))
   }
 
+  /** The database's clock moves with it. */
+  get database(): this {
+    return this
+  }
+
   /** `advance('3d')`; also `s`, `m`, `h`, `w`. */
   advance(duration: string): void {
     const ms = parseDuration(duration)
@@ -31,6 +44,11 @@ export class TestClock implements Clock {
   set(timestamp: string): void {
     this.#nowMs = instantOf(timestamp).getTime()
   }
+}
+
+/** The clock of a machine that is wrong by so much; the database's is right. */
+export function wrongClock(offsetMs: number): Clock {
+  return { now: () => addMs(systemClock.now(), offsetMs) }
 }
 
 function instantOf(timestamp: string): Date {

@@ -354,7 +354,7 @@ describe('webhook delivery', () => {
       ctx.clock.advance('5s')
       await claimAll()
       const now = ctx.clock.now()
-      const answer = { startedAt: now, endedAt: now, durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
+      const answer = { startedAt: now, durationMs: 1, httpStatus: 200, error: null, responseHead: '' }
       expect(await finishAttempts(ctx, [{ event: stale!, ...answer }])).to.include({ delivered: 0, lost: 1 })
       expect((await event(id!)).deliveryStatus).to.equal('pending')
       expect(await attempts(id!)).to.have.length(1)

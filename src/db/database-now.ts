@@ -1,0 +1,15 @@
+import type { Clock, RealTime } from '#shared/time.ts'
+import { realTime } from './columns.ts'
+import type { Queries } from './queries.ts'
+import { shape } from './table.ts'
+
+/**
+ * The present by the database's clock, which all daemons share. Leases and due times of queues go by it, so that a machine whose clock
+ * is wrong neither takes over work that is under way nor puts work off. Costs a round trip.
+ */
+export async function databaseNow({ clock }: { readonly clock: Clock }, db: Queries): Promise<RealTime> {
+  if (clock.database) return clock.database.now()
+  const row = await db.one(shape({ now: realTime() }), 'SELECT UTC_TIMESTAMP(3) AS now')
+  if (!row) throw new Error('the database did not return its time')
+  return row.now
+}

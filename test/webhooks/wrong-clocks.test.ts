@@ -1,0 +1,105 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { inTransaction } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { parseId } from '#shared/ids.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from '#shared/time.ts'
+import { claimDueEvents, type LeasedEvent } from '#webhooks/claim-due-events.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
+import { retryEvent } from '#webhooks/retry-event.ts'
+import { findEvent, listDue } from '#webhooks/store.ts'
+import { testContext, wrongClock } from '../support/context.ts'
+import { anApp, type TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+
+describe('webhooks of two daemons whose clocks are ten hours apart', () => {
+  let ahead: Context
+  let behind: Context
+  let receiver: Receiver
+  let app: TestApp
+
+  beforeEach(async () => {
+    const settings = { BILLING_WEBHOOK_TIMEOUT_MS: '1000' }
+    ahead = { ...testContext(settings), clock: wrongClock(5 * HOUR_MS) }
+    behind = { ...testContext(settings), clock: wrongClock(-5 * HOUR_MS) }
+    receiver = await Receiver.start()
+    app = await anApp(ahead, { webhookUrl: receiver.url })
+  })
+  afterEach(() => receiver.stop())
+
+  async function emit(ctx: Context, count: number): Promise<void> {
+    await inTransaction(ctx, async (tx) => {
+      for (let number = 0; number < count; number += 1) {
+        const data = {
+          external_ref: `user-${number}`,
+          plan_ref: 'pro',
+          amount: 1,
+          currency: 'VND',
+          status: 'completed' as const,
+        }
+        await emitEvent(tx, app.app, 'transaction.completed', data, {
+          externalRef: data.external_ref,
+          transactionId: null,
+        })
+      }
+    })
+  }
+
+  /** Claims what is due, as a daemon does that dies right after. */
+  async function claimAll(ctx: Context): Promise<LeasedEvent[]> {
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, await databaseNow(ctx, ctx.db)))
+  }
+
+  /** How long from now, by the database's clock, the event is due. */
+  async function dueInMs(eventId: number): Promise<number> {
+    const event = await findEvent(ahead.db, eventId)
+    return event!.nextAttemptAt!.getTime() - (await databaseNow(ahead, ahead.db)).getTime()
+  }
+
+  it('are each sent once, whoever wrote them', async () => {
+    await emit(ahead, 50)
+    await emit(behind, 50)
+    const tallies = await Promise.all([deliverDue(behind), deliverDue(ahead), deliverDue(behind)])
+    expect(tallies.reduce((sum, { delivered }) => sum + delivered, 0)).to.equal(100)
+    expect(new Set(receiver.received.map(({ eventId }) => parseId('evt', eventId))).size).to.equal(100)
+    expect(receiver.received).to.have.length(100)
+  })
+
+  it('are not taken from the one that is sending them', async () => {
+    for (const [owner, other] of [
+      [behind, ahead],
+      [ahead, behind],
+    ] as const) {
+      await emit(owner, 1)
+      expect(await claimAll(owner)).to.have.length(1)
+      expect(await claimAll(other)).to.deep.equal([])
+    }
+  })
+
+  it('are taken over when the lease of one that died ends', async () => {
+    await emit(ahead, 1)
+    const [event] = await claimAll(ahead)
+    expect(await dueInMs(event!.id)).to.be.within(0, 5 * SECOND_MS)
+  })
+
+  it('are tried again after the gap of the schedule', async () => {
+    receiver.answer = (response) => response.writeHead(500).end()
+    for (const ctx of [ahead, behind]) {
+      await emit(ctx, 1)
+      await deliverDue(ctx)
+      const eventId = parseId('evt', receiver.received.at(-1)!.eventId)!
+      expect(await dueInMs(eventId)).to.be.within(MINUTE_MS - 10 * SECOND_MS, MINUTE_MS)
+    }
+  })
+
+  it('are sent again at once where an operator says so', async () => {
+    await emit(ahead, 1)
+    await deliverDue(behind)
+    const eventId = parseId('evt', receiver.received[0]!.eventId)!
+    await retryEvent(ahead, 'ann', eventId)
+    await deliverDue(behind)
+    expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
+  })
+})
