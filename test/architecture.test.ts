@@ -18,6 +18,7 @@ const LAYERS = [
   'realtime',
   'subscriptions',
   'transactions',
+  'bank-accounts',
   'providers',
   'bank-mail',
   'checkout',

@@ -2,13 +2,13 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
-import { receivingAccount } from '#providers/bank-transfer/receiving-account.ts'
+import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import {
   findBankAccountByForwardCode,
   listAccountsOfApp,
   listBankAccountsNumbered,
   type BankAccount,
-} from '#providers/bank-transfer/store.ts'
+} from '#bank-accounts/store.ts'
 import { closeSoon } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'

@@ -2,7 +2,7 @@ import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { openMailer } from '#mail/send.ts'
 import { needsMailbox } from '#bank-mail/banks/readers.ts'
-import { listBankAccountRows } from '#providers/bank-transfer/store.ts'
+import { listBankAccountRows } from '#bank-accounts/store.ts'
 import { messageOf } from '#shared/errors.ts'
 import { fault, sound, warning, type Finding } from './finding.ts'
 

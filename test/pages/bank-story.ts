@@ -1,6 +1,6 @@
 import { enableMethod } from '#apps/methods.ts'
-import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
-import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
+import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
+import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { AppOptions } from '../support/factories.ts'
 import { startStory, type Story } from '../support/story.ts'

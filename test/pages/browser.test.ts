@@ -7,7 +7,7 @@ import { enableMethod } from '#apps/methods.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
-import { decodeVietQr } from '../providers/bank-transfer/decode-vietqr.ts'
+import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
 import { artifact, startBrowser, startSellerSite, until, visit, type SellerSite, type Visit } from './browser.ts'
 

@@ -1,8 +1,8 @@
 import type { Context } from '#context.ts'
+import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Provider } from '#providers/provider.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { receivingAccount } from './receiving-account.ts'
 import { giveTransferCode } from './store.ts'
 import { newTransferCode } from './transfer-code.ts'
 

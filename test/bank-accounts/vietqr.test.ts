@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { qrSvg } from '#providers/bank-transfer/qr-image.ts'
+import { qrSvg } from '#bank-accounts/qr-image.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
-import { crc16, vietQrPayload, type VietQr } from '#providers/bank-transfer/vietqr.ts'
+import { crc16, vietQrPayload, type VietQr } from '#bank-accounts/vietqr.ts'
 import { decodeVietQr } from './decode-vietqr.ts'
 
 const NAPAS_ACCOUNT = { bin: '970403', number: '0011012345678' }

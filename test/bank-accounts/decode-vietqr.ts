@@ -1,4 +1,4 @@
-import { crc16, type VietQr } from '#providers/bank-transfer/vietqr.ts'
+import { crc16, type VietQr } from '#bank-accounts/vietqr.ts'
 
 /** Reads a VietQR text field by field, the inner ones too; throws at the first that is not as it must be. */
 export function decodeVietQr(payload: string): VietQr {
