@@ -9,7 +9,7 @@ import {
   listBankAccountsNumbered,
   type BankAccount,
 } from '#bank-accounts/store.ts'
-import { closeSoon } from '#providers/reconcile-payments.ts'
+import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransactionByTransferCode, type Transaction } from '#transactions/store.ts'
@@ -64,7 +64,7 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
   })
   if (booked.confirmed) tellOutcome(ctx, booked.payment, booked.confirmed)
   // Nobody shall pay by card what came by transfer. The relay waits for no provider.
-  if (booked.kind === 'processed') closeSoon(ctx, transaction.id)
+  if (booked.kind === 'processed') void closeOpenSessions(ctx, transaction.id)
   return booked.answer
 }
 

@@ -8,7 +8,8 @@ import type { Tx } from '#commands/transaction.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
-export type ProviderCode = 'stripe' | 'payos' | 'bank_transfer' | 'test'
+/** Code of a provider, such as a payment is stored under. Which there are, `src/providers/providers.ts` says: they lie to the right. */
+export type ProviderCode = string
 /** `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
 export type FlagReason = 'underpaid' | 'already_lifetime' | 'trial_already_used' | 'duplicate_payment' | 'period_guard'
 

@@ -1,4 +1,4 @@
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'

@@ -1,4 +1,4 @@
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
 import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
