@@ -1,12 +1,19 @@
 import { appNow, realTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import type { PaymentRequest } from '#providers/provider.ts'
-import { isMethod, METHODS, providerOf, type Method } from '#providers/providers.ts'
+import { METHODS, type Method, type PaymentRequest } from '#providers/provider.ts'
+import { isMethod, providerOf } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { updateTransactionIn } from '#transactions/store.ts'
+import { updateTransactionIn, type ProviderCode } from '#transactions/store.ts'
 import { checkoutUrl } from './create-session.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
+
+const PROVIDER_CODE: Readonly<Record<Method, ProviderCode>> = {
+  card: 'stripe',
+  payos: 'payos',
+  bank_transfer: 'bank_transfer',
+  test: 'test',
+}
 
 /**
  * The payer chooses how to pay; returns where to go on: the provider's page, the bank page, or, once it is paid, `success_url`.
@@ -16,7 +23,7 @@ export async function chooseMethod(ctx: Context, token: string, method: unknown)
   const view = await viewCheckout(ctx, token)
   if (!isMethod(method)) throw invalidField('payment_method', `must be one of ${METHODS.join(', ')}`)
   if (view.state === 'completed') return { redirectUrl: view.session.successUrl }
-  if (view.state === 'expired') throw new AppError('checkout_expired', 'this checkout link has expired')
+  requireOpen(view)
   if (!view.methods.includes(method)) {
     throw new AppError('payment_method_unavailable', `payment_method: ${method} cannot be used for this payment`, {
       field: 'payment_method',
@@ -26,10 +33,17 @@ export async function chooseMethod(ctx: Context, token: string, method: unknown)
   return providerOf(method).open(ctx, requestOf(ctx, view))
 }
 
+/** Throws `checkout_expired` (410) where nothing can be paid by the link any more. */
+export function requireOpen({ state }: CheckoutView): void {
+  if (state === 'expired') throw new AppError('checkout_expired', 'this checkout link has expired')
+  if (state === 'overtaken')
+    throw new AppError('checkout_expired', 'the subscription has changed since this checkout link was made')
+}
+
 async function rememberChoice(ctx: Context, { app, transaction }: CheckoutView, method: Method): Promise<void> {
   await inTransaction(ctx, async (tx) => {
     await updateTransactionIn(tx, transaction.id, 'pending', {
-      providerCode: providerOf(method).code,
+      providerCode: PROVIDER_CODE[method],
       updatedAt: appNow(app, tx.now),
     })
   })

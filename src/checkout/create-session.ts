@@ -8,12 +8,13 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
-import { METHODS, type Method } from '#providers/providers.ts'
+import { METHODS, type Method } from '#providers/provider.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { currencyCode, integer, text, validate, webAddress } from '#shared/validate.ts'
+import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
@@ -138,14 +139,13 @@ async function openSubscriptionCheckout(
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
   const transactionId = await openTransaction(tx, app, {
     ...subject,
+    ...(await quotePayment(tx, { ...found, current, endUserId }, { isTrial: trial !== null, isRenewal: false }, now)),
     mode: 'subscription',
     planRef: plan.code,
     planId: plan.id,
     priceId: price.id,
-    isTrial: trial !== null,
     amount: trial === null ? price.amount : trial.amount,
     currency: price.currency,
-    renewsEnd: current?.currentPeriodEnd ?? null,
   })
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, trial && presentTrial(found, trial))
 }
@@ -167,10 +167,14 @@ async function openPaymentCheckout(
     planId: null,
     priceId: null,
     customerId,
+    purpose: 'purchase',
     isTrial: false,
+    isRenewal: false,
+    quotedRevision: null,
+    quotedEnd: null,
+    renewsEnd: null,
     amount: input.amount,
     currency: input.currency,
-    renewsEnd: null,
   })
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
 }

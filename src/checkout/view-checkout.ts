@@ -5,21 +5,27 @@ import { findCustomer, type Customer } from '#customers/store.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
 import { findPrice, type Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
-import type { Method } from '#providers/providers.ts'
+import type { Method } from '#providers/provider.ts'
 import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { intervalOf } from '#subscriptions/apply-payment.ts'
-import { effectOfPayment, type PaymentEffect } from '#subscriptions/lifecycle.ts'
-import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { decidePayment } from '#subscriptions/decide-payment.ts'
+import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
+import { quotedPayment } from '#transactions/quoted-payment.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { findCheckoutSession, type CheckoutSession } from './store.ts'
 
-/** An open, expired or completed checkout, with what its page shows. */
+/**
+ * `overtaken`: the link has not expired, and what it sells will not happen any more, since the subscription has changed or the trial was
+ * used meanwhile. Nothing can be paid there (contract 7, No page takes money for what will not happen).
+ */
+export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
+
+/** A checkout in any state, with what its page shows. */
 export interface CheckoutView {
   readonly app: App
   readonly session: CheckoutSession
   readonly transaction: Transaction
-  readonly state: 'open' | 'expired' | 'completed'
+  readonly state: CheckoutState
   /** Until the link expires, in the app's own time; 0 once it has. */
   readonly secondsLeft: number
   /** The plan's name, or the plan_ref of a one-time purchase. */
@@ -49,24 +55,31 @@ async function viewSession(ctx: Context, session: CheckoutSession | null): Promi
   const app = await getApp(ctx.db, session.appId)
   const now = appNow(app, ctx.clock.now())
   const found = transaction.priceId === null ? null : await findPrice(ctx.db, app.id, transaction.priceId)
+  const quote = quotedPayment(transaction)
+  const preview = quote && (await decidePayment(ctx.db, quote, wholeSeconds(now))).effect
+  const state = stateOf(session, transaction, now)
   // A renewal sets no customer, and its page still speaks the language of the one whom the subscription has.
   const customerId = transaction.customerId ?? session.customerId
   return {
     app,
     session,
     transaction,
-    state: stateOf(session, transaction, now),
+    state: state === 'open' && isOvertaken(preview) ? 'overtaken' : state,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
     title: found?.plan.name ?? transaction.planRef,
     price: found?.price ?? null,
     customer: customerId === null ? null : await findCustomer(ctx.db, app.id, customerId),
     methods: await payableMethods(ctx, app, session, transaction),
-    preview: found && (await previewOf(ctx, transaction, found.plan.id, found.price, now)),
+    preview,
   }
 }
 
 /** `completed` stays so after the link's end. What an operator ended without it, by giving a part payment back, is over: `expired`. */
-export function stateOf(session: CheckoutSession, transaction: Transaction, now: AppTime): CheckoutView['state'] {
+export function stateOf(
+  session: CheckoutSession,
+  transaction: Transaction,
+  now: AppTime,
+): Exclude<CheckoutState, 'overtaken'> {
   if (transaction.completedAt !== null) return 'completed'
   if (transaction.status !== 'pending') return 'expired'
   return now < session.expiresAt ? 'open' : 'expired'
@@ -82,13 +95,6 @@ async function payableMethods(
   return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
 }
 
-async function previewOf(
-  ctx: Context,
-  transaction: Transaction,
-  planId: number,
-  price: Price,
-  now: AppTime,
-): Promise<PaymentEffect> {
-  const current = await findSubscriptionOfEndUser(ctx.db, transaction.endUserId)
-  return effectOfPayment(current, { planId, interval: intervalOf(price, transaction.isTrial) }, wholeSeconds(now))
+function isOvertaken(preview: PaymentEffect | null): boolean {
+  return preview?.kind === 'refused' && (preview.reason === 'superseded' || preview.reason === 'trial_already_used')
 }

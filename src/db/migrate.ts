@@ -17,6 +17,7 @@ import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-se
 import { LookUpFailures1795200000015 } from '#migrations/1795200000015-look-up-failures.ts'
 import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
+import { Quotes1795200000018 } from '#migrations/1795200000018-quotes.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
 import { insertedNew } from '#db/database-error.ts'
@@ -42,6 +43,7 @@ export const MIGRATIONS: Migrations = [
   LookUpFailures1795200000015,
   DailyMails1795200000016,
   OpenCheckouts1795200000017,
+  Quotes1795200000018,
 ]
 
 const LEASE_SECONDS = 15

@@ -46,6 +46,8 @@ export interface PageOwner {
   readonly exit?: string
   /** Whether money may still be on its way by bank transfer, so that nobody is told that all is lost. */
   readonly takesTransfers?: boolean
+  /** What the link sells will not happen any more: the subscription has changed since it was made. */
+  readonly isOvertaken?: boolean
 }
 
 export interface PageState extends RequestState {

@@ -11,8 +11,10 @@ import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { parseAppTime } from '#shared/time.ts'
 import { emailAddress, text, validate } from '#shared/validate.ts'
-import { intervalOf, writeLedger } from '#subscriptions/apply-payment.ts'
-import { periodFrom, type Period } from '#subscriptions/period.ts'
+import { checkRealtimeKey } from '#realtime/realtime-key.ts'
+import { writeDecision } from '#subscriptions/apply-payment.ts'
+import { intervalOf } from '#subscriptions/decide-payment.ts'
+import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscription, findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from './formula-cell.ts'
@@ -105,6 +107,7 @@ async function importLine(
   const externalRef = record['external_ref'] ?? ''
   try {
     const input = validate(ImportLine, record)
+    checkRealtimeKey(app, input.external_ref)
     const found = await requirePrice(ctx, app, input)
     const period = periodOf(app, input, found)
     if (isDryRun) {
@@ -143,6 +146,11 @@ function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period
   }
   if (!end) throw new AppError('invalid_request', 'current_period_end: must be YYYY-MM-DD HH:MM:SS in UTC')
   const anchorDay = input.anchor_day ? Number(input.anchor_day) : end.getUTCDate()
+  if (end.getUTCDate() !== Math.min(anchorDay, lastDayOfMonth(end)))
+    throw new AppError(
+      'invalid_request',
+      `anchor_day: a period that aims at day ${anchorDay} cannot end on day ${end.getUTCDate()} of its month`,
+    )
   const start = periodFrom(end, { unit: interval.unit, count: -interval.count }, anchorDay).end ?? end
   return { start, end, anchorDay }
 }
@@ -166,14 +174,7 @@ async function writeImport(
     inTrial: false,
   }
   const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change)
-  const line = {
-    transactionId: null,
-    kind: 'imported',
-    isTrial: false,
-    interval: intervalOf(price, false),
-    appliedAt: appNow(app, tx.now),
-  } as const
-  await writeLedger(tx, saved, null, period, line)
+  await writeDecision(tx, app, 'imported', saved, null)
   return true
 }
 

@@ -8,9 +8,9 @@ export function refusalOf(transaction: Transaction, action: Resolution, payments
   const { flagReason, status } = transaction
   switch (action) {
     case 'complete':
-      return status === 'pending'
+      return status === 'pending' || isSuperseded(transaction)
         ? null
-        : `it is ${status}: only a pending transaction can be completed; refund or dismiss it`
+        : `it is ${status}: only a pending transaction, or a superseded one, can be completed; refund or dismiss it`
     case 'dismiss':
       return flagReason === null ? 'it is not flagged: there is nothing to dismiss' : null
     case 'refund':
@@ -18,6 +18,11 @@ export function refusalOf(transaction: Transaction, action: Resolution, payments
       if (flagReason === null && transaction.resolution === 'refunded') return 'it was refunded already'
       return paymentsToRefund(transaction, payments).length === 0 ? 'no money is left to be refunded' : null
   }
+}
+
+/** Whether the money came, and was not applied because the subscription had changed since it was asked for. */
+export function isSuperseded({ status, flagReason }: Transaction): boolean {
+  return status === 'completed' && flagReason === 'superseded'
 }
 
 /**

@@ -3,13 +3,16 @@ import { getApp } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
+import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
+import { formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
+import { decidePayment } from '#subscriptions/decide-payment.ts'
+import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
-import { completeTransaction } from '#transactions/complete-transaction.ts'
+import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { presentTransaction } from '#transactions/present.ts'
+import { quotedPayment } from '#transactions/quoted-payment.ts'
 import {
   getTransaction,
   listPayments,
@@ -18,7 +21,7 @@ import {
   type Payment,
   type Transaction,
 } from '#transactions/store.ts'
-import { endsRefunded, keepsPeriod, paymentsToRefund, refusalOf, type Resolution } from './resolution.ts'
+import { endsRefunded, isSuperseded, keepsPeriod, paymentsToRefund, refusalOf, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
   readonly transactionId: number
@@ -55,7 +58,7 @@ export async function previewResolution(
 }
 
 /**
- * Settles a transaction that needs an operator (contract 6): `refund` gives money back, through the provider where it can, otherwise recorded
+ * Settles a transaction that needs an operator (contract 6): `refund` gives money back, by card through Stripe, otherwise recorded
  * with the reference of a refund made by hand; `complete` accepts what was received and applies it; `dismiss` clears the flag.
  * Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error`.
  */
@@ -90,12 +93,22 @@ async function effectsOfCompletion(ctx: Context, transaction: Transaction): Prom
   const input = { transactionId: transaction.id, action: 'complete', note: '' } as const
   const after = await complete({ ...ctx, rehearsal }, '', transaction, input)
   const accepted = `accepts ${transaction.amountReceived} of ${transaction.amount} ${transaction.currency} as full payment`
-  if (transaction.priceId === null) return [accepted, 'the app is told transaction.completed']
+  const quote = quotedPayment(transaction)
+  if (!quote) return [accepted, 'the app is told transaction.completed']
   if (after.flagReason !== null) return [accepted, `cannot be applied, stays flagged: ${after.flagReason}`]
   const updated = rehearsal.events.find(({ event_type: type }) => type === 'subscription.updated')
   const end = (updated?.data as { current_period_end?: string | null } | undefined)?.current_period_end
   const before = current ? (formatTimestampOrNull(current.currentPeriodEnd) ?? 'lifetime') : 'no subscription'
-  return [accepted, `valid until: ${before} -> ${end ?? 'lifetime'}`]
+  const validity = `valid until: ${before} -> ${end ?? 'lifetime'}`
+  if (!isSuperseded(transaction)) return [accepted, validity]
+  const paidAt = wholeSeconds(appNow(await getApp(ctx.db, transaction.appId), ctx.clock.now()))
+  const { effect } = await decidePayment(ctx.db, { ...quote, isAccepted: true }, paidAt)
+  return [wordsOf(effect, transaction), validity]
+}
+
+function wordsOf({ kind }: PaymentEffect, { planRef, isTrial }: Transaction): string {
+  if (kind === 'extended') return 'extends the present period'
+  return isTrial ? `starts the trial of ${planRef} now` : `starts a period of ${planRef} now`
 }
 
 function effectsOfRefund(
@@ -104,8 +117,8 @@ function effectsOfRefund(
   reference: string | undefined,
 ): string[] {
   const effects = paymentsToRefund(transaction, payments).map((payment) =>
-    providerOfCode(payment.provider)?.refund
-      ? `${payment.provider} refunds ${payment.amount} ${payment.currency} to the payer`
+    payment.provider === 'stripe'
+      ? `Stripe refunds ${payment.amount} ${payment.currency} to the card`
       : `${payment.amount} ${payment.currency} by ${payment.provider} is recorded as refunded by hand (${reference ?? 'needs --reference'})`,
   )
   return [
@@ -126,11 +139,15 @@ async function complete(
     const transaction = await getTransaction(tx, id)
     refuse(transaction, 'complete', [])
     const app = await getApp(tx, appId)
-    await completeTransaction(tx, app, transaction, {
-      providerCode: transaction.providerCode ?? bankPageProvider().code,
-      amountReceived: transaction.amountReceived,
-      paidAt: tx.now,
-    })
+    if (isSuperseded(transaction)) {
+      await applySuperseded(tx, app, transaction)
+    } else {
+      await completeTransaction(tx, app, transaction, {
+        providerCode: transaction.providerCode ?? 'bank_transfer',
+        amountReceived: transaction.amountReceived,
+        paidAt: tx.now,
+      })
+    }
     await updateTransactionIn(tx, id, 'completed', { resolution: 'completed', resolvedAt: appNow(app, tx.now) })
     await audit(tx, actor, transaction, input)
     return getTransaction(tx, id)
@@ -145,7 +162,7 @@ async function refund(
   payments: readonly Payment[],
 ): Promise<void> {
   const refunded = paymentsToRefund(transaction, payments)
-  if (refunded.some(({ provider }) => !providerOfCode(provider)?.refund) && !input.reference) {
+  if (refunded.some(({ provider }) => provider !== 'stripe') && !input.reference) {
     throw invalidField('reference', 'is needed for money that is refunded by hand: the reference of your transfer')
   }
   const references = new Map<number, string>()
@@ -156,9 +173,8 @@ async function refund(
 
 /** The key is the payment's: a refund that is tried again after a crash is the same refund. */
 async function referenceOfRefund(ctx: Context, payment: Payment, byHand: string | undefined): Promise<string> {
-  const provider = providerOfCode(payment.provider)
-  if (!provider?.refund) return byHand ?? ''
-  return (await provider.refund(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
+  if (payment.provider !== 'stripe') return byHand ?? ''
+  return (await refundCardPayment(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
 }
 
 /** Clears the flag and writes what was decided, unless the flag or the status has changed since it was looked at. */

@@ -302,7 +302,7 @@ export async function listUnservedPeriods(
      WHERE l.id > ? AND l.app_id IN (?) AND s.current_period_end IS NOT NULL AND t.status = 'completed'
        AND l.end_after > DATE_ADD(CAST(? AS DATETIME(3)), INTERVAL a.clock_offset_ms * 1000 MICROSECOND)
        AND NOT EXISTS (SELECT 1 FROM payment_applications later WHERE later.subscription_id = l.subscription_id
-                       AND later.revision > l.revision AND later.kind <> 'extended')
+                       AND later.revision > l.revision AND later.kind NOT IN ('extended', 'switched'))
      ORDER BY l.id LIMIT ?`,
     [now, afterId, appIds, now, limit],
   )

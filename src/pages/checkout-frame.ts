@@ -1,9 +1,9 @@
 import type { RouterContext } from '@koa/router'
+import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
-import { AppError } from '#shared/errors.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
 
@@ -17,34 +17,32 @@ export function tokenOf(http: TokenHttp): string {
 /** The checkout behind a token, whose page this then is; throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
-  const { app, session, transaction, customer } = view
+  const { app, session, transaction, customer, state } = view
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
     home: `/checkout/${session.token}`,
     exit: session.cancelUrl,
+    isOvertaken: state === 'overtaken',
     takesTransfers: transaction.bankPageOpenedAt !== null && transaction.status === 'pending',
   }
   return view
 }
 
-/** Sends what an open checkout shows. Completed ones lead on to the seller, also after their end; expired ones are 410 (contract 3). */
+/** Sends what an open checkout shows. Completed ones lead on to the seller, also after their end; expired and overtaken ones are 410. */
 export async function whileOpen(
   ctx: Context,
   http: TokenHttp,
   send: (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>,
 ): Promise<void> {
   const view = await openView(ctx, http, tokenOf(http))
-  switch (view.state) {
-    case 'completed':
-      seeOther(http, view.session.successUrl)
-      return
-    case 'expired':
-      throw new AppError('checkout_expired', 'this checkout link has expired')
-    case 'open':
-      await send(ctx, http, view)
+  if (view.state === 'completed') {
+    seeOther(http, view.session.successUrl)
+    return
   }
+  requireOpen(view)
+  await send(ctx, http, view)
 }
 
 /** `/checkout/{token}` and what follows it, in the language that the payer picked. */

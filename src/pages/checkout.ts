@@ -16,11 +16,10 @@ import {
   type PageHttp,
   type PageLocale,
 } from '#http/html.ts'
-import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
-import { intervalOf } from '#subscriptions/apply-payment.ts'
+import { intervalOf } from '#subscriptions/decide-payment.ts'
 import {
   cancelLink,
   checkoutPath,
@@ -70,7 +69,7 @@ async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
   http.etag = progressTag(transaction)
   http.body = {
     status: isCompleted ? 'completed' : 'pending',
-    expired: state === 'expired',
+    expired: state === 'expired' || state === 'overtaken',
     redirect_url: isCompleted ? session.successUrl : null,
   }
 }
@@ -94,7 +93,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       effect: effectOf(view.preview, locale),
       refusal: refusalOf(view, locale),
       received: receivedOf(view, locale),
-      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      methods: view.methods.map((method) => ({ method, ...texts.methods[method] })),
       no_methods: texts.checkout.noMethods(app.name),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),

@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp, type PageState } from '#http/html.ts'
 import type { AppError } from '#shared/errors.ts'
-import { pageTexts } from './texts.ts'
+import { pageTexts, type PageTexts } from './texts.ts'
 
 /** A page that says one thing: what went wrong, or what is done. */
 export interface Message {
@@ -42,16 +42,23 @@ export function friendlyErrors(ctx: Context): Middleware<PageState> {
 async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise<void> {
   const texts = pageTexts(pageLocale(http))
   const isLate = error.code === 'checkout_expired'
-  const notice = texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error']
+  const notice =
+    isLate && http.state.owner?.isOvertaken
+      ? texts.overtaken
+      : (texts.errors[error.code] ?? texts.errors[error.status < 500 ? 'invalid_request' : 'internal_error'])
   http.set(error.headers)
   await sendMessage(ctx, http, {
     status: error.status,
     tone: isLate ? 'late' : 'bad',
     heading: notice.heading,
-    lines: isLate && http.state.owner?.takesTransfers ? texts.expiredAfterTransfer : notice.lines,
+    lines: isLate && http.state.owner?.takesTransfers ? linesAfterTransfer(texts, http) : notice.lines,
     actions: waysOn(ctx, http, error),
     ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
   })
+}
+
+function linesAfterTransfer(texts: PageTexts, http: PageHttp): readonly string[] {
+  return http.state.owner?.isOvertaken ? texts.overtakenAfterTransfer : texts.expiredAfterTransfer
 }
 
 function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {

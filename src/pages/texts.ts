@@ -1,4 +1,5 @@
 import type { PageLocale } from '#http/html.ts'
+import type { Method } from '#providers/provider.ts'
 import type { ErrorCode } from '#shared/errors.ts'
 
 interface Notice {
@@ -8,8 +9,13 @@ interface Notice {
 
 /** Every word of the checkout, bank and message pages in one language. */
 export interface PageTexts {
+  readonly methods: Readonly<Record<Method, { readonly name: string; readonly hint: string; readonly pay: string }>>
   readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
     Readonly<Record<'invalid_request' | 'internal_error', Notice>>
+  /** In place of `checkout_expired` where the subscription has changed since the link was made. */
+  readonly overtaken: Notice
+  /** In place of its lines where the payment takes bank transfers. */
+  readonly overtakenAfterTransfer: readonly string[]
   /** In place of `lines` of an expired checkout whose payment takes bank transfers. */
   readonly expiredAfterTransfer: readonly string[]
   readonly reference: string
@@ -72,6 +78,20 @@ export interface PageTexts {
 }
 
 const en: PageTexts = {
+  methods: {
+    card: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
+    payos: {
+      name: 'QR payment (payOS)',
+      hint: 'Scan with your banking app, confirmed at once',
+      pay: 'Pay in your banking app',
+    },
+    bank_transfer: {
+      name: 'Bank transfer',
+      hint: 'Scan a VietQR code or type the details in your banking app',
+      pay: 'Pay by bank transfer',
+    },
+    test: { name: 'Test payment', hint: 'Pays at once, moves no money', pay: 'Pay with test money' },
+  },
   errors: {
     not_found: {
       heading: 'There is no page at this address',
@@ -103,6 +123,14 @@ const en: PageTexts = {
       lines: ['Please try again in a moment. If it stays like this, tell us the reference below.'],
     },
   },
+  overtaken: {
+    heading: 'Your subscription has changed',
+    lines: ['It changed after this payment link was made, so nothing can be paid here. Go back to get a new link.'],
+  },
+  overtakenAfterTransfer: [
+    'It changed after this payment link was made. Please do not transfer any more with this code.',
+    'Have you already made the transfer? Nothing is lost: it is recorded and checked by a person.',
+  ],
   expiredAfterTransfer: [
     'Please do not transfer any more with this code.',
     'Have you already made the transfer? Nothing is lost: it counts as soon as the bank reports it.',
@@ -171,6 +199,20 @@ const en: PageTexts = {
 }
 
 const vi: PageTexts = {
+  methods: {
+    card: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
+    payos: {
+      name: 'Quét mã QR (payOS)',
+      hint: 'Bằng ứng dụng ngân hàng, xác nhận ngay',
+      pay: 'Thanh toán qua ứng dụng ngân hàng',
+    },
+    bank_transfer: {
+      name: 'Chuyển khoản ngân hàng',
+      hint: 'Quét mã VietQR hoặc tự nhập trong ứng dụng ngân hàng',
+      pay: 'Thanh toán bằng chuyển khoản',
+    },
+    test: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
+  },
   errors: {
     not_found: {
       heading: 'Không có trang nào ở địa chỉ này',
@@ -202,6 +244,16 @@ const vi: PageTexts = {
       lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn lỗi, hãy báo cho chúng tôi mã tham chiếu bên dưới.'],
     },
   },
+  overtaken: {
+    heading: 'Gói đăng ký của bạn đã thay đổi',
+    lines: [
+      'Gói đã thay đổi sau khi liên kết thanh toán này được tạo nên không thể thanh toán tại đây. Hãy quay lại để lấy liên kết mới.',
+    ],
+  },
+  overtakenAfterTransfer: [
+    'Gói đã thay đổi sau khi liên kết thanh toán này được tạo. Vui lòng không chuyển thêm tiền với mã này.',
+    'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận và sẽ có nhân viên kiểm tra.',
+  ],
   expiredAfterTransfer: [
     'Vui lòng không chuyển thêm tiền với mã này.',
     'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận ngay khi ngân hàng báo có.',

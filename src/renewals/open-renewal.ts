@@ -4,11 +4,12 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { insertCheckoutSession } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { METHODS, type Method } from '#providers/providers.ts'
+import { METHODS, type Method } from '#providers/provider.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, wholeSeconds } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
+import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { getRenewable } from './get-renewable.ts'
@@ -71,8 +72,10 @@ async function openOrFind(tx: Tx, renewalToken: string, view: RenewalView): Prom
   const now = appNow(app, tx.now)
   const payable = await findPayable(tx, subscription, now)
   if (payable) return payable.token
-  const { plan, price } = await priceOf(tx, subscription)
-  const { id: subscriptionId, endUserId, externalRef, customerId, currentPeriodEnd } = subscription
+  const found = await priceOf(tx, subscription)
+  const { plan, price } = found
+  const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
+  const subject = { ...found, current: subscription, endUserId }
   const transactionId = await openTransaction(tx, app, {
     endUserId,
     externalRef,
@@ -80,12 +83,11 @@ async function openOrFind(tx: Tx, renewalToken: string, view: RenewalView): Prom
     planRef: plan.code,
     planId: plan.id,
     priceId: price.id,
-    // A renewal sets no customer: one attached before it is paid stays.
-    customerId: null,
-    isTrial: false,
+    // As it is told to the seller; a customer attached before it is paid stays.
+    customerId,
+    ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
     amount: price.amount,
     currency: price.currency,
-    renewsEnd: currentPeriodEnd,
   })
   const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
   const token = randomHex(32)

@@ -7,10 +7,10 @@ import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPrice, type Plan, type Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
-import type { Method } from '#providers/providers.ts'
+import type { Method } from '#providers/provider.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
-import { intervalOf } from '#subscriptions/apply-payment.ts'
-import { effectOfPayment, type PaymentEffect } from '#subscriptions/lifecycle.ts'
+import { decideOn } from '#subscriptions/decide-payment.ts'
+import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
@@ -48,9 +48,12 @@ export async function admitToRenewal(ctx: Context, renewalToken: string): Promis
 async function viewOf(ctx: Context, subscription: RenewableSubscription): Promise<RenewalView> {
   const { appId, customerId } = subscription
   const app = await getApp(ctx.db, appId)
-  const { plan, price } = await priceOf(ctx.db, subscription)
+  const found = await priceOf(ctx.db, subscription)
+  const { plan, price } = found
   const now = appNow(app, ctx.clock.now())
-  const terms = { planId: plan.id, interval: intervalOf(price, false) }
+  const paidAt = wholeSeconds(now)
+  const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
+  const quote = { purpose: 'extend', isRenewal: true, createdAt: now } as const
   return {
     app,
     subscription,
@@ -58,7 +61,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     price,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
     methods: await availableMethods(ctx, app, price.amount, price.currency),
-    effect: effectOfPayment(subscription, terms, wholeSeconds(now)),
+    effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
     openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
     isRenewedAlready: isRenewedAlready(subscription, now),
     now,

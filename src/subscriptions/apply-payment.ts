@@ -1,15 +1,16 @@
+import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findPrice, type Price } from '#plans/store.ts'
+import { findPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { effectOfPayment } from './lifecycle.ts'
+import { decidePayment, intervalOf, type QuotedPayment } from './decide-payment.ts'
+import type { Refusal } from './lifecycle.ts'
 import type { Period } from './period.ts'
 import { presentSubject, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
 import {
-  findSubscriptionOfEndUser,
   insertApplication,
   insertTrialGrant,
   wasRenewedByPayment,
@@ -18,15 +19,14 @@ import {
 } from './store.ts'
 
 /** A completed payment of a price, as a subscription sees it. Amount in the smallest unit; times in the app's own time. */
-export interface AppliedPayment {
+export interface AppliedPayment extends QuotedPayment {
+  readonly appId: number
   readonly transactionId: number
   readonly endUserId: number
   readonly externalRef: string
   readonly priceId: number
-  /** Becomes the subscription's customer; null leaves it as it is. */
+  /** Becomes the subscription's customer, unless the payment is a renewal; null leaves it as it is. */
   readonly customerId: number | null
-  /** Whether it pays the price's trial. */
-  readonly isTrial: boolean
   /** The period end that it was opened to renew; null where there was none. */
   readonly renewsEnd: AppTime | null
   readonly amount: number
@@ -35,41 +35,28 @@ export interface AppliedPayment {
   readonly paidAt: AppTime
 }
 
-export type Refusal = 'already_lifetime' | 'trial_already_used' | 'period_guard'
-
-/** The length that a price gives: its own, or its trial's. */
-export function intervalOf(price: Price, isTrial: boolean): Interval {
-  if (!isTrial) return { unit: price.intervalUnit, count: price.intervalCount }
-  if (price.trialIntervalUnit === null || price.trialIntervalCount === null)
-    throw new Error(`price ${price.id} has no trial`)
-  return { unit: price.trialIntervalUnit, count: price.trialIntervalCount }
-}
-
 /**
  * Applies a payment to the end user's subscription, under the lock of the end user. Returns why it was not applied, or null: then the
  * ledger has its line, the subscription its period, and the events are written (specification 3; contract 4).
  */
 export async function applyPayment(tx: Tx, app: App, payment: AppliedPayment): Promise<Refusal | null> {
-  const found = await findPrice(tx, app.id, payment.priceId)
-  if (!found) throw new Error(`transaction ${payment.transactionId} names a price that is not there`)
-  const { price, plan } = found
-  const current = await findSubscriptionOfEndUser(tx, payment.endUserId)
-  const interval = intervalOf(price, payment.isTrial)
-  const effect = effectOfPayment(current, { planId: plan.id, interval }, payment.paidAt)
+  const { plan, current, interval, effect } = await decidePayment(tx, payment, payment.paidAt)
   if (effect.kind === 'refused') return effect.reason
-  if (payment.isTrial && !(await grantTrial(tx, app, payment, plan.id))) return 'trial_already_used'
-  const isRenewal = current !== null && !(await isRenewedAlready(tx, current, payment))
+  const { isTrial, planId, priceId } = effect
+  if (isTrial && !(await grantTrial(tx, app, payment, plan.id))) return 'trial_already_used'
+  const setsCustomer = payment.customerId !== null && !payment.isRenewal
+  const renewsPeriod = current !== null && !(await isRenewedAlready(tx, current, payment))
   const change = {
-    planId: plan.id,
-    priceId: price.id,
-    ...(payment.customerId === null ? {} : { customerId: payment.customerId }),
+    planId,
+    priceId,
+    ...(setsCustomer ? { customerId: payment.customerId } : {}),
     period: effect.period,
-    inTrial: payment.isTrial,
+    inTrial: isTrial,
   }
   const occasion = {
     transactionId: payment.transactionId,
     async announce(view: SubscriptionView) {
-      if (current && isRenewal) await announceRenewal(tx, app, current, payment, view)
+      if (current && renewsPeriod) await announceRenewal(tx, app, current, payment, view)
     },
   }
   const saved = await recordChange(tx, app, current ?? payment, change, occasion)
@@ -77,20 +64,25 @@ export async function applyPayment(tx: Tx, app: App, payment: AppliedPayment): P
     transactionId: payment.transactionId,
     kind: effect.kind,
     interval,
-    isTrial: payment.isTrial,
+    isTrial,
     appliedAt: payment.paidAt,
+    openedAt: payment.createdAt,
+    isAccepted: payment.isAccepted ?? false,
   }
   await writeLedger(tx, saved, current, effect.period, line)
   return null
 }
 
-/** Writes why the period of `saved` is what it is. */
+/** Writes why plan, price and period of `saved` are what they are. */
 export async function writeLedger(
   tx: Tx,
   saved: Subscription,
   before: Subscription | null,
   period: Period,
-  line: Pick<PaymentApplication, 'transactionId' | 'kind' | 'isTrial' | 'appliedAt'> & { readonly interval: Interval },
+  line: Pick<PaymentApplication, 'transactionId' | 'kind' | 'isTrial' | 'appliedAt' | 'openedAt'> & {
+    readonly interval: Interval
+    readonly isAccepted?: boolean
+  },
 ): Promise<void> {
   await insertApplication(tx, {
     appId: saved.appId,
@@ -109,7 +101,29 @@ export async function writeLedger(
     endAfter: period.end,
     anchorAfter: period.anchorDay,
     appliedAt: line.appliedAt,
+    openedAt: line.openedAt,
+    isAccepted: line.isAccepted ?? false,
   })
+}
+
+/**
+ * Writes a decision that is no payment: an import, a plan switch, or an operator's end, opened and paid at its own time (contract 7).
+ * `before` is null where there was no subscription.
+ */
+export async function writeDecision(
+  tx: Tx,
+  app: App,
+  kind: 'imported' | 'switched' | 'ended',
+  saved: Subscription,
+  before: Subscription | null,
+): Promise<void> {
+  const now = appNow(app, tx.now)
+  const found = await findPrice(tx, app.id, saved.priceId)
+  if (!found) throw new Error(`subscription ${saved.id} names a price that is not there`)
+  const period = { start: saved.periodStart, end: saved.currentPeriodEnd, anchorDay: saved.anchorDay }
+  const interval = intervalOf(found.price, false)
+  const line = { transactionId: null, kind, interval, isTrial: saved.inTrial, appliedAt: now, openedAt: now }
+  await writeLedger(tx, saved, before, period, line)
 }
 
 async function grantTrial(tx: Tx, app: App, payment: AppliedPayment, planId: number): Promise<boolean> {
@@ -137,7 +151,7 @@ async function announceRenewal(
     currency: payment.currency,
     previous_period_end: formatTimestampOrNull(before.currentPeriodEnd),
     current_period_end: formatTimestampOrNull(view.subscription.currentPeriodEnd),
-    was_trial: before.inTrial && !payment.isTrial,
+    was_trial: before.inTrial && payment.purpose !== 'trial',
   }
   const subject = { externalRef: payment.externalRef, transactionId: payment.transactionId }
   await emitEvent(tx, app, 'subscription.renewed', data, subject)

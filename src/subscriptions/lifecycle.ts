@@ -1,24 +1,66 @@
 import type { Interval } from '#shared/interval.ts'
-import type { AppTime } from '#shared/time.ts'
+import { SECOND_MS, type AppTime } from '#shared/time.ts'
 import { isSoundPeriod, periodFrom, type Period } from './period.ts'
 
 /** What the rules need to know of a subscription. `currentPeriodEnd` null means lifetime. */
 export interface SubscriptionState {
   readonly planId: number
+  readonly priceId: number
   readonly periodStart: AppTime
   readonly currentPeriodEnd: AppTime | null
   readonly anchorDay: number | null
 }
 
-/** What is paid for: a price's interval, or its trial's. */
-export interface Terms {
+/**
+ * What a payment was opened for: `start` where there was no valid subscription, `extend` for the plan that was valid or by the renewal
+ * link, `change` for another plan than the valid one, `trial` for a price's trial.
+ */
+export type Purpose = 'start' | 'extend' | 'change' | 'trial'
+
+/** A payment as it was quoted when it was opened. */
+export interface Quote {
+  readonly purpose: Purpose
+  /** Opened by the renewal link, so that it chooses no price. */
+  readonly isRenewal: boolean
   readonly planId: number
+  readonly priceId: number
+  /** What is sold: the price's interval, or its trial's. */
   readonly interval: Interval
+  readonly openedAt: AppTime
+  /** Whether the end user had a trial of this plan; of no matter for other purposes. */
+  readonly isTrialUsed: boolean
+  /** An operator applies it although it was superseded. */
+  readonly isAccepted: boolean
 }
 
+/**
+ * The latest decision on a subscription's plan and price (contract 7): a payment that started, changed or restarted it, or a plan
+ * switch, an import or an operator's decision, which are opened and paid at their own time. Extensions are no decision.
+ */
+export interface Decision {
+  /** Whether the present plan was bought, and not switched to or imported. */
+  readonly isPurchase: boolean
+  readonly openedAt: AppTime
+  readonly paidAt: AppTime
+  /** When the present price was chosen: with the decision, or by a later checkout for another price of the plan. */
+  readonly pricedAt: AppTime
+}
+
+export type Refusal = 'already_lifetime' | 'trial_already_used' | 'superseded' | 'period_guard'
+
 export type PaymentEffect =
-  | { readonly kind: 'started' | 'extended' | 'restarted'; readonly period: Period }
-  | { readonly kind: 'refused'; readonly reason: 'already_lifetime' | 'period_guard' }
+  | {
+      readonly kind: 'started' | 'extended' | 'restarted'
+      readonly period: Period
+      /** Plan and price of the subscription afterwards. */
+      readonly planId: number
+      readonly priceId: number
+      readonly isTrial: boolean
+    }
+  | { readonly kind: 'refused'; readonly reason: Refusal }
+
+/** Provider times this close count as equal (contract 7). */
+const EQUAL_MS = 60 * SECOND_MS
 
 /** Expired from the very moment of the end (contract 4, Expiry). */
 export function effectiveStatus(
@@ -32,23 +74,86 @@ export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | 
   return state !== null && state.currentPeriodEnd === null
 }
 
-/**
- * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"). The one function behind preview,
- * checkout, renewal page and application. Times are the app's own, in whole seconds.
- */
-export function effectOfPayment(current: SubscriptionState | null, terms: Terms, paidAt: AppTime): PaymentEffect {
-  if (isLifetime(current)) return { kind: 'refused', reason: 'already_lifetime' }
-  const extendedEnd = current && extendableEnd(current, terms, paidAt)
-  const period = extendedEnd
-    ? periodFrom(extendedEnd, terms.interval, current.anchorDay)
-    : periodFrom(paidAt, terms.interval, null)
-  if (!isSoundPeriod(period, terms.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
-  if (!current) return { kind: 'started', period }
-  return { kind: extendedEnd ? 'extended' : 'restarted', period }
+/** What a checkout that is opened `now` is for. */
+export function purposeOf(current: SubscriptionState | null, planId: number, isTrial: boolean, now: AppTime): Purpose {
+  if (isTrial) return 'trial'
+  if (!current || effectiveStatus(current, now) === 'expired') return 'start'
+  return current.planId === planId ? 'extend' : 'change'
 }
 
-/** The end that a payment for `terms` continues from; null where a new period starts at payment time. */
-function extendableEnd(current: SubscriptionState, terms: Terms, paidAt: AppTime): AppTime | null {
-  const isValid = effectiveStatus(current, paidAt) === 'active'
-  return isValid && current.planId === terms.planId ? current.currentPeriodEnd : null
+/**
+ * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"; contract 7, "Paid time is never silently
+ * shortened"). The one function behind checkout page, renewal page, dry runs, application and `ledger verify`. `last` is the latest
+ * decision on `current`, null where there is no subscription. Times are the app's own; `paidAt` is in whole seconds.
+ */
+export function decide(
+  current: SubscriptionState | null,
+  last: Decision | null,
+  quote: Quote,
+  paidAt: AppTime,
+): PaymentEffect {
+  if (isLifetime(current)) return { kind: 'refused', reason: 'already_lifetime' }
+  if (quote.purpose === 'trial' && quote.isTrialUsed) return { kind: 'refused', reason: 'trial_already_used' }
+  const valid = current && effectiveStatus(current, paidAt) === 'active' ? current : null
+  if (valid && last && !quote.isAccepted && isSuperseded(valid, last, quote, paidAt))
+    return { kind: 'refused', reason: 'superseded' }
+  const extendedEnd = valid && isExtension(valid, quote) ? valid.currentPeriodEnd : null
+  const period = extendedEnd
+    ? periodFrom(extendedEnd, quote.interval, valid?.anchorDay ?? null)
+    : periodFrom(paidAt, quote.interval, null)
+  if (!isSoundPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
+  const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
+  const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
+  const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
+  return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }
+}
+
+/** Whether a payment that is made while the subscription is valid was overtaken by what was decided since it was opened. */
+function isSuperseded(valid: SubscriptionState, last: Decision, quote: Quote, paidAt: AppTime): boolean {
+  const isOtherPlan = valid.planId !== quote.planId
+  switch (quote.purpose) {
+    case 'trial':
+      return true
+    case 'extend':
+      return isOtherPlan && last.isPurchase
+    case 'start':
+    case 'change':
+      return isOtherPlan && (quote.openedAt < last.openedAt || paidAt.getTime() < last.paidAt.getTime() - EQUAL_MS)
+  }
+}
+
+/** Whether the payment continues the valid period; otherwise it starts a period of its own. */
+function isExtension(valid: SubscriptionState, { purpose, planId }: Quote): boolean {
+  return purpose === 'extend' || (purpose !== 'trial' && valid.planId === planId)
+}
+
+/** A checkout for the same plan chooses its price, unless the present one was chosen after it was opened. */
+function choosesPrice(current: SubscriptionState, last: Decision, quote: Quote): boolean {
+  return !quote.isRenewal && quote.planId === current.planId && quote.openedAt >= last.pricedAt
+}
+
+/** A line of the ledger of periods, as far as it decides over the payments after it. */
+export interface DecidingLine {
+  readonly kind: 'started' | 'extended' | 'restarted' | 'imported' | 'switched' | 'ended'
+  /** Null for what is no payment: an import, a plan switch, an operator's end. */
+  readonly purpose: Purpose | null
+  readonly isRenewal: boolean
+  /** Plan of the subscription after it, and plan that was paid for. */
+  readonly planId: number
+  readonly soldPlanId: number
+  readonly openedAt: AppTime
+  /** When it was paid, or decided. */
+  readonly appliedAt: AppTime
+}
+
+/** The latest decision once `line` follows `last`; `last` is null before the first line. */
+export function decisionAfter(last: Decision | null, line: DecidingLine): Decision {
+  const { openedAt, appliedAt: paidAt } = line
+  if (!last) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  if (line.kind === 'ended') return { ...last, openedAt, paidAt }
+  const isPlanKept = line.kind === 'extended' || line.purpose === 'extend'
+  if (!isPlanKept) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
+  const isChoice = !line.isRenewal && line.soldPlanId === line.planId && openedAt > last.pricedAt
+  const pricedAt = isChoice ? openedAt : last.pricedAt
+  return line.kind === 'extended' ? { ...last, pricedAt } : { ...last, openedAt, paidAt, pricedAt }
 }

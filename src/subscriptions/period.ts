@@ -39,10 +39,15 @@ function byDays(start: AppTime, days: number): Period {
 function byMonths(start: AppTime, months: number, anchorDay: number): Period {
   const year = start.getUTCFullYear()
   const month = start.getUTCMonth() + months
-  const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate()
   const end = addMs(start, 0)
-  end.setUTCFullYear(year, month, Math.min(anchorDay, lastDay))
+  end.setUTCFullYear(year, month, 1)
+  end.setUTCDate(Math.min(anchorDay, lastDayOfMonth(end)))
   return { start, end, anchorDay }
+}
+
+/** The last day of the month that the instant is in, in UTC. */
+export function lastDayOfMonth(instant: AppTime): number {
+  return new Date(Date.UTC(instant.getUTCFullYear(), instant.getUTCMonth() + 1, 0)).getUTCDate()
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
+import { decisionAfter, type DecidingLine, type Decision, type Purpose } from './lifecycle.ts'
 
 /** The row that is locked: one for each end user of an app, there before any subscription. */
 export const endUsers = table('end_users', {
@@ -55,15 +56,15 @@ export const trialGrants = table('trial_grants', {
 })
 export type TrialGrant = Row<typeof trialGrants>
 
-/** One line of the ledger of periods: the only reason why a period end may move. */
+/** One line of the ledger of periods: the only reason why a period end, a plan or a price may change. */
 export const paymentApplications = table('payment_applications', {
   id: id(),
   appId: bigint('app_id'),
   subscriptionId: bigint('subscription_id'),
   revision: bigint('revision'),
-  /** Null for a free trial and for an import. */
+  /** Null for a free trial, and for what is no payment: an import, a plan switch, an operator's end. */
   transactionId: bigint('transaction_id').nullable(),
-  kind: exact('kind', 16).as<'started' | 'extended' | 'restarted' | 'imported'>(),
+  kind: exact('kind', 16).as<DecidingLine['kind']>(),
   planId: bigint('plan_id'),
   priceId: bigint('price_id'),
   intervalUnit: exact('interval_unit', 16).as<IntervalUnit>(),
@@ -74,7 +75,12 @@ export const paymentApplications = table('payment_applications', {
   periodStart: appTime('period_start'),
   endAfter: appTime('end_after').nullable(),
   anchorAfter: int('anchor_after').nullable(),
+  /** When it was paid, or decided. */
   appliedAt: appTime('applied_at'),
+  /** When it was opened; null on lines of the versions that did not keep it. */
+  openedAt: appTime('opened_at').nullable(),
+  /** An operator applied the payment although it had been superseded. */
+  isAccepted: flag('is_accepted'),
 })
 export type PaymentApplication = Row<typeof paymentApplications>
 
@@ -175,8 +181,44 @@ export async function wasRenewedByPayment(db: Queries, subscriptionId: number, e
   return rows.some((row) => row.transactionId !== null)
 }
 
-export async function listApplications(db: Queries, subscriptionId: number): Promise<PaymentApplication[]> {
-  return db.all(paymentApplications, 'WHERE subscription_id = ? ORDER BY revision', [subscriptionId])
+/** A line with the quote that its payment was. */
+export interface LedgerLine extends Omit<PaymentApplication, keyof DecidingLine>, DecidingLine {
+  readonly soldPriceId: number
+  /** Written by a version that had other rules, and kept no quotes. */
+  readonly isOlder: boolean
+}
+
+const WITH_QUOTE = paymentApplications.joined('l', {
+  quotedPurpose: exact('t.purpose', 16).as<Purpose>().nullable(),
+  isRenewal: flag('COALESCE(t.is_renewal, 0)'),
+  soldPlanId: bigint('COALESCE(t.plan_id, l.plan_id)'),
+  soldPriceId: bigint('COALESCE(t.price_id, l.price_id)'),
+  knownOpenedAt: appTime('COALESCE(l.opened_at, t.created_at, l.applied_at)'),
+})
+
+/** The ledger of a subscription, in order. */
+export async function listLedger(db: Queries, subscriptionId: number): Promise<LedgerLine[]> {
+  const rows = await db.all(
+    WITH_QUOTE,
+    'LEFT JOIN transactions t ON t.id = l.transaction_id WHERE l.subscription_id = ? ORDER BY l.revision',
+    [subscriptionId],
+  )
+  return rows.map(({ quotedPurpose, knownOpenedAt, ...row }) => ({
+    ...row,
+    purpose: row.isTrial && isPeriodSold(row.kind) ? 'trial' : quotedPurpose,
+    openedAt: knownOpenedAt,
+    isOlder: row.openedAt === null,
+  }))
+}
+
+function isPeriodSold(kind: DecidingLine['kind']): boolean {
+  return kind === 'started' || kind === 'restarted'
+}
+
+/** The latest decision on a subscription's plan and price; null where its ledger is empty. */
+export async function findLastDecision(db: Queries, subscriptionId: number): Promise<Decision | null> {
+  const lines = await listLedger(db, subscriptionId)
+  return lines.reduce<Decision | null>((last, line) => decisionAfter(last, line), null)
 }
 
 export async function findApplicationOfTransaction(

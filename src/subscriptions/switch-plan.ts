@@ -7,6 +7,7 @@ import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { validate } from '#shared/validate.ts'
+import { writeDecision } from './apply-payment.ts'
 import { isLifetime } from './lifecycle.ts'
 import { viewSubscription, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
@@ -32,6 +33,7 @@ export async function switchPlan(
     const { price, plan } = await findPriceOnSale(tx, app.id, price_id)
     if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
     const saved = await recordChange(tx, app, current, { planId: plan.id, priceId: price.id })
+    await writeDecision(tx, app, 'switched', saved, current)
     if (actor !== null) {
       await recordAudit(tx, {
         actor,

@@ -1,9 +1,12 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
-import { applyPayment, type Refusal } from '#subscriptions/apply-payment.ts'
+import { applyPayment } from '#subscriptions/apply-payment.ts'
+import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { quotedPayment } from './quoted-payment.ts'
 import { updateTransactionIn, type ProviderCode, type Transaction } from './store.ts'
 
 export interface Completion {
@@ -38,25 +41,46 @@ export async function completeTransaction(
 }
 
 async function give(tx: Tx, app: App, transaction: Transaction, completion: Completion): Promise<Refusal | null> {
-  if (transaction.mode === 'payment') {
+  const quote = quotedPayment(transaction)
+  if (!quote) {
     await announceCompletion(tx, app, transaction)
     return null
   }
-  if (transaction.priceId === null)
-    throw new Error(`transaction ${transaction.id} is for a subscription and names no price`)
-  return applyPayment(tx, app, {
-    transactionId: transaction.id,
-    endUserId: transaction.endUserId,
-    externalRef: transaction.externalRef,
-    priceId: transaction.priceId,
-    customerId: transaction.customerId,
-    isTrial: transaction.isTrial,
-    renewsEnd: transaction.renewsEnd,
-    amount: transaction.amount,
-    currency: transaction.currency,
-    providerCode: completion.providerCode,
-    paidAt: paymentTime(tx, app, transaction, completion.paidAt),
-  })
+  const { providerCode } = completion
+  const paidAt = paymentTime(tx, app, transaction, completion.paidAt)
+  return applyPayment(tx, app, { ...paymentOf(transaction), ...quote, providerCode, paidAt })
+}
+
+/**
+ * Applies now, as it was bought, a completed payment that had been superseded (contract 7): a purchase starts its plan, an extension
+ * extends the present period, a trial starts. The flag goes. A step, under the end user's lock. Throws `invalid_request` where it
+ * cannot be applied either.
+ */
+export async function applySuperseded(tx: Tx, app: App, transaction: Transaction): Promise<void> {
+  const quote = quotedPayment(transaction)
+  const now = appNow(app, tx.now)
+  const paidAt = wholeSeconds(now)
+  const refusal =
+    quote &&
+    (await applyPayment(tx, app, {
+      ...paymentOf(transaction),
+      ...quote,
+      // What the operator decides counts from now; an extension is no decision.
+      createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
+      isAccepted: true,
+      providerCode: transaction.providerCode ?? 'bank_transfer',
+      paidAt,
+    }))
+  if (refusal !== null) {
+    throw new AppError('invalid_request', `transaction ${transaction.id} cannot be applied: ${refusal}`)
+  }
+  const changes = { flagReason: null, flaggedAt: null, updatedAt: now }
+  if (!(await updateTransactionIn(tx, transaction.id, 'completed', changes)))
+    throw new Error(`transaction ${transaction.id} is no longer completed under the lock`)
+}
+
+function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }: Transaction) {
+  return { transactionId: id, externalRef, customerId, renewsEnd, amount, currency }
 }
 
 async function announceCompletion(tx: Tx, app: App, transaction: Transaction): Promise<void> {

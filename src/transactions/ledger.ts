@@ -1,13 +1,15 @@
 import type { Context } from '#context.ts'
-import type { Interval } from '#shared/interval.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
-import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
 import {
-  listApplications,
-  listSubscriptionsAfter,
-  type PaymentApplication,
-  type Subscription,
-} from '#subscriptions/store.ts'
+  decide,
+  decisionAfter,
+  effectiveStatus,
+  type Decision,
+  type PaymentEffect,
+  type SubscriptionState,
+} from '#subscriptions/lifecycle.ts'
+import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
+import { listLedger, listSubscriptionsAfter, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
 import { findLedgerFaults } from './store.ts'
 
 /** Something in the books that does not add up. */
@@ -26,7 +28,7 @@ export interface LedgerReport {
 const PAGE = 500
 
 /**
- * Recomputes every period from `payment_applications`, and checks that every completed transaction has exactly one effect or one
+ * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and checks that every completed transaction has exactly one effect or one
  * flag, that the money adds up, and that every event is delivered, due or failed. `appId` null checks all apps.
  */
 export async function verifyLedger(ctx: Context, appId: number | null): Promise<LedgerReport> {
@@ -36,7 +38,7 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
   for (;;) {
     const page = await listSubscriptionsAfter(ctx.db, appId, afterId, PAGE)
     for (const subscription of page) {
-      const lines = await listApplications(ctx.db, subscription.id)
+      const lines = await listLedger(ctx.db, subscription.id)
       faults.push(...faultsOf(subscription, lines))
     }
     checked += page.length
@@ -47,39 +49,115 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
   return { checked, faults }
 }
 
-/** What the lines of a subscription's ledger say against each other, and against the subscription. */
-export function faultsOf(subscription: Subscription, lines: readonly PaymentApplication[]): LedgerFault[] {
+/** What the lines of a subscription's ledger say against the rules, against each other, and against the subscription. */
+export function faultsOf(subscription: Subscription, lines: readonly LedgerLine[]): LedgerFault[] {
   const subject = `subscription ${subscription.id}`
-  const texts = lines.flatMap((line, index) => faultsOfLine(line, lines[index - 1] ?? null))
-  const last = lines.at(-1)
-  if (!last) texts.push('has no line in payment_applications')
-  else {
-    if (!isSame(last.endAfter, subscription.currentPeriodEnd)) {
-      texts.push(`ends ${show(subscription.currentPeriodEnd)}, and its ledger ends ${show(last.endAfter)}`)
-    }
-    if (last.anchorAfter !== subscription.anchorDay) texts.push('has another anchor day than its ledger')
-    if (last.isTrial !== subscription.inTrial) texts.push('is in trial where its ledger is not, or the reverse')
+  const texts: string[] = []
+  let previous: LedgerLine | null = null
+  let last: Decision | null = null
+  for (const line of lines) {
+    texts.push(...faultsOfLine(line, previous, last).map((fault) => `revision ${line.revision} ${fault}`))
+    last = decisionAfter(last, line)
+    previous = line
   }
+  if (!previous) texts.push('has no line in payment_applications')
+  else texts.push(...differencesFrom(previous, subscription))
   return texts.map((fault) => ({ subject, fault }))
 }
 
-function faultsOfLine(line: PaymentApplication, previous: PaymentApplication | null): string[] {
-  const name = `revision ${line.revision}`
+function differencesFrom(last: LedgerLine, subscription: Subscription): string[] {
   const faults: string[] = []
-  if (previous === null ? line.kind !== 'started' && line.kind !== 'imported' : line.kind === 'started') {
-    faults.push(`${name} is ${line.kind} in the wrong place`)
-  }
+  if (!isSame(last.endAfter, subscription.currentPeriodEnd))
+    faults.push(`ends ${show(subscription.currentPeriodEnd)}, and its ledger ends ${show(last.endAfter)}`)
+  if (last.anchorAfter !== subscription.anchorDay) faults.push('has another anchor day than its ledger')
+  if (last.isTrial !== subscription.inTrial) faults.push('is in trial where its ledger is not, or the reverse')
+  if (last.planId !== subscription.planId || last.priceId !== subscription.priceId)
+    faults.push('has another plan or price than its ledger')
+  return faults
+}
+
+function faultsOfLine(line: LedgerLine, previous: LedgerLine | null, last: Decision | null): string[] {
+  const faults: string[] = []
+  if (previous === null ? line.kind !== 'started' && line.kind !== 'imported' : line.kind === 'started')
+    faults.push(`is ${line.kind} in the wrong place`)
   if (!isSame(line.endBefore, previous?.endAfter ?? null))
-    faults.push(`${name} continues from ${show(line.endBefore)}, not from the line before it`)
-  if (line.kind === 'imported') return faults
-  const interval: Interval = { unit: line.intervalUnit, count: line.intervalCount }
+    faults.push(`continues from ${show(line.endBefore)}, not from the line before it`)
+  const before = previous && stateAfter(previous)
+  switch (line.kind) {
+    case 'imported':
+      return faults
+    case 'switched':
+      return isSame(line.endBefore, line.endAfter) ? faults : [...faults, 'is a plan switch that moves the end']
+    case 'ended':
+      return isSame(line.endAfter, line.appliedAt) ? faults : [...faults, 'is an end at another time than its own']
+    case 'started':
+    case 'extended':
+    case 'restarted':
+      return [...faults, ...arithmeticFaults(line), ...replayFaults(line, before, last)]
+  }
+}
+
+/** Whether the line's period is what its interval gives from where it starts. */
+function arithmeticFaults(line: LedgerLine): string[] {
+  const interval = { unit: line.intervalUnit, count: line.intervalCount }
   const extendedEnd = line.kind === 'extended' ? line.endBefore : null
   const expected = periodFrom(extendedEnd ?? line.periodStart, interval, extendedEnd ? line.anchorBefore : null)
-  if (!isSame(expected.end, line.endAfter) || expected.anchorDay !== line.anchorAfter) {
-    faults.push(`${name} ends ${show(line.endAfter)}, and its interval gives ${show(expected.end)}`)
-  }
-  if (!isSoundPeriod(expected, interval, extendedEnd)) faults.push(`${name} is shorter than what was sold`)
+  const faults: string[] = []
+  if (!isSame(expected.end, line.endAfter) || expected.anchorDay !== line.anchorAfter)
+    faults.push(`ends ${show(line.endAfter)}, and its interval gives ${show(expected.end)}`)
+  if (!isSoundPeriod(expected, interval, extendedEnd)) faults.push('is shorter than what was sold')
   return faults
+}
+
+/**
+ * Whether the rules give what the line says. What a version with other rules wrote is held against one of ours alone: that it took no
+ * paid time away.
+ */
+function replayFaults(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
+  const effect = decide(before, last, quoteOf(line), line.appliedAt)
+  if (isThat(effect, line)) return []
+  if (before && shortens(line, before) && effect.kind !== 'restarted')
+    return [`ends ${show(line.endAfter)} what was paid until ${show(line.endBefore)}, and no decision is behind it`]
+  return line.isOlder ? [] : [`is ${line.kind} on price ${line.priceId}, and the rules say ${wordsOf(effect)}`]
+}
+
+function quoteOf(line: LedgerLine) {
+  return {
+    purpose: line.purpose ?? 'trial',
+    isRenewal: line.isRenewal,
+    planId: line.soldPlanId,
+    priceId: line.soldPriceId,
+    interval: { unit: line.intervalUnit, count: line.intervalCount },
+    openedAt: line.openedAt,
+    isTrialUsed: false,
+    isAccepted: line.isAccepted,
+  }
+}
+
+function isThat(effect: PaymentEffect, line: LedgerLine): boolean {
+  return (
+    effect.kind === line.kind &&
+    isSame(effect.period.end, line.endAfter) &&
+    effect.planId === line.planId &&
+    effect.priceId === line.priceId &&
+    effect.isTrial === line.isTrial
+  )
+}
+
+/** Whether the line leaves less than was paid for, while that was still valid. */
+function shortens(line: LedgerLine, before: SubscriptionState): boolean {
+  if (effectiveStatus(before, line.appliedAt) === 'expired' || line.endAfter === null) return false
+  return before.currentPeriodEnd === null || line.endAfter < before.currentPeriodEnd
+}
+
+function stateAfter(line: LedgerLine): SubscriptionState {
+  const { planId, priceId, periodStart, endAfter: currentPeriodEnd, anchorAfter: anchorDay } = line
+  return { planId, priceId, periodStart, currentPeriodEnd, anchorDay }
+}
+
+function wordsOf(effect: PaymentEffect): string {
+  if (effect.kind === 'refused') return effect.reason
+  return `${effect.kind} on price ${effect.priceId} until ${show(effect.period.end)}`
 }
 
 function isSame(a: AppTime | null, b: AppTime | null): boolean {

@@ -5,13 +5,13 @@ import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
+import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
-/** Code of a provider, such as a payment is stored under. Which there are, `src/providers/providers.ts` says: they lie to the right. */
-export type ProviderCode = string
-/** `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
-export type FlagReason = 'underpaid' | 'already_lifetime' | 'trial_already_used' | 'duplicate_payment' | 'period_guard'
+export type ProviderCode = 'stripe' | 'payos' | 'bank_transfer' | 'test'
+/** `superseded`: the subscription changed after the payment was opened (contract 7). `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
+export type FlagReason = 'underpaid' | 'duplicate_payment' | Refusal
 
 /** One payment that is asked for. Amounts in the smallest unit of `currency`; times are the app's own. */
 export const transactions = table('transactions', {
@@ -26,6 +26,14 @@ export const transactions = table('transactions', {
   customerId: bigint('customer_id').nullable(),
   /** Whether it pays a trial, so that its period is the trial's. */
   isTrial: flag('is_trial'),
+  /** What it was opened for (contract 7, A transaction is a quote). */
+  purpose: exact('purpose', 16).as<Purpose | 'purchase'>(),
+  /** Opened by the subscription's renewal link, so that it chooses neither a price nor a customer. */
+  isRenewal: flag('is_renewal'),
+  /** Revision of the subscription on which it was quoted; null where there was none. */
+  quotedRevision: bigint('quoted_revision').nullable(),
+  /** The end that was promised; null for lifetime and for a one-time purchase. */
+  quotedEnd: appTime('quoted_end').nullable(),
   amount: bigint('amount'),
   amountReceived: bigint('amount_received'),
   currency: exact('currency', 3),

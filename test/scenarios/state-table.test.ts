@@ -276,7 +276,7 @@ describe('subscription status (specification 3, every row of the table)', () => 
     ]
     await story.pay(first)
     await story.told()
-    await story.pay(second)
+    await story.arrives(second)
     expect(await story.transaction(second.transaction_id)).to.include({
       status: 'completed',
       flag_reason: 'trial_already_used',

@@ -1,27 +1,57 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { effectiveStatus, effectOfPayment, type SubscriptionState, type Terms } from '#subscriptions/lifecycle.ts'
+import {
+  decide,
+  decisionAfter,
+  effectiveStatus,
+  purposeOf,
+  type DecidingLine,
+  type Decision,
+  type Quote,
+  type SubscriptionState,
+} from '#subscriptions/lifecycle.ts'
 import { asAppTime } from '#shared/time.ts'
 
 const utc = (text: string) => asAppTime(new Date(`${text.replace(' ', 'T')}:00Z`))
-const monthly: Terms = { planId: 1, interval: { unit: 'month', count: 1 } }
-const other: Terms = { planId: 2, interval: { unit: 'month', count: 1 } }
-const lifetime: Terms = { planId: 1, interval: { unit: 'lifetime', count: 1 } }
+const MONTH = { unit: 'month', count: 1 } as const
+const quoted = (changes: Partial<Quote> = {}): Quote => ({
+  purpose: 'start',
+  isRenewal: false,
+  planId: 1,
+  priceId: 11,
+  interval: MONTH,
+  openedAt: utc('2026-01-31 10:00'),
+  isTrialUsed: false,
+  isAccepted: false,
+  ...changes,
+})
+const monthly = quoted({ purpose: 'extend' })
+const other = quoted({ purpose: 'change', planId: 2, priceId: 21, openedAt: utc('2026-02-20 09:00') })
+const lifetime = quoted({ purpose: 'extend', priceId: 12, interval: { unit: 'lifetime', count: 1 } })
 const until = (end: string | null, anchorDay = 31): SubscriptionState => ({
   planId: 1,
+  priceId: 11,
   periodStart: utc('2026-01-31 10:00'),
   currentPeriodEnd: end === null ? null : utc(end),
   anchorDay: end === null ? null : anchorDay,
 })
-const effect = (current: SubscriptionState | null, terms: Terms, paidAt: string) => {
-  const result = effectOfPayment(current, terms, utc(paidAt))
+const bought = (openedAt: string, paidAt = openedAt): Decision => ({
+  isPurchase: true,
+  openedAt: utc(openedAt),
+  paidAt: utc(paidAt),
+  pricedAt: utc(openedAt),
+})
+const FIRST = bought('2026-01-31 10:00')
+const switched = (at: string): Decision => ({ ...bought(at), isPurchase: false })
+const effect = (current: SubscriptionState | null, quote: Quote, paidAt: string, last = FIRST) => {
+  const result = decide(current, current && last, quote, utc(paidAt))
   return result.kind === 'refused'
     ? result.reason
-    : `${result.kind} ${result.period.end?.toISOString().slice(0, 16).replace('T', ' ') ?? 'for ever'}`
+    : `${result.kind} ${result.period.end?.toISOString().slice(0, 16).replace('T', ' ') ?? 'for life'}`
 }
 
 describe('what a payment does (specification 3)', () => {
-  const rows: [string, SubscriptionState | null, Terms, string, string][] = [
+  const rows: [string, SubscriptionState | null, Quote, string, string][] = [
     ['the first payment starts at payment time', null, monthly, '2026-01-31 10:00', 'started 2026-02-28 10:00'],
     [
       'a payment while valid extends from the current end, to the anchor day',
@@ -65,8 +95,8 @@ describe('what a payment does (specification 3)', () => {
       '2026-02-20 09:00',
       'restarted 2026-03-20 09:00',
     ],
-    ['a lifetime price never ends', until('2026-02-28 10:00'), lifetime, '2026-02-20 09:00', 'extended for ever'],
-    ['a lifetime price bought first never ends', null, lifetime, '2026-02-20 09:00', 'started for ever'],
+    ['a lifetime price never ends', until('2026-02-28 10:00'), lifetime, '2026-02-20 09:00', 'extended for life'],
+    ['a lifetime price bought first never ends', null, lifetime, '2026-02-20 09:00', 'started for life'],
     ['a lifetime owner is not charged into anything', until(null), monthly, '2026-02-20 09:00', 'already_lifetime'],
     ['a period beyond the calendar is refused', until('9999-12-31 10:00'), monthly, '2026-02-20 09:00', 'period_guard'],
   ]
@@ -79,5 +109,201 @@ describe('what a payment does (specification 3)', () => {
     expect(effectiveStatus({ currentPeriodEnd: end }, asAppTime(new Date(end.getTime() - 1)))).to.equal('active')
     expect(effectiveStatus({ currentPeriodEnd: end }, end)).to.equal('expired')
     expect(effectiveStatus({ currentPeriodEnd: null }, end)).to.equal('active')
+  })
+
+  it('what a checkout is for: start, extend, change, trial', () => {
+    const now = utc('2026-02-01 10:00')
+    const ends = (end: string | null) => until(end)
+    expect(purposeOf(null, 1, false, now)).to.equal('start')
+    expect(purposeOf(ends('2026-02-01 10:00'), 1, false, now)).to.equal('start')
+    expect(purposeOf(ends('2026-02-28 10:00'), 1, false, now)).to.equal('extend')
+    expect(purposeOf(ends('2026-02-28 10:00'), 2, false, now)).to.equal('change')
+    expect(purposeOf(ends('2026-02-01 10:00'), 2, true, now)).to.equal('trial')
+  })
+})
+
+describe('paid time is never silently shortened (contract 7)', () => {
+  /** Plan 2 until the end of the year, decided at 10:00 on 1 March. */
+  const year: SubscriptionState = { ...until('2027-03-01 10:00', 1), planId: 2, priceId: 21 }
+  const change = (openedAt: string) => quoted({ purpose: 'change', openedAt: utc(openedAt) })
+  const L = bought('2026-03-01 10:00', '2026-03-01 11:00')
+
+  describe('a payment for another plan while valid', () => {
+    const rows: [string, Quote, string, string][] = [
+      [
+        'opened and paid no earlier than the last decision: applies',
+        change('2026-03-01 10:00'),
+        '2026-03-01 11:00',
+        'restarted 2026-04-01 11:00',
+      ],
+      ['opened earlier: superseded', change('2026-03-01 09:59'), '2026-03-05 10:00', 'superseded'],
+      ['paid earlier: superseded', change('2026-03-01 10:30'), '2026-03-01 10:58', 'superseded'],
+      [
+        'paid a minute earlier: provider times this close are equal',
+        change('2026-03-01 10:30'),
+        '2026-03-01 10:59',
+        'restarted 2026-04-01 10:59',
+      ],
+      [
+        'opened with purpose start, earlier: superseded',
+        { ...change('2026-02-01 10:00'), purpose: 'start' },
+        '2026-03-05 10:00',
+        'superseded',
+      ],
+      [
+        'paid after the end: applies, whenever it was opened',
+        change('2026-02-01 10:00'),
+        '2027-03-01 10:00',
+        'restarted 2027-04-01 10:00',
+      ],
+    ]
+    for (const [title, quote, paidAt, expected] of rows) {
+      it(title, () => expect(effect(year, quote, paidAt, L)).to.equal(expected))
+    }
+
+    it('a payment of purpose start for the plan that is valid meanwhile extends it', () => {
+      const start = quoted({ planId: 2, priceId: 21, openedAt: utc('2026-02-01 10:00') })
+      expect(effect(year, start, '2026-03-05 10:00', L)).to.equal('extended 2027-04-01 10:00')
+    })
+
+    it('the same times hold against a plan switch, an import and an operator’s end, which are opened and paid at their own', () => {
+      expect(effect(year, change('2026-03-01 09:59'), '2026-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
+        'superseded',
+      )
+      expect(effect(year, change('2026-03-01 10:01'), '2026-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
+        'restarted 2026-04-02 10:00',
+      )
+    })
+  })
+
+  describe('a payment that was opened to extend', () => {
+    const renewal = quoted({ purpose: 'extend', isRenewal: true, openedAt: utc('2026-02-25 10:00') })
+    const after = (current: SubscriptionState, quote: Quote, paidAt: string, last: Decision) => {
+      const result = decide(current, last, quote, utc(paidAt))
+      return result.kind === 'refused' ? result.reason : [result.kind, result.planId, result.priceId]
+    }
+
+    it('extends the present period by the interval that was sold after a plan switch, and the switch stays', () => {
+      expect(effect(year, renewal, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.equal(
+        'extended 2027-04-01 10:00',
+      )
+      expect(after(year, renewal, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal(['extended', 2, 21])
+    })
+
+    it('is superseded where the present plan was bought since', () => {
+      expect(effect(year, renewal, '2026-03-05 10:00', L)).to.equal('superseded')
+    })
+
+    it('paid after the end starts a period at payment time, on the plan and price decided last', () => {
+      expect(effect(year, renewal, '2027-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
+        'restarted 2027-04-02 10:00',
+      )
+      expect(after(year, renewal, '2027-03-02 10:00', L)).to.deep.equal(['restarted', 2, 21])
+    })
+
+    it('leaves the price that was decided after it was opened', () => {
+      const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
+      const checkout = { ...renewal, isRenewal: false }
+      expect(after(sameplan, checkout, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal([
+        'extended',
+        1,
+        13,
+      ])
+    })
+
+    it('chooses its price where it is a checkout that was opened later; a renewal link never does', () => {
+      const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
+      const later = { ...renewal, openedAt: utc('2026-03-02 10:00') }
+      expect(
+        after(sameplan, { ...later, isRenewal: false }, '2026-03-05 10:00', switched('2026-03-01 10:00')),
+      ).to.deep.equal(['extended', 1, 11])
+      expect(after(sameplan, later, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal([
+        'extended',
+        1,
+        13,
+      ])
+    })
+  })
+
+  describe('a paid trial', () => {
+    const trial = quoted({ purpose: 'trial', interval: { unit: 'week', count: 1 }, openedAt: utc('2026-03-02 10:00') })
+
+    it('is superseded where it is paid while a valid subscription is held, of whatever plan', () => {
+      expect(effect(year, trial, '2026-03-05 10:00', L)).to.equal('superseded')
+      expect(effect(year, { ...trial, planId: 2 }, '2026-03-05 10:00', L)).to.equal('superseded')
+    })
+    it('trial_already_used wins over superseded, and already_lifetime over both', () => {
+      const used = { ...trial, isTrialUsed: true }
+      expect(effect(year, used, '2026-03-05 10:00', L)).to.equal('trial_already_used')
+      expect(effect({ ...year, currentPeriodEnd: null }, used, '2026-03-05 10:00', L)).to.equal('already_lifetime')
+    })
+    it('starts where nothing is valid', () => {
+      expect(effect(null, trial, '2026-03-05 10:00')).to.equal('started 2026-03-12 10:00')
+      expect(effect(year, trial, '2027-03-05 10:00', L)).to.equal('restarted 2027-03-12 10:00')
+    })
+  })
+
+  describe('complete applies a superseded payment now, as it was bought', () => {
+    const accepted = (changes: Partial<Quote>) =>
+      quoted({ isAccepted: true, openedAt: utc('2026-03-10 10:00'), ...changes })
+    it('a purchase starts its plan now', () =>
+      expect(effect(year, accepted({ purpose: 'change' }), '2026-03-10 10:00', L)).to.equal(
+        'restarted 2026-04-10 10:00',
+      ))
+    it('a purchase of the plan that is valid meanwhile extends it: nothing is taken away', () =>
+      expect(effect(year, accepted({ purpose: 'start', planId: 2 }), '2026-03-10 10:00', L)).to.equal(
+        'extended 2027-04-01 10:00',
+      ))
+    it('an extension extends the present period', () =>
+      expect(effect(year, accepted({ purpose: 'extend' }), '2026-03-10 10:00', L)).to.equal(
+        'extended 2027-04-01 10:00',
+      ))
+    it('a trial starts now', () =>
+      expect(
+        effect(year, accepted({ purpose: 'trial', interval: { unit: 'week', count: 1 } }), '2026-03-10 10:00', L),
+      ).to.equal('restarted 2026-03-17 10:00'))
+  })
+
+  describe('the latest decision', () => {
+    const line = (changes: Partial<DecidingLine>): DecidingLine => ({
+      kind: 'extended',
+      purpose: 'extend',
+      isRenewal: false,
+      planId: 1,
+      soldPlanId: 1,
+      openedAt: utc('2026-05-01 10:00'),
+      appliedAt: utc('2026-05-02 10:00'),
+      ...changes,
+    })
+    const times = (last: Decision) => [last.isPurchase, last.openedAt, last.paidAt, last.pricedAt]
+
+    it('is a payment that started, changed or restarted the subscription, with the times when it was opened and paid', () => {
+      for (const [kind, purpose] of [
+        ['started', 'start'],
+        ['restarted', 'change'],
+        ['restarted', 'trial'],
+      ] as const) {
+        const at = line({ kind, purpose })
+        expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, at.openedAt])
+      }
+    })
+    it('is a plan switch or an import, which buy nothing', () => {
+      for (const kind of ['switched', 'imported'] as const)
+        expect(decisionAfter(FIRST, line({ kind, purpose: null })).isPurchase).to.equal(false)
+    })
+    it('is a renewal that restarted it after its end, which leaves how the plan came about and its price', () => {
+      const at = line({ kind: 'restarted', isRenewal: true })
+      const last = switched('2026-03-01 10:00')
+      expect(times(decisionAfter(last, at))).to.deep.equal([false, at.openedAt, at.appliedAt, last.pricedAt])
+    })
+    it('is an operator’s end, which leaves how the plan came about', () => {
+      const at = line({ kind: 'ended', purpose: null })
+      expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, FIRST.pricedAt])
+    })
+    it('is no extension: a checkout that extends chooses the price alone, a renewal not even that', () => {
+      expect(decisionAfter(FIRST, line({}))).to.deep.equal({ ...FIRST, pricedAt: utc('2026-05-01 10:00') })
+      expect(decisionAfter(FIRST, line({ isRenewal: true }))).to.deep.equal(FIRST)
+      expect(decisionAfter(FIRST, line({ soldPlanId: 2 }))).to.deep.equal(FIRST)
+    })
   })
 })

@@ -1,6 +1,5 @@
 import { createApp } from '#apps/create-app.ts'
-import { enableMethod } from '#providers/methods.ts'
-import type { Method } from '#providers/providers.ts'
+import { enableMethod } from '#apps/methods.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
@@ -29,7 +28,7 @@ export interface AppOptions {
   readonly sandbox?: boolean
   readonly webhookUrl?: string
   /** Methods enabled without credentials; `test` by default on sandbox apps. */
-  readonly methods?: readonly Method[]
+  readonly methods?: readonly string[]
 }
 
 const OPERATOR = 'tester'

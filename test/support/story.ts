@@ -1,3 +1,6 @@
+import { asRealTime, parseTimestamp } from '#shared/time.ts'
+import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import { getTransaction } from '#transactions/store.ts'
 import { startService, type SellerClient, type TestService } from './api.ts'
 import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
 import { TestClock } from './context.ts'
@@ -20,6 +23,11 @@ export interface Story {
   checkout(body: object): Promise<any>
   /** Pays an open checkout by the test method through the hosted page. */
   pay(checkout: { checkout_url: string }): Promise<void>
+  /**
+   * Money that was on its way (a session or bank page opened before) is reported now: what is due of the transaction, paid at
+   * `paidAt`, now unless told otherwise.
+   */
+  arrives(transaction: { transaction_id: number }, paidAt?: string): Promise<ConfirmOutcome>
   subscription(externalRef?: string): Promise<any>
   transaction(id: number): Promise<any>
   /** The events since the last call, oldest first. */
@@ -35,6 +43,7 @@ export async function startStory(
   const app = await anApp(service.ctx, options)
   const seller = service.seller(app)
   let lastSeen = 0
+  let arrivals = 0
   return {
     service,
     app,
@@ -61,6 +70,19 @@ export async function startStory(
         headers: { 'Content-Type': 'application/json' },
       })
       if (answer.status !== 200) throw new Error(`the payment was refused: ${answer.text}`)
+    },
+    async arrives({ transaction_id: transactionId }, paidAt) {
+      const { amount, amountReceived, currency } = await getTransaction(service.ctx.db, transactionId)
+      arrivals += 1
+      return confirmPayment(service.ctx, {
+        provider: 'bank_transfer',
+        eventId: null,
+        reference: `arrival ${arrivals}`,
+        transactionId,
+        amount: amount - amountReceived,
+        currency,
+        paidAt: paidAt === undefined ? clock.now() : asRealTime(parseTimestamp(paidAt)!),
+      })
     },
     async subscription(externalRef = 'user-1') {
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)

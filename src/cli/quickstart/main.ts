@@ -1,5 +1,4 @@
 import { loadConfig } from '#config.ts'
-import { sandboxProvider } from '#providers/providers.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
 import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
@@ -33,7 +32,6 @@ async function quickstart(isKept: boolean): Promise<void> {
 }
 
 async function tour(daemon: Daemon): Promise<void> {
-  const { method } = sandboxProvider()
   const receiver = await startReceiver()
   try {
     say('2', 'an operator registers a sandbox app and enables the test method')
@@ -51,7 +49,7 @@ async function tour(daemon: Daemon): Promise<void> {
     const appId = String(app['app_id'])
     const { webhook_secret } = await runCli('app', 'rotate-webhook-secret', appId)
     receiver.setSecret(String(webhook_secret))
-    await runCli('method', 'enable', appId, method)
+    await runCli('method', 'enable', appId, 'test')
     out.line(`     app ${appId}, api_key ${String(app['api_key'])}`)
 
     say('3', 'the seller publishes a plan')
@@ -70,7 +68,7 @@ async function tour(daemon: Daemon): Promise<void> {
       cancel_url: 'https://shop.example.com/plans',
     })
     out.line(`     ${String(checkout['checkout_url'])}`)
-    out.line(`     paid, and sent to ${await payOnHostedPage(String(checkout['checkout_url']), method)}`)
+    out.line(`     paid, and sent to ${await payOnHostedPage(String(checkout['checkout_url']), 'test')}`)
 
     say('5', 'the subscription')
     const subscription = await callApi(keys, 'GET', '/api/v1/subscriptions/user-42')

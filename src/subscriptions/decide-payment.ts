@@ -1,0 +1,99 @@
+import type { Queries } from '#db/queries.ts'
+import { findPrice, type Price, type PriceWithPlan } from '#plans/store.ts'
+import type { Interval } from '#shared/interval.ts'
+import type { AppTime } from '#shared/time.ts'
+import { decide, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
+import { findLastDecision, findSubscriptionOfEndUser, hadTrial, type Subscription } from './store.ts'
+
+/** A payment of a price as it was quoted: what a transaction keeps of it. */
+export interface QuotedPayment {
+  readonly purpose: Purpose
+  readonly isRenewal: boolean
+  /** When it was opened, in the app's own time. */
+  readonly createdAt: AppTime
+  /** An operator applies it although it was superseded. */
+  readonly isAccepted?: boolean
+}
+
+/** What was looked up to decide over a payment, and what it does. */
+export interface DecidedPayment extends PriceWithPlan {
+  readonly current: Subscription | null
+  /** What the payment buys. */
+  readonly interval: Interval
+  readonly effect: PaymentEffect
+}
+
+/** What a payment of a stored quote does if it counts as made at `paidAt`, the app's own time in whole seconds. Writes nothing. */
+export async function decidePayment(
+  db: Queries,
+  payment: QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number },
+  paidAt: AppTime,
+): Promise<DecidedPayment> {
+  const found = await findPrice(db, payment.appId, payment.priceId)
+  if (!found) throw new Error(`a payment names price ${payment.priceId}, which is not there`)
+  const current = await findSubscriptionOfEndUser(db, payment.endUserId)
+  return decideOn(db, { ...found, current, endUserId: payment.endUserId }, payment, paidAt)
+}
+
+/** As `decidePayment`, for a caller that has read the price and the subscription. */
+export async function decideOn(
+  db: Queries,
+  subject: PriceWithPlan & { readonly current: Subscription | null; readonly endUserId: number },
+  payment: QuotedPayment,
+  paidAt: AppTime,
+): Promise<DecidedPayment> {
+  const { price, plan, current, endUserId } = subject
+  const isTrial = payment.purpose === 'trial'
+  const interval = intervalOf(price, isTrial)
+  const quote = {
+    purpose: payment.purpose,
+    isRenewal: payment.isRenewal,
+    planId: plan.id,
+    priceId: price.id,
+    interval,
+    openedAt: payment.createdAt,
+    isTrialUsed: isTrial && (await hadTrial(db, endUserId, plan.id)),
+    isAccepted: payment.isAccepted ?? false,
+  }
+  const last = current && (await findLastDecision(db, current.id))
+  return { price, plan, current, interval, effect: decide(current, last, quote, paidAt) }
+}
+
+/** What a new transaction keeps of its quote. */
+export interface StoredQuote {
+  readonly isTrial: boolean
+  readonly purpose: Purpose
+  readonly isRenewal: boolean
+  readonly quotedRevision: number | null
+  readonly quotedEnd: AppTime | null
+  /** The end that it is opened to renew; null where there is none. */
+  readonly renewsEnd: AppTime | null
+}
+
+/** Quotes a payment that is opened `now`, the app's own time in whole seconds. */
+export async function quotePayment(
+  db: Queries,
+  subject: PriceWithPlan & { readonly current: Subscription | null; readonly endUserId: number },
+  { isTrial, isRenewal }: { readonly isTrial: boolean; readonly isRenewal: boolean },
+  now: AppTime,
+): Promise<StoredQuote> {
+  const { current, plan } = subject
+  const purpose = isRenewal ? 'extend' : purposeOf(current, plan.id, isTrial, now)
+  const { effect } = await decideOn(db, subject, { purpose, isRenewal, createdAt: now }, now)
+  return {
+    isTrial,
+    purpose,
+    isRenewal,
+    quotedRevision: current?.revision ?? null,
+    quotedEnd: effect.kind === 'refused' ? null : effect.period.end,
+    renewsEnd: current?.currentPeriodEnd ?? null,
+  }
+}
+
+/** The length that a price gives: its own, or its trial's. */
+export function intervalOf(price: Price, isTrial: boolean): Interval {
+  if (!isTrial) return { unit: price.intervalUnit, count: price.intervalCount }
+  if (price.trialIntervalUnit === null || price.trialIntervalCount === null)
+    throw new Error(`price ${price.id} has no trial`)
+  return { unit: price.trialIntervalUnit, count: price.trialIntervalCount }
+}
