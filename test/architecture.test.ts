@@ -1,6 +1,14 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { listProviders } from '#providers/providers.ts'
+
+/** Where a provider is named besides its folder, and why. */
+const MAY_NAME_PROVIDERS = [
+  { path: /^providers\/providers\.ts /, why: 'it is the list' },
+  { path: /^bank-mail\/\S+ names \S*ank\S*ransfer/, why: 'bank mails confirm bank transfers' },
+  { path: /^config\.ts /, why: 'the contract names the settings, and all are checked before anything else is loaded' },
+]
 
 /** A folder may import only the folders to its left. */
 const LAYERS = [
@@ -18,6 +26,7 @@ const LAYERS = [
   'realtime',
   'subscriptions',
   'transactions',
+  'bank-accounts',
   'providers',
   'bank-mail',
   'checkout',
@@ -141,6 +150,29 @@ describe('architecture', () => {
     expect(filesWith(/\bconsole\./, /^cli\/output\.ts$/)).to.deep.equal([])
   })
 
+  it('no provider is named outside its folder but in the list of all', () => {
+    const naming = sources.flatMap((path) => {
+      const own = /^providers\/([^/]+)\//.exec(path)?.[1]
+      const others = providerFolders().filter((folder) => folder !== own)
+      const names = others.flatMap((folder) => namesOf(folder))
+      const code = codeOf(path).replace(/withExamples\([^)]*\)/g, '')
+      return names.filter((name) => name.test(code)).map((name) => `${path} names ${name.source}`)
+    })
+    expect(naming.filter((found) => !MAY_NAME_PROVIDERS.some(({ path }) => path.test(found)))).to.deep.equal([])
+    for (const { path, why } of MAY_NAME_PROVIDERS)
+      expect(
+        naming.filter((found) => path.test(found)),
+        `is still needed: ${why}`,
+      ).to.not.be.empty
+  })
+
+  it('every provider is one folder, and stands in the list of all under names of its own', () => {
+    const folders = listProviders().map(({ method }) => folderOfMethod(method))
+    expect([...folders].sort()).to.deep.equal(providerFolders())
+    for (const key of ['method', 'code'] as const)
+      expect(new Set(listProviders().map((provider) => provider[key])).size).to.equal(folders.length)
+  })
+
   it('a provider imports no other provider', () => {
     const folderOf = (path: string) => /^providers\/([^/]+)\//.exec(path)?.[1]
     const wrong = sources.flatMap((path) => {
@@ -184,6 +216,43 @@ describe('architecture', () => {
     for (const job of jobs) expect(schedule, job).to.include(job.replace(/\.ts$/, ''))
   })
 })
+
+function providerFolders(): string[] {
+  return readdirSync('src/providers', { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort()
+}
+
+function folderOfMethod(method: string): string {
+  const folder = providerFolders().find((name) =>
+    sources.some((path) => path.startsWith(`providers/${name}/`) && codeOf(path).includes(`method: '${method}'`)),
+  )
+  return folder ?? expect.fail(`no folder of providers has ${method}`)
+}
+
+/**
+ * A provider by its folder, method and code, in code or text: `providers/bank-transfer/`, `bank_transfer`, `bankTransfer`,
+ * `BankTransfer`. Not `test` alone, which is the name of a mode, too.
+ */
+function namesOf(folder: string): RegExp[] {
+  const provider = listProviders().find(({ method }) => folderOfMethod(method) === folder)
+  const names = new Set(
+    [folder, provider?.method ?? folder, provider?.code ?? folder].map((name) => name.replace('_', '-')),
+  )
+  names.delete('test')
+  return [...names].map((name) => {
+    const words = name.split('-').map((word) => `[${word.charAt(0)}${word.charAt(0).toUpperCase()}]${word.slice(1)}`)
+    return new RegExp(`(?<![A-Za-z])${words.join('_?')}(?![a-z])|(?<=[a-z])${capitalized(name)}(?![a-z])|providers/${folder}/`)
+  })
+}
+
+function capitalized(name: string): string {
+  return name
+    .split('-')
+    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .join('')
+}
 
 /** Whether the import is of types alone, which vanish before the code runs. */
 function isTypeOnly(path: string, specifier: string): boolean {

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { findBankAccountByForwardCode } from '#providers/bank-transfer/store.ts'
+import { findBankAccountByForwardCode } from '#bank-accounts/store.ts'
 import { contentHashOf } from './content-hash.ts'
 import type { Answer } from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'

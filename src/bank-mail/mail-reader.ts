@@ -29,7 +29,6 @@ const DIED = new MailNotRead('its worker died', { isMailsDoing: true })
 
 interface Job {
   readonly raw: Buffer
-  readonly settings: TrustSettings
   readonly settle: (reading: MailReading) => void
   readonly fail: (cause: unknown) => void
 }
@@ -39,6 +38,7 @@ interface Job {
  * two seconds or dies is replaced, and the mail that it had is `MailNotRead`.
  */
 export class MailReader {
+  readonly #settings: TrustSettings
   readonly #timeLimitMs: number
   readonly #workerFile: URL
   readonly #waiting: Job[] = []
@@ -49,18 +49,22 @@ export class MailReader {
   #isClosed = false
   #idleTimer: NodeJS.Timeout | null = null
 
-  constructor(options: { readonly timeLimitMs?: number; readonly workerFile?: URL } = {}) {
+  /** `settings` are handed to each worker once, when it starts. */
+  constructor(settings: TrustSettings, options: { readonly timeLimitMs?: number; readonly workerFile?: URL } = {}) {
+    const { authservIds, trustedForwarders, trustedArcSealers } = settings
+    // These alone: no secret of the relay goes to the thread that parses strangers' mails.
+    this.#settings = { authservIds, trustedForwarders, trustedArcSealers }
     this.#timeLimitMs = options.timeLimitMs ?? TIME_LIMIT_MS
     this.#workerFile = options.workerFile ?? new URL('./parse-worker.ts', import.meta.url)
   }
 
   /** What the mail says. Throws `MailNotRead`, and `rate_limited` where too many wait. */
-  async read(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
+  async read(raw: Buffer): Promise<MailReading> {
     if (this.#isClosed || this.#waiting.length >= MOST_WAITING) {
       throw new AppError('rate_limited', 'too many mails at once', { headers: { 'Retry-After': '10' } })
     }
     return new Promise((settle, fail) => {
-      this.#waiting.push({ raw, settings, settle, fail })
+      this.#waiting.push({ raw, settle, fail })
       this.#advance()
     })
   }
@@ -85,7 +89,7 @@ export class MailReader {
     if (!this.#isReady) return
     const job = this.#waiting.shift() as Job
     this.#tasks += 1
-    const task: ReadingTask = { id: this.#tasks, raw: job.raw, settings: job.settings }
+    const task: ReadingTask = { id: this.#tasks, raw: job.raw }
     const timer = setTimeout(() => this.#giveUpSoon(job), this.#timeLimitMs)
     this.#current = { job, timer }
     this.#worker.postMessage(task)
@@ -111,7 +115,7 @@ export class MailReader {
   }
 
   #startWorker(): Worker {
-    const worker = new Worker(this.#workerFile, { resourceLimits: RESOURCE_LIMITS })
+    const worker = new Worker(this.#workerFile, { workerData: this.#settings, resourceLimits: RESOURCE_LIMITS })
     worker.on('message', (message: 'ready' | ReadingAnswer) => {
       if (worker !== this.#worker) return
       if (message === 'ready') this.#isReady = true

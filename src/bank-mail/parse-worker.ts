@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads'
+import { parentPort, workerData } from 'node:worker_threads'
 import { readMail, type MailReading } from './read-mail.ts'
 import type { TrustSettings } from './trust.ts'
 
@@ -6,7 +6,6 @@ import type { TrustSettings } from './trust.ts'
 export interface ReadingTask {
   readonly id: number
   readonly raw: Uint8Array
-  readonly settings: TrustSettings
 }
 
 /** The answer; `reading` is null for a mail on which a parser gave up. Before the first one comes `'ready'`. */
@@ -17,6 +16,7 @@ export interface ReadingAnswer {
 
 const port = parentPort
 if (!port) throw new Error('parse-worker.ts runs in a worker thread')
+const settings = workerData as TrustSettings
 
 port.on('message', (task: ReadingTask) => {
   void read(task).then((reading) => port.postMessage({ id: task.id, reading } satisfies ReadingAnswer))
@@ -25,7 +25,7 @@ port.postMessage('ready')
 
 async function read(task: ReadingTask): Promise<MailReading | null> {
   try {
-    return await readMail(Buffer.from(task.raw), task.settings)
+    return await readMail(Buffer.from(task.raw), settings)
   } catch {
     return null
   }

@@ -2,14 +2,14 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
-import { receivingAccount } from '#providers/bank-transfer/receiving-account.ts'
+import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import {
   findBankAccountByForwardCode,
   listAccountsOfApp,
   listBankAccountsNumbered,
   type BankAccount,
-} from '#providers/bank-transfer/store.ts'
-import { closeSoon } from '#providers/reconcile-payments.ts'
+} from '#bank-accounts/store.ts'
+import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransactionByTransferCode, type Transaction } from '#transactions/store.ts'
@@ -64,7 +64,7 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
   })
   if (booked.confirmed) tellOutcome(ctx, booked.payment, booked.confirmed)
   // Nobody shall pay by card what came by transfer. The relay waits for no provider.
-  if (booked.kind === 'processed') closeSoon(ctx, transaction.id)
+  if (booked.kind === 'processed') void closeOpenSessions(ctx, transaction.id)
   return booked.answer
 }
 

@@ -6,32 +6,29 @@ import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { deferMail } from './defer-mail.ts'
+import { RELAY_BODY_BYTES, RELAY_PATH } from './endpoint.ts'
 import { readEnvelope } from './envelope.ts'
 import { MailNotRead, MailReader } from './mail-reader.ts'
 import { receiveMail } from './receive-mail.ts'
 
-/** Largest post (specification 8). */
-export const RELAY_BODY_BYTES = 256 * 1024
 const TOLERANCE_SECONDS = 300
 
 /**
  * Where the bank-mail relay posts mails (specification 5 and 6). What is not a signed mail answers 400, every decision 200 with
  * `{status, reason?}`, and a fault of our own 5xx, so that the relay keeps the mail. 404 where no relay secret is set.
  */
-export function bankMailRoutes(ctx: Context, reader: MailReader = new MailReader()): Router<RequestState> {
+export function bankMailRoutes(
+  ctx: Context,
+  reader: MailReader = new MailReader(ctx.config.relay),
+): Router<RequestState> {
   const router = new Router<RequestState>()
-  router.post('/api/v1/webhooks/bank-transfer', async (http) => {
-    const { secret, ...relay } = ctx.config.relay
+  router.post(RELAY_PATH, async (http) => {
+    const { secret } = ctx.config.relay
     if (secret === null) throw notFound('address')
     const body = await notificationBody(http.req, RELAY_BODY_BYTES)
     requireSignature(ctx, secret, http, body)
     const mail = readEnvelope(parseContent(body))
-    const settings = {
-      authservIds: relay.authservIds,
-      trustedForwarders: relay.trustedForwarders,
-      trustedArcSealers: relay.trustedArcSealers,
-    }
-    const reading = await reader.read(mail.raw, settings).catch(asNotRead)
+    const reading = await reader.read(mail.raw).catch(asNotRead)
     const answer =
       reading instanceof MailNotRead
         ? await deferMail(ctx, mail, reading)

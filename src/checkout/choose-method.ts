@@ -1,19 +1,12 @@
 import { appNow, realTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { METHODS, type Method, type PaymentRequest } from '#providers/provider.ts'
-import { isMethod, providerOf } from '#providers/providers.ts'
+import type { PaymentRequest } from '#providers/provider.ts'
+import { isMethod, METHODS, providerOf, type Method } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { updateTransactionIn, type ProviderCode } from '#transactions/store.ts'
+import { updateTransactionIn } from '#transactions/store.ts'
 import { checkoutUrl } from './create-session.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
-
-const PROVIDER_CODE: Readonly<Record<Method, ProviderCode>> = {
-  card: 'stripe',
-  payos: 'payos',
-  bank_transfer: 'bank_transfer',
-  test: 'test',
-}
 
 /**
  * The payer chooses how to pay; returns where to go on: the provider's page, the bank page, or, once it is paid, `success_url`.
@@ -43,7 +36,7 @@ export function requireOpen({ state }: CheckoutView): void {
 async function rememberChoice(ctx: Context, { app, transaction }: CheckoutView, method: Method): Promise<void> {
   await inTransaction(ctx, async (tx) => {
     await updateTransactionIn(tx, transaction.id, 'pending', {
-      providerCode: PROVIDER_CODE[method],
+      providerCode: providerOf(method).code,
       updatedAt: appNow(app, tx.now),
     })
   })

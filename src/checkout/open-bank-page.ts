@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { providerOf } from '#providers/providers.ts'
+import { bankPageProvider } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
 import { requestOf } from './choose-method.ts'
@@ -15,12 +15,13 @@ import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 export async function openBankPage(ctx: Context, token: string): Promise<CheckoutView> {
   const view = await viewCheckout(ctx, token)
   if (view.state !== 'open' || view.transaction.bankPageOpenedAt) return view
-  if (!view.methods.includes('bank_transfer')) {
+  const provider = bankPageProvider()
+  if (!view.methods.includes(provider.method)) {
     throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
       field: 'payment_method',
     })
   }
-  await providerOf('bank_transfer').open(ctx, requestOf(ctx, view))
+  await provider.open(ctx, requestOf(ctx, view))
   await inTransaction(ctx, async (tx) => {
     await updateTransactionIn(tx, view.transaction.id, 'pending', { bankPageOpenedAt: appNow(view.app, tx.now) })
   })

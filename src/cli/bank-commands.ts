@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { BankAccount } from '#providers/bank-transfer/store.ts'
+import type { BankAccount } from '#bank-accounts/store.ts'
 import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
@@ -44,7 +44,7 @@ function registerAdd(account: Command): void {
     .option('--mailbox <address>', 'the address that the bank writes to: mails to any other count for nothing')
     .action(async (options: AddOptions, command: Command) => {
       await inChange(command, async (session) => {
-        const { addBankAccount } = await import('#providers/bank-transfer/add-bank-account.ts')
+        const { addBankAccount } = await import('#bank-accounts/add-bank-account.ts')
         const input = {
           bank: await required(options.bank, '--bank', 'Bank (short code, BIN or name):'),
           number: await required(options.number, '--number', 'Account number:'),
@@ -65,8 +65,8 @@ function registerList(account: Command): void {
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const [{ listBankAccounts }, { presentBankAccount }] = await Promise.all([
-          import('#providers/bank-transfer/list-bank-accounts.ts'),
-          import('#providers/bank-transfer/present-bank-account.ts'),
+          import('#bank-accounts/list-bank-accounts.ts'),
+          import('#bank-accounts/present-bank-account.ts'),
         ])
         const shown = (await listBankAccounts(ctx)).map((row) => presentBankAccount(row, ctx.config))
         out.result(shown, () => {
@@ -103,12 +103,12 @@ function registerUpdate(account: Command): void {
     .option('--dry-run', 'only say what it would do')
     .action(async (id: string | undefined, options: UpdateOptions, command: Command) => {
       await inSession(command, async (session) => {
-        const { previewUpdate, updateBankAccount } = await import('#providers/bank-transfer/update-bank-account.ts')
+        const { previewUpdate, updateBankAccount } = await import('#bank-accounts/update-bank-account.ts')
         const accountId = await pickAccount(session, id)
         // Empty is an answer of its own here.
         const mailbox = options.mailbox ?? (await required(undefined, '--mailbox', 'Address that the bank writes to:'))
         if (options.dryRun) {
-          const { presentBankAccount } = await import('#providers/bank-transfer/present-bank-account.ts')
+          const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
           const { account: planned, effects } = await previewUpdate(session.ctx, accountId, { mailbox })
           printPlan(session.out, { ...presentBankAccount(planned, session.ctx.config) }, effects)
         } else await printAccount(session, await updateBankAccount(session.ctx, session.actor, accountId, { mailbox }))
@@ -124,7 +124,7 @@ function registerDisable(account: Command): void {
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: { yes?: boolean; dryRun?: boolean }, command: Command) => {
       await inChange(command, async (session) => {
-        const { disableBankAccount } = await import('#providers/bank-transfer/disable-bank-account.ts')
+        const { disableBankAccount } = await import('#bank-accounts/disable-bank-account.ts')
         const accountId = await pickAccount(session, id)
         await goAhead(options.yes ?? options.dryRun, `Disable bank account ${accountId} for good?`)
         await printAccount(session, await disableBankAccount(session.ctx, session.actor, accountId))
@@ -140,7 +140,7 @@ function registerAssign(account: Command): void {
     .description("from now on the app's customers transfer to this account")
     .action(async (named: string | undefined, id: string | undefined, _options: object, command: Command) => {
       await inChange(command, async (session) => {
-        const { assignBankAccount } = await import('#providers/bank-transfer/assign-bank-account.ts')
+        const { assignBankAccount } = await import('#bank-accounts/assign-bank-account.ts')
         const app = await session.app(named)
         const accountId = await pickAccount(session, id)
         const assigned = await assignBankAccount(session.ctx, session.actor, app, accountId)
@@ -350,7 +350,7 @@ function suggestionChoice(suggestion: ListedMail['suggestions'][number]): { valu
 
 /** The id; on a terminal picked from a menu where it is missing. */
 async function pickAccount({ ctx }: Session, id: string | undefined): Promise<number> {
-  const { listBankAccounts } = await import('#providers/bank-transfer/list-bank-accounts.ts')
+  const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
   const text = await requiredChoice(id, '<id>', 'Which account?', async () => {
     const open = (await listBankAccounts(ctx)).filter(({ disabledAt }) => disabledAt === null)
     return open.map((row) => ({ value: String(row.id), name: `${row.id}: ${row.bank} ${row.number} ${row.holder}` }))
@@ -374,7 +374,7 @@ function printPlan(out: Output, answer: object, effects: readonly string[]): voi
 
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {
   const [{ presentBankAccount }, { needsMailbox }] = await Promise.all([
-    import('#providers/bank-transfer/present-bank-account.ts'),
+    import('#bank-accounts/present-bank-account.ts'),
     import('#bank-mail/banks/readers.ts'),
   ])
   const shown = presentBankAccount(account, ctx.config)

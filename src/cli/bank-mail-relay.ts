@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { RELAY_BODY_BYTES, RELAY_PATH } from '#bank-mail/endpoint.ts'
 import { childEnvironment, loadConfig } from '#config.ts'
 import { requestEndpoint } from '#http/outbound.ts'
 import { hmacHex } from '#shared/crypto.ts'
@@ -21,8 +22,6 @@ const WRONG_USAGE = 64
 const TOO_LARGE = 65
 const TRY_AGAIN = 75
 
-/** Largest post that the service takes (specification 8). */
-const LARGEST_BODY = 256 * 1024
 const DEADLINE_MS = 30_000
 
 const Decision = z.object({ status: z.string().regex(/^[a-z_]+$/), reason: z.string().optional() })
@@ -34,7 +33,7 @@ async function relay(recipients: readonly string[]): Promise<number> {
   }
   const mail = await readMail()
   const bodies = recipients.map((envelopeTo) => bodyOf(mail, envelopeTo))
-  if (bodies.some((body) => body.length > LARGEST_BODY)) {
+  if (bodies.some((body) => body.length > RELAY_BODY_BYTES)) {
     printError('the mail is larger than the service takes')
     return TOO_LARGE
   }
@@ -52,7 +51,7 @@ async function readMail(): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
-    if (size <= LARGEST_BODY) chunks.push(chunk)
+    if (size <= RELAY_BODY_BYTES) chunks.push(chunk)
     size += chunk.length
   }
   return Buffer.concat(chunks)
@@ -84,7 +83,7 @@ function settings(): { secret: string; url: string } {
   const { relay: relaySettings, baseUrl, port } = loadConfig(childEnvironment({ BILLING_ENV: 'development' }))
   if (relaySettings.secret === null) throw new Error('BILLING_RELAY_SECRET is not set')
   if (port === 0 && baseUrl.endsWith(':0')) throw new Error('BILLING_BASE_URL is not set')
-  return { secret: relaySettings.secret, url: `${baseUrl}/api/v1/webhooks/bank-transfer` }
+  return { secret: relaySettings.secret, url: `${baseUrl}${RELAY_PATH}` }
 }
 
 function hintFor(status: number): string {

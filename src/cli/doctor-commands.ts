@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Finding } from '#operations/finding.ts'
+import type { Finding } from '#shared/finding.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
@@ -25,7 +25,7 @@ async function findAll(out: Output): Promise<Finding[]> {
     import('#config.ts'),
     import('#open-context.ts'),
     import('#operations/doctor.ts'),
-    import('#operations/finding.ts'),
+    import('#shared/finding.ts'),
   ])
   let config
   try {

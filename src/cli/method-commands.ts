@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import type { Credentials } from '#apps/methods.ts'
 import type { App } from '#apps/store.ts'
-import type { Method } from '#providers/provider.ts'
+import type { CredentialsSpec } from '#providers/credentials-spec.ts'
+import type { Method } from '#providers/providers.ts'
 import { requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
@@ -13,7 +13,7 @@ export function registerMethodCommands(program: Command): void {
   const method = program.command('method').description("how an app's customers can pay")
   const enable = method
     .command('enable [app] [method]')
-    .description('enable card, payos, bank_transfer or test; credentials come by prompt or environment')
+    .description('enable a way to pay; credentials come by prompt or environment')
     .option('--skip-check', 'do not try the credentials at the provider')
     .action(
       async (
@@ -25,10 +25,14 @@ export function registerMethodCommands(program: Command): void {
         await inChange(command, async (session) => {
           const app = await session.app(named)
           const name = await pickMethod(wanted)
-          const credentials = name === 'card' || name === 'payos' ? await readCredentials(name) : undefined
-          if (credentials && options.skipCheck !== true) await checkCredentials(session, credentials)
-          const { enableMethod } = await import('#apps/methods.ts')
-          await enableMethod(session.ctx, session.actor, app, name, credentials?.values)
+          const [{ providerOf }, { enableMethod }] = await Promise.all([
+            import('#providers/providers.ts'),
+            import('#providers/methods.ts'),
+          ])
+          const spec = providerOf(name).credentials
+          const credentials = spec && (await readCredentials(spec))
+          if (spec && options.skipCheck !== true) await checkCredentials(session, spec, credentials)
+          await enableMethod(session.ctx, session.actor, app, name, credentials)
           await printMethods(session, app)
         })
       },
@@ -41,7 +45,7 @@ export function registerMethodCommands(program: Command): void {
     .action(async (named: string | undefined, wanted: string | undefined, _options: object, command: Command) => {
       await inChange(command, async (session) => {
         const app = await session.app(named)
-        const { disableMethod } = await import('#apps/methods.ts')
+        const { disableMethod } = await import('#providers/methods.ts')
         await disableMethod(session.ctx, session.actor, app, await pickMethod(wanted))
         await printMethods(session, app)
       })
@@ -57,9 +61,9 @@ export function registerMethodCommands(program: Command): void {
   withExamples(list, 'method list 1')
 }
 
-/** The method; on a terminal one of the four where it is missing. */
+/** The method; on a terminal one of all where it is missing. */
 async function pickMethod(wanted: string | undefined): Promise<Method> {
-  const { METHODS } = await import('#providers/provider.ts')
+  const { METHODS } = await import('#providers/providers.ts')
   const picked = await requiredChoice(wanted, '<method>', 'Which method?', () =>
     Promise.resolve(METHODS.map((method) => ({ value: method, name: method }))),
   )
@@ -68,32 +72,18 @@ async function pickMethod(wanted: string | undefined): Promise<Method> {
   return known
 }
 
-type GivenCredentials =
-  | { readonly method: 'card'; readonly values: Credentials['card'] }
-  | { readonly method: 'payos'; readonly values: Credentials['payos'] }
-
-async function readCredentials(method: 'card' | 'payos'): Promise<GivenCredentials> {
+async function readCredentials({ questions }: CredentialsSpec): Promise<Record<string, string>> {
   const { cliSecret } = await import('#config.ts')
-  const ask = (variable: string, message: string) => requiredSecret(variable, cliSecret(variable), message)
-  if (method === 'card') {
-    const secretKey = await ask('BILLING_CLI_STRIPE_SECRET_KEY', 'Stripe secret key (sk_… or rk_…):')
-    const webhookSecret = await ask('BILLING_CLI_STRIPE_WEBHOOK_SECRET', 'Stripe webhook signing secret (whsec_…):')
-    return { method, values: { secretKey, webhookSecret } }
+  const credentials: Record<string, string> = {}
+  for (const { field, variable, message } of questions) {
+    credentials[field] = await requiredSecret(variable, cliSecret(variable), message)
   }
-  const clientId = await ask('BILLING_CLI_PAYOS_CLIENT_ID', 'PayOS client id:')
-  const apiKey = await ask('BILLING_CLI_PAYOS_API_KEY', 'PayOS API key:')
-  const checksumKey = await ask('BILLING_CLI_PAYOS_CHECKSUM_KEY', 'PayOS checksum key:')
-  return { method, values: { clientId, apiKey, checksumKey } }
+  return credentials
 }
 
 /** Throws where the provider refuses the credentials; a provider that cannot be reached refuses nothing. */
-async function checkCredentials({ ctx, out }: Session, given: GivenCredentials): Promise<void> {
-  const { checkCardCredentials } = await import('#providers/card/check-credentials.ts')
-  const { checkPayosCredentials } = await import('#providers/payos/check-credentials.ts')
-  const check =
-    given.method === 'card'
-      ? await checkCardCredentials(ctx.config, given.values)
-      : await checkPayosCredentials(ctx.config, given.values)
+async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, credentials: unknown): Promise<void> {
+  const check = await spec.check(ctx.config, credentials)
   if (check.result === 'refused') throw new Error(`${check.message}; nothing was changed`)
   out.hint(check.message)
 }
@@ -101,7 +91,7 @@ async function checkCredentials({ ctx, out }: Session, given: GivenCredentials):
 async function printMethods({ ctx, out }: Session, app: App): Promise<void> {
   const [{ listPaymentMethods }, { METHODS }] = await Promise.all([
     import('#apps/store.ts'),
-    import('#providers/provider.ts'),
+    import('#providers/providers.ts'),
   ])
   const rows = await listPaymentMethods(ctx.db, app.id)
   const methods = METHODS.map((method) => {

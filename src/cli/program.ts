@@ -54,7 +54,7 @@ const GROUPS: readonly Group[] = [
     words: {
       reminders: 'renewal mails',
       mail: 'the mail server',
-      reconcile: 'look up pending card and PayOS payments at their providers now',
+      reconcile: 'look up pending payments at their providers now',
       realtime: 'the realtime databases of client-side apps',
     },
     load: async () => {

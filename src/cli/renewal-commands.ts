@@ -74,7 +74,7 @@ function registerMailTest(program: Command): void {
 function registerReconcile(program: Command): void {
   const reconcile = program
     .command('reconcile')
-    .description('look up pending card and PayOS payments at their providers now')
+    .description('look up pending payments at their providers now')
     .option('--app <app>', 'only of this app')
     .action(async (options: { app?: string }, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {

@@ -168,8 +168,11 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const { listPayments } = await import('#transactions/store.ts')
-  const isByHand = (await listPayments(ctx.db, transactionId)).some(({ provider }) => provider !== 'stripe')
+  const [{ listPayments }, { providerOfCode }] = await Promise.all([
+    import('#transactions/store.ts'),
+    import('#providers/providers.ts'),
+  ])
+  const isByHand = (await listPayments(ctx.db, transactionId)).some(({ provider }) => !providerOfCode(provider)?.refund)
   return isByHand ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { fault, sound, type Finding } from './finding.ts'
+import { fault, sound, type Finding } from '#shared/finding.ts'
 import { readServerFacts, type ServerFacts } from './store.ts'
 
 const MOST_SKEW_MS = 2 * SECOND_MS

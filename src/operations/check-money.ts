@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { fault, sound, warning, type Finding } from './finding.ts'
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
 import { listRefusedEvents, sumFlagged, type FlaggedSum } from './store.ts'
 
 const REFUSED_DAYS = 7

@@ -1,15 +1,12 @@
-import { openCredentials } from '#apps/methods.ts'
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { checkCardCredentials, type CredentialsCheck } from '#providers/card/check-credentials.ts'
-import { checkPayosCredentials } from '#providers/payos/check-credentials.ts'
+import { openCredentials } from '#providers/credentials.ts'
+import type { CredentialsCheck, CredentialsSpec } from '#providers/credentials-spec.ts'
+import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
 import { messageOf } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning, type Finding } from './finding.ts'
-
-const METHODS = ['card', 'payos'] as const
-type Credentialed = (typeof METHODS)[number]
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
 
 /** Providers are asked about this many apps at a time. */
 const AT_ONCE = 8
@@ -23,12 +20,12 @@ export async function checkProviders(ctx: Context): Promise<Finding[]> {
 }
 
 async function checkCredentials(ctx: Context): Promise<Finding[]> {
-  const enabled = await enabledProviders(ctx)
+  const enabled = await enabledAccounts(ctx)
   if (enabled.length === 0) return [sound('providers', 'no app has a method that needs credentials')]
   const findings: Finding[] = []
   for (let start = 0; start < enabled.length; start += AT_ONCE) {
     const asked = enabled.slice(start, start + AT_ONCE)
-    findings.push(...(await Promise.all(asked.map(([appId, method]) => checkOne(ctx, appId, method)))))
+    findings.push(...(await Promise.all(asked.map((account) => checkOne(ctx, account)))))
   }
   return findings
 }
@@ -51,21 +48,30 @@ function pauseFinding({ appId, provider, failures, reason, since, pausedUntil }:
   return warning('providers', detail, `it ends by itself; billing-cli reconcile --app ${appId} asks at once`)
 }
 
-async function enabledProviders(ctx: Context): Promise<(readonly [number, Credentialed])[]> {
-  const running = new Set((await listApps(ctx.db)).filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
-  const rows = await Promise.all(METHODS.map((method) => listAppsWithMethod(ctx.db, method)))
-  return rows.flatMap((ofMethod, index) =>
-    ofMethod
-      .filter(({ appId, isEnabled }) => isEnabled && running.has(appId))
-      .map(({ appId }) => [appId, METHODS[index] as Credentialed] as const),
-  )
+interface EnabledAccount {
+  readonly appId: number
+  readonly method: Method
+  readonly spec: CredentialsSpec
 }
 
-async function checkOne(ctx: Context, appId: number, method: Credentialed): Promise<Finding> {
+async function enabledAccounts(ctx: Context): Promise<EnabledAccount[]> {
+  const running = new Set((await listApps(ctx.db)).filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
+  const accounts: EnabledAccount[] = []
+  for (const { method, credentials: spec } of listProviders()) {
+    const rows = spec ? await listAppsWithMethod(ctx.db, method) : []
+    for (const { appId, isEnabled } of rows) {
+      if (spec && isEnabled && running.has(appId)) accounts.push({ appId, method, spec })
+    }
+  }
+  return accounts
+}
+
+async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): Promise<Finding> {
   const name = `app ${appId}, ${method}:`
   const mend = `run billing-cli method enable ${appId} ${method} with the right credentials`
   try {
-    const { result, message } = await ask(ctx, appId, method)
+    const credentials = await openCredentials(ctx, method, spec.schema, appId)
+    const { result, message } = credentials ? await spec.check(ctx.config, credentials) : MISSING
     if (result === 'ok') return sound('providers', `${name} ${message}`)
     if (result === 'refused') return fault('providers', `${name} ${message}`, mend)
     return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')
@@ -75,15 +81,4 @@ async function checkOne(ctx: Context, appId: number, method: Credentialed): Prom
   }
 }
 
-async function ask(ctx: Context, appId: number, method: Credentialed): Promise<CredentialsCheck> {
-  if (method === 'card') {
-    const credentials = await openCredentials(ctx, appId, 'card')
-    return credentials ? checkCardCredentials(ctx.config, credentials) : missing()
-  }
-  const credentials = await openCredentials(ctx, appId, 'payos')
-  return credentials ? checkPayosCredentials(ctx.config, credentials) : missing()
-}
-
-function missing(): CredentialsCheck {
-  return { result: 'refused', message: 'it has no credentials' }
-}
+const MISSING: CredentialsCheck = { result: 'refused', message: 'it has no credentials' }

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
-import { fault, sound, warning, type Finding } from './finding.ts'
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
 import type { SealedSecret } from './store.ts'
 

@@ -6,7 +6,7 @@ import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning, type Finding } from './finding.ts'
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
 
 /** The jobs of the daemon; a test holds them against its schedule. */

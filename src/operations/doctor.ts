@@ -1,12 +1,13 @@
+import { checkRelay } from '#bank-mail/check-relay.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
 import { checkDatabase, checkSchema } from './check-database.ts'
 import { checkBankMails, checkFlagged, checkLedger, checkNotifications } from './check-money.ts'
 import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
-import { checkMail, checkRelay } from './check-settings.ts'
+import { checkMail } from './check-mail.ts'
 import { checkJobs, checkOutbox, checkRealtime, checkReminders, checkWebhooks } from './check-work.ts'
-import { fault, type Finding } from './finding.ts'
+import { fault, type Finding } from '#shared/finding.ts'
 
 type Check = (ctx: Context) => Promise<Finding[]>
 

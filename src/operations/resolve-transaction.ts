@@ -3,7 +3,7 @@ import { getApp } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { refundCardPayment } from '#providers/card/refund-payment.ts'
+import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
@@ -58,7 +58,7 @@ export async function previewResolution(
 }
 
 /**
- * Settles a transaction that needs an operator (contract 6): `refund` gives money back, by card through Stripe, otherwise recorded
+ * Settles a transaction that needs an operator (contract 6): `refund` gives money back, through the provider where it can, otherwise recorded
  * with the reference of a refund made by hand; `complete` accepts what was received and applies it; `dismiss` clears the flag.
  * Returns the transaction as it is then. Throws `not_found`, `invalid_request`, `provider_error`.
  */
@@ -117,8 +117,8 @@ function effectsOfRefund(
   reference: string | undefined,
 ): string[] {
   const effects = paymentsToRefund(transaction, payments).map((payment) =>
-    payment.provider === 'stripe'
-      ? `Stripe refunds ${payment.amount} ${payment.currency} to the card`
+    providerOfCode(payment.provider)?.refund
+      ? `${payment.provider} refunds ${payment.amount} ${payment.currency} to the payer`
       : `${payment.amount} ${payment.currency} by ${payment.provider} is recorded as refunded by hand (${reference ?? 'needs --reference'})`,
   )
   return [
@@ -139,14 +139,12 @@ async function complete(
     const transaction = await getTransaction(tx, id)
     refuse(transaction, 'complete', [])
     const app = await getApp(tx, appId)
+    const providerCode = transaction.providerCode ?? bankPageProvider().code
     if (isSuperseded(transaction)) {
-      await applySuperseded(tx, app, transaction)
+      await applySuperseded(tx, app, transaction, providerCode)
     } else {
-      await completeTransaction(tx, app, transaction, {
-        providerCode: transaction.providerCode ?? 'bank_transfer',
-        amountReceived: transaction.amountReceived,
-        paidAt: tx.now,
-      })
+      const { amountReceived } = transaction
+      await completeTransaction(tx, app, transaction, { providerCode, amountReceived, paidAt: tx.now })
     }
     await updateTransactionIn(tx, id, 'completed', { resolution: 'completed', resolvedAt: appNow(app, tx.now) })
     await audit(tx, actor, transaction, input)
@@ -162,7 +160,7 @@ async function refund(
   payments: readonly Payment[],
 ): Promise<void> {
   const refunded = paymentsToRefund(transaction, payments)
-  if (refunded.some(({ provider }) => provider !== 'stripe') && !input.reference) {
+  if (refunded.some(({ provider }) => !providerOfCode(provider)?.refund) && !input.reference) {
     throw invalidField('reference', 'is needed for money that is refunded by hand: the reference of your transfer')
   }
   const references = new Map<number, string>()
@@ -173,8 +171,9 @@ async function refund(
 
 /** The key is the payment's: a refund that is tried again after a crash is the same refund. */
 async function referenceOfRefund(ctx: Context, payment: Payment, byHand: string | undefined): Promise<string> {
-  if (payment.provider !== 'stripe') return byHand ?? ''
-  return (await refundCardPayment(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
+  const provider = providerOfCode(payment.provider)
+  if (!provider?.refund) return byHand ?? ''
+  return (await provider.refund(ctx, payment, `paygate-refund-${payment.id}`)).refundReference
 }
 
 /** Clears the flag and writes what was decided, unless the flag or the status has changed since it was looked at. */

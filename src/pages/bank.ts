@@ -4,8 +4,9 @@ import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp, type PageLocale } from '#http/html.ts'
-import { bankTransferDetails, type BankTransferDetails } from '#providers/bank-transfer/transfer-details.ts'
-import { qrSvg } from '#providers/bank-transfer/qr-image.ts'
+import { transferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
+import { qrSvg } from '#bank-accounts/qr-image.ts'
+import { bankPageProvider } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-frame.ts'
 import { friendlyErrors } from './message.ts'
@@ -32,7 +33,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
   }
-  const details = await bankTransferDetails(ctx, opened.transaction)
+  const details = await transferDetails(ctx, opened.transaction)
   const locale = pageLocale(http)
   const texts = pageTexts(locale)
   const path = (rest: string) => checkoutPath(ctx, http, session.token, rest)
@@ -68,7 +69,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
 /** The QR code alone: it asks for what is still missing. */
 async function sendQrCode(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
   const { transaction } = await openBankPage(ctx, session.token)
-  const { qrPayload } = await bankTransferDetails(ctx, transaction)
+  const { qrPayload } = await transferDetails(ctx, transaction)
   const svg = await qrSvg(qrPayload)
   setPageHeaders(http)
   http.type = 'image/svg+xml'
@@ -80,13 +81,13 @@ function money(amount: number, locale: PageLocale): string {
 }
 
 /** Another method would charge in full what has come in part already. */
-function offersOthers({ methods }: CheckoutView, { amountReceived }: BankTransferDetails): boolean {
-  return amountReceived === 0 && methods.some((method) => method !== 'bank_transfer')
+function offersOthers({ methods }: CheckoutView, { amountReceived }: TransferDetails): boolean {
+  return amountReceived === 0 && methods.some((method) => method !== bankPageProvider().method)
 }
 
 /** What has arrived and what is still missing; null before the first transfer. */
 function partialOf(
-  { amount, amountDue, amountReceived }: BankTransferDetails,
+  { amount, amountDue, amountReceived }: TransferDetails,
   locale: PageLocale,
 ): { received: string; missing: string; max: number; value: number } | null {
   if (amountReceived === 0) return null
@@ -110,7 +111,7 @@ interface Fact {
   readonly note: string | null
 }
 
-function factsOf(details: BankTransferDetails, locale: PageLocale): Fact[] {
+function factsOf(details: TransferDetails, locale: PageLocale): Fact[] {
   const words = pageTexts(locale).bank
   const fact = (label: string, value: string, more: Partial<Fact> = {}): Fact => ({
     label,

@@ -16,6 +16,7 @@ import {
   type PageHttp,
   type PageLocale,
 } from '#http/html.ts'
+import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
@@ -93,7 +94,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       effect: effectOf(view.preview, locale),
       refusal: refusalOf(view, locale),
       received: receivedOf(view, locale),
-      methods: view.methods.map((method) => ({ method, ...texts.methods[method] })),
+      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       no_methods: texts.checkout.noMethods(app.name),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),

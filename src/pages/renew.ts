@@ -16,6 +16,7 @@ import {
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
 import { admitToRenewal, type RenewalView } from '#renewals/view-renewal.ts'
+import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
@@ -124,7 +125,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       refusal: refusalOf(view, locale),
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
-      methods: view.methods.map((method) => ({ method, ...pageTexts(locale).methods[method] })),
+      methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       no_methods: words.noMethods(app.name),
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),

@@ -1,5 +1,4 @@
 import type { PageLocale } from '#http/html.ts'
-import type { Method } from '#providers/provider.ts'
 import type { ErrorCode } from '#shared/errors.ts'
 
 interface Notice {
@@ -9,7 +8,6 @@ interface Notice {
 
 /** Every word of the checkout, bank and message pages in one language. */
 export interface PageTexts {
-  readonly methods: Readonly<Record<Method, { readonly name: string; readonly hint: string; readonly pay: string }>>
   readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
     Readonly<Record<'invalid_request' | 'internal_error', Notice>>
   /** In place of `checkout_expired` where the subscription has changed since the link was made. */
@@ -78,20 +76,6 @@ export interface PageTexts {
 }
 
 const en: PageTexts = {
-  methods: {
-    card: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
-    payos: {
-      name: 'QR payment (payOS)',
-      hint: 'Scan with your banking app, confirmed at once',
-      pay: 'Pay in your banking app',
-    },
-    bank_transfer: {
-      name: 'Bank transfer',
-      hint: 'Scan a VietQR code or type the details in your banking app',
-      pay: 'Pay by bank transfer',
-    },
-    test: { name: 'Test payment', hint: 'Pays at once, moves no money', pay: 'Pay with test money' },
-  },
   errors: {
     not_found: {
       heading: 'There is no page at this address',
@@ -199,20 +183,6 @@ const en: PageTexts = {
 }
 
 const vi: PageTexts = {
-  methods: {
-    card: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
-    payos: {
-      name: 'Quét mã QR (payOS)',
-      hint: 'Bằng ứng dụng ngân hàng, xác nhận ngay',
-      pay: 'Thanh toán qua ứng dụng ngân hàng',
-    },
-    bank_transfer: {
-      name: 'Chuyển khoản ngân hàng',
-      hint: 'Quét mã VietQR hoặc tự nhập trong ứng dụng ngân hàng',
-      pay: 'Thanh toán bằng chuyển khoản',
-    },
-    test: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
-  },
   errors: {
     not_found: {
       heading: 'Không có trang nào ở địa chỉ này',

@@ -1,9 +1,9 @@
 import Router from '@koa/router'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { receiveCardEvent } from './card/receive-event.ts'
 import { notificationBody } from './notification-content.ts'
-import { receivePayosNotification } from './payos/receive-notification.ts'
+import { listProviders } from './providers.ts'
+import { closeOpenSessions } from './reconcile-payments.ts'
 
 const NOTIFICATION_BYTES = 256 * 1024
 
@@ -13,18 +13,14 @@ const NOTIFICATION_BYTES = 256 * 1024
  */
 export function notificationRoutes(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  router.post('/api/v1/webhooks/card-provider', async (http) => {
-    const signature = http.req.headers['stripe-signature']
-    const body = await notificationBody(http.req, NOTIFICATION_BYTES)
-    const status = await receiveCardEvent(ctx, {
-      body,
-      signature: typeof signature === 'string' ? signature : undefined,
+  for (const { notifications } of listProviders()) {
+    if (!notifications) continue
+    router.post(notifications.path, async (http) => {
+      const body = await notificationBody(http.req, NOTIFICATION_BYTES)
+      const { status, transactionId } = await notifications.receive(ctx, { headers: http.req.headers, body })
+      if (status === 'processed' && transactionId !== null) void closeOpenSessions(ctx, transactionId)
+      http.body = { success: true, data: { status } }
     })
-    http.body = { success: true, data: { status } }
-  })
-  router.post('/api/v1/webhooks/bank-transfer-provider', async (http) => {
-    const status = await receivePayosNotification(ctx, await notificationBody(http.req, NOTIFICATION_BYTES))
-    http.body = { success: true, data: { status } }
-  })
+  }
   return router
 }

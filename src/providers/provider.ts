@@ -1,12 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { App } from '#apps/store.ts'
+import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
-import type { Transaction } from '#transactions/store.ts'
+import type { Payment, Transaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
+import type { CredentialsSpec } from './credentials-spec.ts'
 import type { ProviderSession } from './store.ts'
-
-/** What a payer can choose (contract 3). */
-export const METHODS = ['card', 'payos', 'bank_transfer', 'test'] as const
-export type Method = (typeof METHODS)[number]
 
 /** A payment that a checkout or a renewal link wants opened at a provider. */
 export interface PaymentRequest {
@@ -28,18 +27,70 @@ export interface PaymentRequest {
 /** What the provider says of a session that we opened. */
 export type LookUp = 'paid' | 'open' | 'closed'
 
-/** One way to pay. A new one is a file in this folder and a line in `providers.ts`. */
-export interface Provider {
+/** What payers read of a way to pay. */
+export interface MethodTexts {
+  readonly name: string
+  readonly hint: string
+  /** On the button of the only way to pay. */
+  readonly pay: string
+}
+
+/** The endpoint at which a provider reports payments. */
+export interface Notifications {
+  /** `/api/v1/webhooks/…` */
+  readonly path: string
+  /**
+   * Takes one notification and says what was decided. Throws `unverified` (400) for what is not genuine; what it throws besides is
+   * our own failure, and the provider sends the notification again.
+   */
+  receive(ctx: Context, notification: { headers: IncomingHttpHeaders; body: Buffer }): Promise<Decision>
+}
+
+/** What became of a notification. */
+export interface Decision<Status extends string = string> {
+  /** In the answer to the provider. */
+  readonly status: Status
+  /** The transaction whose payment it reports; null where it reports none that we know. */
+  readonly transactionId: number | null
+}
+
+/** Money that shall go back to the payer. */
+export type RefundablePayment = Pick<Payment, 'appId' | 'transactionId' | 'provider' | 'reference'>
+
+export interface NoteRefundsOptions {
+  readonly signal?: AbortSignal
+  readonly appId?: number
+}
+
+/**
+ * One way to pay. A new one is a folder here and a line in `providers.ts`: nothing else names it (`test/architecture.test.ts`). What a
+ * provider lacks, such as credentials or refunds, is absent.
+ */
+export interface Provider<Method extends string = string> {
+  /** What a payer chooses and an app enables (contract 3). */
   readonly method: Method
+  /** What sessions, payments and events are stored under, and the API's `provider_code`. */
+  readonly code: string
+  readonly texts: Readonly<Record<'en' | 'vi', MethodTexts>>
+  /** Moves no money. */
+  readonly isSandboxOnly?: true
+  /** Reports bank transfers, so that apps that have it may take manual ones besides (contract 4, Manual bank transfer). */
+  readonly reportsTransfers?: true
+  /** Is paid on our own bank page, and confirmed by bank mails. */
+  readonly hasBankPage?: true
+  readonly credentials?: CredentialsSpec
+  readonly notifications?: Notifications
+  /** What a page's policy must allow for its form to lead to the provider's pages. */
+  redirectSources?(config: Config): string[]
   /** Whether amount (smallest unit) and currency can be taken. Pure. */
   accepts(amount: number, currency: string): boolean
   /**
-   * What an app needs besides having the method enabled; absent where nothing more is needed. Bank transfer: PayOS enabled too, and an
-   * account assigned that is not disabled. `enabled` are the methods that the app has enabled.
+   * What an app needs besides having the method enabled; absent where nothing more is needed. `enabled` are the providers that the app
+   * has enabled.
    */
-  isReady?(ctx: Context, app: App, enabled: ReadonlySet<string>): Promise<boolean>
+  isReady?(ctx: Context, app: App, enabled: readonly Provider[]): Promise<boolean>
   /**
-   * Opens the payment and tells where to send the payer. May call the provider; never inside a transaction.
+   * Opens the payment and returns where to send the payer. May call the provider; never inside a transaction.
    * Throws `provider_error` (502) when the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
@@ -47,4 +98,13 @@ export interface Provider {
   lookUp?(ctx: Context, app: App, session: ProviderSession): Promise<LookUp>
   /** Makes a session unpayable whose transaction was completed in another way. Best effort. */
   close?(ctx: Context, app: App, session: ProviderSession): Promise<void>
+  /** Gives money back to the payer; absent where only a person can. Repeating it under the same key is safe. Throws `provider_error`. */
+  refund?(ctx: Context, payment: RefundablePayment, idempotencyKey: string): Promise<{ refundReference: string }>
+  /** Lists refunds that were made at the provider, and notes those that are new; returns how many. */
+  noteRefunds?(ctx: Context, options: NoteRefundsOptions): Promise<number>
+}
+
+/** Keeps the method's name as a type. */
+export function defineProvider<const Method extends string>(provider: Provider<Method>): Provider<Method> {
+  return provider
 }

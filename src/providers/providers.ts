@@ -1,33 +1,47 @@
-import type { ProviderCode } from '#transactions/store.ts'
 import { bankTransfer } from './bank-transfer/bank-transfer.ts'
 import { card } from './card/card.ts'
 import { payos } from './payos/payos.ts'
-import { METHODS, type Method, type Provider } from './provider.ts'
-import { testMethod } from './test-method.ts'
+import type { Provider } from './provider.ts'
+import { testMethod } from './test-method/test-method.ts'
 
 /** Every way to pay, in the order in which payers see them. */
-const PROVIDERS: readonly Provider[] = [card, payos, bankTransfer, testMethod]
+const PROVIDERS = [card, payos, bankTransfer, testMethod] as const
 
-/** Who opens sessions that can be looked up, by the code that is stored with them. */
-const BY_CODE: Partial<Record<ProviderCode, Provider>> = { stripe: card, payos }
+/** What a payer can choose (contract 3). */
+export type Method = (typeof PROVIDERS)[number]['method']
+export const METHODS: readonly Method[] = PROVIDERS.map(({ method }) => method)
 
-/** Whether the text names one of the four methods. */
+export function listProviders(): readonly Provider<Method>[] {
+  return PROVIDERS
+}
+
+/** Whether the value names a way to pay. */
 export function isMethod(name: unknown): name is Method {
   return METHODS.some((method) => method === name)
 }
 
-export function listProviders(): readonly Provider[] {
-  return PROVIDERS
-}
-
 /** The provider of a method that an app can have enabled. */
-export function providerOf(method: Method): Provider {
-  const provider = PROVIDERS.find((candidate) => candidate.method === method)
-  if (!provider) throw new Error(`no provider takes ${method}`)
-  return provider
+export function providerOf(method: Method): Provider<Method> {
+  return requireProvider((provider) => provider.method === method, method)
 }
 
-/** The provider that opened a stored session; null for a code that opens none. */
-export function providerOfCode(code: string): Provider | null {
-  return BY_CODE[code as ProviderCode] ?? null
+/** The provider of a code that is stored with sessions and payments; null for a code of none. */
+export function providerOfCode(code: string): Provider<Method> | null {
+  return PROVIDERS.find((provider: Provider<Method>) => provider.code === code) ?? null
+}
+
+/** The provider whose payments are made on our own bank page. */
+export function bankPageProvider(): Provider<Method> {
+  return requireProvider(({ hasBankPage }) => hasBankPage === true, 'the bank page')
+}
+
+/** The provider that moves no money. */
+export function sandboxProvider(): Provider<Method> {
+  return requireProvider(({ isSandboxOnly }) => isSandboxOnly === true, 'sandbox apps')
+}
+
+function requireProvider(isWanted: (provider: Provider<Method>) => boolean, what: string): Provider<Method> {
+  const provider = listProviders().find(isWanted)
+  if (!provider) throw new Error(`no provider for ${what}`)
+  return provider
 }

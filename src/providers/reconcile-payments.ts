@@ -6,9 +6,8 @@ import { openTurns } from '#shared/turns.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
 import { endSession } from './begin-session.ts'
-import { noteRefunds, noteRefundsHourly } from './card/note-refunds.ts'
 import type { LookUp, Provider } from './provider.ts'
-import { providerOfCode } from './providers.ts'
+import { listProviders, providerOfCode } from './providers.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
 import {
   beginPause,
@@ -51,7 +50,7 @@ export interface ReconcileCounts {
   stillOpen: number
   /** The provider did not answer, or refused; tried again later. */
   failed: number
-  /** Refunds made in Stripe's dashboard that are new to operators; in payments. */
+  /** Refunds made at a provider that are new to operators; in payments. */
   refundsNoted: number
 }
 
@@ -67,8 +66,8 @@ interface Pass {
 }
 
 /**
- * Looks up card and PayOS payments that are still pending at their provider, so that a notification that never came loses nothing
- * (contract 4), closes the sessions of transactions that were completed in another way, and lists refunds made in Stripe's dashboard.
+ * Looks up payments that are still pending at their provider, so that a notification that never came loses nothing
+ * (contract 4), closes the sessions of transactions that were completed in another way, and lists refunds that were made at a provider.
  * Safe to run anywhere at any time: each look-up is claimed, and what it finds goes through the same door as a notification. A session
  * that fails waits by itself, longer each time; only a provider that does not answer, or refuses an account's credentials, pauses the
  * account, and the accounts take turns (contract 7, A failure delays its own row).
@@ -76,9 +75,23 @@ interface Pass {
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await lookUpSessions(ctx, options)
   if (!options.signal?.aborted) {
-    counts.refundsNoted = await (options.all ? noteRefunds(ctx, options) : noteRefundsHourly(ctx, options))
+    counts.refundsNoted = await noteRefunds(ctx, options)
   }
   return counts
+}
+
+const refundsListedAt = new WeakMap<Context, Date>()
+
+/** Has the providers list their refunds: each hour in this thread (the job runs each minute), or when an operator asks. */
+async function noteRefunds(ctx: Context, options: ReconcileOptions): Promise<number> {
+  const last = refundsListedAt.get(ctx)
+  if (!options.all) {
+    if (last && ctx.clock.now() < addMs(last, HOUR_MS)) return 0
+    refundsListedAt.set(ctx, ctx.clock.now())
+  }
+  let noted = 0
+  for (const provider of listProviders()) noted += (await provider.noteRefunds?.(ctx, options)) ?? 0
+  return noted
 }
 
 async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
@@ -115,21 +128,20 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
 }
 
 /**
- * Closes what is still payable of a transaction that was completed in another way. Best effort, after commit: what fails is closed by
- * the next run of `reconcilePayments`.
+ * Closes what is still payable of a transaction once it was paid, so that nobody pays it again in another way: called after the commit
+ * by whatever completes one. Never throws: what fails here is closed by the next run of `reconcilePayments`. Whoever must answer soon
+ * does not wait for it.
  */
 export async function closeOpenSessions(ctx: Context, transactionId: number): Promise<void> {
-  const sessions = await listPayableSessions(ctx.db, transactionId)
-  if (sessions.length === 0) return
-  const pass = await beginPass(ctx, false)
-  await inTurns(sessions, undefined, (session) => reconcile(ctx, session, pass))
-}
-
-/** `closeOpenSessions` that nobody waits for. */
-export function closeSoon(ctx: Context, transactionId: number): void {
-  closeOpenSessions(ctx, transactionId).catch((error: unknown) => {
+  if (ctx.rehearsal) return
+  try {
+    const sessions = await listPayableSessions(ctx.db, transactionId)
+    if (sessions.length === 0) return
+    const pass = await beginPass(ctx, false)
+    await inTurns(sessions, undefined, (session) => reconcile(ctx, session, pass))
+  } catch (error) {
     ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
-  })
+  }
 }
 
 /** Works on the sessions, a few at once, and one of each account in turn. */

@@ -14,11 +14,11 @@ export const providerSessions = table('provider_sessions', {
   id: id(),
   appId: bigint('app_id'),
   transactionId: bigint('transaction_id'),
-  /** `stripe`, `payos` */
+  /** The provider's code. */
   provider: exact('provider', 32),
   /**
-   * What the provider knows it by. Stripe: the Checkout Session's id, null until the answer is recorded. PayOS: the order code, which
-   * is ours to choose and is there from the start.
+   * What the provider knows it by: from the start where it is ours to choose; where the provider chooses it, null until its answer is
+   * recorded.
    */
   reference: exact('reference', 191).nullable(),
   url: exact('url', 2048).nullable(),

@@ -56,7 +56,12 @@ async function give(tx: Tx, app: App, transaction: Transaction, completion: Comp
  * extends the present period, a trial starts. The flag goes. A step, under the end user's lock. Throws `invalid_request` where it
  * cannot be applied either.
  */
-export async function applySuperseded(tx: Tx, app: App, transaction: Transaction): Promise<void> {
+export async function applySuperseded(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  providerCode: ProviderCode,
+): Promise<void> {
   const quote = quotedPayment(transaction)
   const now = appNow(app, tx.now)
   const paidAt = wholeSeconds(now)
@@ -68,7 +73,7 @@ export async function applySuperseded(tx: Tx, app: App, transaction: Transaction
       // What the operator decides counts from now; an extension is no decision.
       createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
       isAccepted: true,
-      providerCode: transaction.providerCode ?? 'bank_transfer',
+      providerCode,
       paidAt,
     }))
   if (refusal !== null) {

@@ -9,7 +9,8 @@ import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
-export type ProviderCode = 'stripe' | 'payos' | 'bank_transfer' | 'test'
+/** Code of a provider, such as a payment is stored under. Which there are, `src/providers/providers.ts` says: they lie to the right. */
+export type ProviderCode = string
 /** `superseded`: the subscription changed after the payment was opened (contract 7). `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
 export type FlagReason = 'underpaid' | 'duplicate_payment' | Refusal
 

@@ -3,7 +3,7 @@ import { describe, it } from 'mocha'
 import { isNoticeSubject, normalizeText, readDong, readText } from '#bank-mail/banks/reader.ts'
 import { BANK_READERS, readerOf } from '#bank-mail/banks/readers.ts'
 import { htmlToText } from '#bank-mail/html-text.ts'
-import { findBank } from '#providers/bank-transfer/banks.ts'
+import { findBank } from '#bank-accounts/banks.ts'
 import { BANK_MAILS, TRANSFER, type MailBank } from '../support/bank-mails.ts'
 
 const textOf = (bank: MailBank, body: string): string =>

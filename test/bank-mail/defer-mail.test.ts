@@ -14,7 +14,7 @@ import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { examine } from '#operations/doctor.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { stopServer, type Response } from '../support/api.ts'
-import { genuineMail, TRANSFER } from '../support/bank-mails.ts'
+import { genuineMail, TRANSFER, TRUST } from '../support/bank-mails.ts'
 import { aBankShop, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 import { runRelay } from './run-relay.ts'
 
@@ -44,7 +44,7 @@ describe('a mail that was not read', () => {
 
   async function aDaemon(): Promise<Daemon> {
     const { ctx } = shop.service
-    const reader = new MailReader({ timeLimitMs: 200, workerFile: STUBBORN })
+    const reader = new MailReader(TRUST, { timeLimitMs: 200, workerFile: STUBBORN })
     const app = new Koa<RequestState>()
     app
       .use(requestIds)

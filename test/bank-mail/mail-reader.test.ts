@@ -9,21 +9,21 @@ const STUBBORN = new URL('./stubborn-worker.ts', import.meta.url)
 
 describe('the thread that reads mails', () => {
   let reader: MailReader
-  const readText = (text: string) => reader.read(Buffer.from(text), TRUST)
-  const start = (options: ConstructorParameters<typeof MailReader>[0]) => (reader = new MailReader(options))
+  const readText = (text: string) => reader.read(Buffer.from(text))
+  const start = (options: ConstructorParameters<typeof MailReader>[1]) => (reader = new MailReader(TRUST, options))
 
   afterEach(() => reader.close())
 
   it('reads what is read without it', async () => {
     start({})
     const mail = Buffer.from(await genuineMail('ACB'))
-    expect(await reader.read(mail, TRUST)).to.deep.equal(await readMail(mail, TRUST))
+    expect(await reader.read(mail)).to.deep.equal(await readMail(mail, TRUST))
   })
 
   it('reads many mails at once, each its own', async () => {
     start({})
     const mails = await Promise.all([genuineMail('ACB'), genuineMail('TIMO'), genuineMail('CAKE'), genuineMail('MB')])
-    const readings = await Promise.all(mails.map((mail) => reader.read(Buffer.from(mail), TRUST)))
+    const readings = await Promise.all(mails.map((mail) => reader.read(Buffer.from(mail))))
     expect(readings.map((reading) => reading.bank)).to.deep.equal(['ACB', 'TIMO', 'CAKE', 'MB'])
   })
 
@@ -53,7 +53,7 @@ describe('the thread that reads mails', () => {
     await new Promise((resolve) => setImmediate(resolve))
     // The worker writes into it once it has answered; until then, and past the limit, this thread stands still.
     const shared = new Int32Array(new SharedArrayBuffer(8))
-    const reading = reader.read(Buffer.from(shared.buffer), TRUST)
+    const reading = reader.read(Buffer.from(shared.buffer))
     Atomics.wait(shared, 1, 0)
     Atomics.wait(shared, 0, 0, 100)
     expect((await reading).bank).to.equal('ACB')

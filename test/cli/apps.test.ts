@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { openCredentials } from '#apps/methods.ts'
+import { CardCredentials } from '#providers/card/credentials.ts'
+import { openCredentials } from '#providers/credentials.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
@@ -217,7 +218,7 @@ describe("the command line: apps, methods and banks' accounts", function () {
       JSON.stringify(await given.json(['method', 'enable', id, 'payos', '--skip-check'])),
     ]
     expect(texts.join('')).not.to.include('canary')
-    expect(await openCredentials(ctx, app.id, 'card')).to.deep.equal({
+    expect(await openCredentials(ctx, 'card', CardCredentials, app.id)).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })

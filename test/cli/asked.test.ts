@@ -7,7 +7,7 @@ import { createProgram } from '#cli/program.ts'
 import type { Context } from '#context.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
-import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
+import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import {

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
-import { openCredentials } from '#apps/methods.ts'
+import { CardCredentials } from '#providers/card/credentials.ts'
+import { openCredentials } from '#providers/credentials.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findTransaction } from '#transactions/store.ts'
@@ -57,7 +58,7 @@ describe('the command line on a terminal', function () {
     )
     expect([entered.code, entered.left]).to.deep.equal([0, []])
     expect(entered.raw).not.to.include('canary')
-    expect(await openCredentials(ctx, app.id, 'card')).to.deep.equal({
+    expect(await openCredentials(ctx, 'card', CardCredentials, app.id)).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })

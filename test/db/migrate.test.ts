@@ -7,6 +7,7 @@ import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { schemaOf } from '../support/schema.ts'
 
 const ALL = MIGRATIONS.map(({ name }) => name)
 const PROCESS = join(import.meta.dirname, 'migrate-once.ts')
@@ -59,12 +60,12 @@ describe('migrations', () => {
   for (const [index, cut] of ALL.entries()) {
     it(`may be cut short in ${cut} and run again`, async () => {
       await runMigrations(db)
-      const made = await shape(db)
+      const made = await schemaOf(db)
       // As after a crash between the change and its record, with the table that was made last not made yet.
       await db.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
       if (index === 0) await db.query('DROP TABLE bank_accounts')
       expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
-      expect(await shape(db)).to.deep.equal(made)
+      expect(await schemaOf(db)).to.deep.equal(made)
     })
   }
 
@@ -153,17 +154,4 @@ async function tables(db: DataSource): Promise<string[]> {
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
   )
   return rows.map((row) => row.name)
-}
-
-/** Every column and index, as rows that can be compared. */
-async function shape(db: DataSource): Promise<unknown[]> {
-  const columns: unknown[] = await db.query(
-    `SELECT table_name, column_name, column_type, is_nullable, collation_name FROM information_schema.columns
-     WHERE table_schema = DATABASE() ORDER BY table_name, column_name`,
-  )
-  const indexes: unknown[] = await db.query(
-    `SELECT table_name, index_name, seq_in_index, column_name, non_unique FROM information_schema.statistics
-     WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index`,
-  )
-  return [...columns, ...indexes]
 }

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { disableMethod } from '#apps/methods.ts'
+import { disableMethod } from '#providers/methods.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'

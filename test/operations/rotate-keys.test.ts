@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { enableMethod, openCredentials } from '#apps/methods.ts'
+import { CardCredentials } from '#providers/card/credentials.ts'
+import { openCredentials } from '#providers/credentials.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { getApp, secretPlace } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { rotateKeys } from '#operations/rotate-keys.ts'
@@ -27,7 +29,7 @@ describe('key rotate (contract 6)', () => {
     const onlyNew = { ...ctx, keyring: parseKeyring(NEW_KEY) }
     const { apiSecret, apiKey } = await getApp(ctx.db, first.app.id)
     expect(onlyNew.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.equal(first.secret)
-    expect(await openCredentials(onlyNew, first.app.id, 'card')).to.deep.equal({
+    expect(await openCredentials(onlyNew, 'card', CardCredentials, first.app.id)).to.deep.equal({
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { disableMethod } from '#apps/methods.ts'
+import { disableMethod } from '#providers/methods.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'

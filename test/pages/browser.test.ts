@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
-import { decodeVietQr } from '../providers/bank-transfer/decode-vietqr.ts'
+import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
 import { artifact, startBrowser, startSellerSite, until, visit, type SellerSite, type Visit } from './browser.ts'
 
@@ -200,7 +200,7 @@ describe('hosted pages in a browser', function () {
         const shown = await printed(page)
         expect(shown).to.include({ number: ACCOUNT.number, amount })
         const text = scan(await page.locator('.qr img').screenshot(), `qr-${colorScheme}-${amount}.png`)
-        expect(decodeVietQr(text)).to.deep.equal({ ...shown, bin: VIETCOMBANK, kind: 'account' })
+        expect(decodeVietQr(text)).to.deep.equal({ ...shown, bin: VIETCOMBANK, service: 'QRIBFTTA' })
       }
     })
   }

@@ -73,7 +73,7 @@ describe('the headers of hosted pages', () => {
   })
 
   it('let a form lead to the stand-in of a provider in development', async () => {
-    story = await startBankStory({}, { BILLING_STRIPE_API_BASE: 'http://127.0.0.1:4242' })
+    story = await startBankStory({}, { BILLING_PAYOS_API_BASE: 'http://127.0.0.1:4242' })
     const { checkout_url } = await story.checkout({ price_id: (await story.plan('premium', MONTHLY)).prices[0]! })
     const sources = policyOf(await get(checkout_url))['form-action']!.split(' ')
     expect(sources).to.include('http://127.0.0.1:4242')

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { connect } from 'node:net'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'

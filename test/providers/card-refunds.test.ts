@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { checkCardCredentials } from '#providers/card/check-credentials.ts'
+import { cardCredentials } from '#providers/card/credentials.ts'
 import { refundCardPayment } from '#providers/card/refund-payment.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { inTransaction } from '#commands/transaction.ts'
@@ -140,7 +140,7 @@ describe('refunds of card payments', () => {
 
   describe('credentials that an operator gives', () => {
     const check = (secretKey: string, webhookSecret = 'whsec_first') =>
-      checkCardCredentials(shop.service.ctx.config, { secretKey, webhookSecret })
+      cardCredentials.check(shop.service.ctx.config, { secretKey, webhookSecret })
 
     it('are tried at Stripe', async () => {
       expect((await check('sk_test_first')).result).to.equal('ok')

@@ -1,4 +1,4 @@
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'

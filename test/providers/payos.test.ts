@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { checkPayosCredentials } from '#providers/payos/check-credentials.ts'
+import { payosCredentials } from '#providers/payos/credentials.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { payosNotification, signOfData } from '../support/payos-peer.ts'
@@ -88,7 +88,7 @@ describe('paying through PayOS', () => {
     })
 
     it('credentials that are not valid any more are 502, and the log names none', async () => {
-      const { enableMethod } = await import('#apps/methods.ts')
+      const { enableMethod } = await import('#providers/methods.ts')
       await enableMethod(shop.service.ctx, 'tester', shop.app.app, 'payos', { ...PAYOS_KEYS, apiKey: 'revoked-key' })
       const token = tokenOf(await aCheckout(shop.service.ctx, shop.app, PURCHASE))
       expect((await shop.choose(token)).status).to.equal(502)
@@ -300,7 +300,7 @@ describe('paying through PayOS', () => {
 
   describe('credentials that an operator gives', () => {
     const check = (changes: object = {}) =>
-      checkPayosCredentials(shop.service.ctx.config, { ...PAYOS_KEYS, ...changes })
+      payosCredentials.check(shop.service.ctx.config, { ...PAYOS_KEYS, ...changes })
 
     it('are tried at PayOS', async () => {
       expect((await check()).result).to.equal('ok')

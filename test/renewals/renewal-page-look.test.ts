@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { faultsOf } from '../pages/audit.ts'
 import { startBankStory } from '../pages/bank-story.ts'

@@ -7,6 +7,7 @@ import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { testContext, type TestClock, type TestContext } from './context.ts'
+import type { TestDb } from './database.ts'
 
 /** An answer over real HTTP. `body` is the parsed JSON, or the text where it is none. */
 export interface Response {
@@ -48,16 +49,17 @@ export interface TestService {
   stop(): Promise<void>
 }
 
-/** Starts the application; stop it in `afterEach`. */
+/** Starts the application, on the test database unless another is given; stop it in `afterEach`. */
 export async function startService(
   settings: Readonly<Record<string, string>> = {},
   clock?: TestClock,
+  db?: TestDb,
 ): Promise<TestService> {
   const server = createServer()
   answerClientErrors(server)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const ctx = testContext(settings, { baseUrl: url }, clock)
+  const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
   const metrics = openMetrics()
   const handle = createApp(ctx, metrics, { isStopping: false }).callback()
   server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))

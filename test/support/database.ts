@@ -47,10 +47,10 @@ async function start(): Promise<Started> {
   await dropLeftDatabases(admin)
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
-  const { db: database, close } = await openDatabase({ databaseUrl: url, home: HOME }, TABLES)
-  await runMigrations(database.source)
+  const { db, close } = await openTestDb(url)
+  await runMigrations(db.source)
   return {
-    database: { db: { ...database, query: database.source.query.bind(database.source) }, url, socketPath, name },
+    database: { db, url, socketPath, name },
     stop: async () => {
       await close()
       if (process.env['KEEP_DB'] === '1') process.stdout.write(`the database is kept: ${url}\n`)
@@ -59,6 +59,12 @@ async function start(): Promise<Started> {
       await embedded.release()
     },
   }
+}
+
+/** A database as tests see it; the caller closes it. */
+export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
+  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, TABLES)
+  return { db: { ...db, query: db.source.query.bind(db.source) }, close }
 }
 
 /** A process that mocha keeps for several files keeps its database for them: it is dropped as one that a dead run left. */

@@ -1,5 +1,6 @@
 import { createApp } from '#apps/create-app.ts'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
+import type { Method } from '#providers/providers.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
@@ -28,7 +29,7 @@ export interface AppOptions {
   readonly sandbox?: boolean
   readonly webhookUrl?: string
   /** Methods enabled without credentials; `test` by default on sandbox apps. */
-  readonly methods?: readonly string[]
+  readonly methods?: readonly Method[]
 }
 
 const OPERATOR = 'tester'

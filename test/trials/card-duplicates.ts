@@ -1,5 +1,5 @@
 import { Agent, request } from 'undici'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'

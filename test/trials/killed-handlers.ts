@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { enableMethod } from '#apps/methods.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -93,7 +93,7 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
 async function receiveAndDie(
   settings: Readonly<Record<string, string>>,
   order: DyingOrder,
-): Promise<'killed' | { decision: string; statements: number }> {
+): Promise<'killed' | { decision: { status: string }; statements: number }> {
   const environment = { PATH: process.env['PATH'] ?? '', ...testEnvironment(settings) }
   const child = spawn(process.execPath, [RECEIVER], { env: environment, stdio: ['pipe', 'pipe', 'pipe'] })
   let printed = ''
@@ -104,7 +104,7 @@ async function receiveAndDie(
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
   if (signal === 'SIGKILL') return 'killed'
   if (code !== 0) throw new Error(`the receiver ended with ${code ?? signal ?? ''}: ${printed}${complained}`)
-  return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: string; statements: number }
+  return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: { status: string }; statements: number }
 }
 
 async function tellAgain(ctx: TestContext, order: DyingOrder): Promise<void> {
@@ -114,8 +114,8 @@ async function tellAgain(ctx: TestContext, order: DyingOrder): Promise<void> {
     order.kind === 'card'
       ? await receiveCardEvent(ctx, { signature: order.signature, body })
       : await receivePayosNotification(ctx, body)
-  if (!['processed', 'duplicate', 'already_completed'].includes(decision)) {
-    throw new Error(`the repetition was ${decision}`)
+  if (!['processed', 'duplicate', 'already_completed'].includes(decision.status)) {
+    throw new Error(`the repetition was ${decision.status}`)
   }
 }
 

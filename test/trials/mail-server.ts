@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
-import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
+import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
+import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
 import { bankMails, type BankMail } from '#bank-mail/store.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'

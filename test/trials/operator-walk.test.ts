@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { describe, it } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
-import { RELAY_BODY_BYTES } from '#bank-mail/routes.ts'
+import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { openReadme } from './operator-walk-readme.ts'
 

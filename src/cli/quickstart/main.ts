@@ -1,4 +1,5 @@
 import { loadConfig } from '#config.ts'
+import { sandboxProvider } from '#providers/providers.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
 import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
@@ -32,6 +33,7 @@ async function quickstart(isKept: boolean): Promise<void> {
 }
 
 async function tour(daemon: Daemon): Promise<void> {
+  const { method } = sandboxProvider()
   const receiver = await startReceiver()
   try {
     say('2', 'an operator registers a sandbox app and enables the test method')
@@ -49,7 +51,7 @@ async function tour(daemon: Daemon): Promise<void> {
     const appId = String(app['app_id'])
     const { webhook_secret } = await runCli('app', 'rotate-webhook-secret', appId)
     receiver.setSecret(String(webhook_secret))
-    await runCli('method', 'enable', appId, 'test')
+    await runCli('method', 'enable', appId, method)
     out.line(`     app ${appId}, api_key ${String(app['api_key'])}`)
 
     say('3', 'the seller publishes a plan')
@@ -68,7 +70,7 @@ async function tour(daemon: Daemon): Promise<void> {
       cancel_url: 'https://shop.example.com/plans',
     })
     out.line(`     ${String(checkout['checkout_url'])}`)
-    out.line(`     paid, and sent to ${await payOnHostedPage(String(checkout['checkout_url']), 'test')}`)
+    out.line(`     paid, and sent to ${await payOnHostedPage(String(checkout['checkout_url']), method)}`)
 
     say('5', 'the subscription')
     const subscription = await callApi(keys, 'GET', '/api/v1/subscriptions/user-42')

@@ -1,23 +1,37 @@
 import type { Context } from '#context.ts'
+import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import type { Provider } from '#providers/provider.ts'
+import { defineProvider } from '#providers/provider.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { receivingAccount } from './receiving-account.ts'
 import { giveTransferCode } from './store.ts'
 import { newTransferCode } from './transfer-code.ts'
 
 /** Transfers by hand to the app's own account, told of by the bank's mails (contract 4, Manual bank transfer; contract 5). */
-export const bankTransfer: Provider = {
+export const bankTransfer = defineProvider({
   method: 'bank_transfer',
+  code: 'bank_transfer',
+  texts: {
+    en: {
+      name: 'Bank transfer',
+      hint: 'Scan a VietQR code or type the details in your banking app',
+      pay: 'Pay by bank transfer',
+    },
+    vi: {
+      name: 'Chuyển khoản ngân hàng',
+      hint: 'Quét mã VietQR hoặc tự nhập trong ứng dụng ngân hàng',
+      pay: 'Thanh toán bằng chuyển khoản',
+    },
+  },
+  hasBankPage: true,
   accepts: (amount, currency) => currency === 'VND' && amount < 1e13,
   async isReady(ctx, app, enabled) {
-    return enabled.has('payos') && (await receivingAccount(ctx.db, app)) !== null
+    return enabled.some(({ reportsTransfers }) => reportsTransfers) && (await receivingAccount(ctx.db, app)) !== null
   },
   async open(ctx, { transaction, bankPageUrl }) {
     await ensureTransferCode(ctx, transaction)
     return { redirectUrl: bankPageUrl }
   },
-}
+})
 
 /** A transaction keeps its first code: somebody may be typing it. */
 async function ensureTransferCode(ctx: Context, transaction: Transaction): Promise<void> {

@@ -1,22 +1,40 @@
 import type Stripe from 'stripe'
-import { openCredentials, type Credentials } from '#apps/methods.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { abandonSession, beginSession, recordOpened } from '#providers/begin-session.ts'
-import type { PaymentRequest, Provider } from '#providers/provider.ts'
+import { openCredentials } from '#providers/credentials.ts'
+import { defineProvider, type PaymentRequest } from '#providers/provider.ts'
+import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
 import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
+import { CardCredentials, cardCredentials } from './credentials.ts'
+import { noteRefunds } from './note-refunds.ts'
+import { receiveCardEvent } from './receive-event.ts'
+import { refundCardPayment } from './refund-payment.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
 /** Card payments through Stripe Checkout (contract 4, Card provider). */
-export const card: Provider = {
+export const card = defineProvider({
   method: 'card',
+  code: 'stripe',
+  texts: {
+    en: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
+    vi: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
+  },
+  credentials: cardCredentials,
+  notifications: {
+    path: '/api/v1/webhooks/card-provider',
+    receive: (ctx, { headers, body }) => receiveCardEvent(ctx, { body, signature: headers['stripe-signature'] }),
+  },
+  redirectSources: (config) => httpsAnd(config, config.stripeApiBase),
   accepts: isChargeable,
+  refund: refundCardPayment,
+  noteRefunds,
 
   async open(ctx, request) {
     const credentials = await requireCredentials(ctx, request.app)
@@ -51,17 +69,17 @@ export const card: Provider = {
       throw cardProviderError(stripeFault(thrown))
     }
   },
-}
+})
 
-async function requireCredentials(ctx: Context, app: App): Promise<Credentials['card']> {
-  const credentials = await openCredentials(ctx, app.id, 'card')
+async function requireCredentials(ctx: Context, app: App): Promise<CardCredentials> {
+  const credentials = await openCredentials(ctx, 'card', CardCredentials, app.id)
   if (!credentials) throw new AppError('payment_method_unavailable', 'card payments are not set up for this app')
   return credentials
 }
 
 async function createSession(
   ctx: Context,
-  credentials: Credentials['card'],
+  credentials: CardCredentials,
   request: PaymentRequest,
   session: ProviderSession,
 ): Promise<Stripe.Checkout.Session> {
@@ -88,7 +106,7 @@ async function createSession(
 /** The session as Stripe has it now; null where it knows none. */
 async function retrieveSession(
   ctx: Context,
-  credentials: Credentials['card'],
+  credentials: CardCredentials,
   reference: string,
 ): Promise<Stripe.Checkout.Session | null> {
   const stripe = await stripeClient(ctx.config, credentials.secretKey)

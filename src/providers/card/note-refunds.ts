@@ -1,16 +1,18 @@
 import type Stripe from 'stripe'
 import { z } from 'zod'
-import { openCredentials } from '#apps/methods.ts'
 import { listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { openCredentials } from '#providers/credentials.ts'
 import { noteEvent } from '#providers/note-event.ts'
+import type { NoteRefundsOptions } from '#providers/provider.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { currencyDecimals, decimalString } from '#shared/money.ts'
 import { shuffled } from '#shared/shuffled.ts'
-import { addMs, DAY_MS, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { findTransaction, listPayments } from '#transactions/store.ts'
 import { fromStripeAmount } from './amount.ts'
 import { callStripe, stripeClient, stripeFault } from './client.ts'
+import { CardCredentials } from './credentials.ts'
 
 /** Refunds are listed this far back each time, so that a daemon that was down misses none. */
 const LISTED_BACK_MS = 7 * DAY_MS
@@ -56,21 +58,6 @@ export async function noteRefundedCharge(
   return isNew ? 'noted' : 'ignored'
 }
 
-export interface NoteRefundsOptions {
-  readonly signal?: AbortSignal
-  readonly appId?: number
-}
-
-const listedAt = new WeakMap<Context, Date>()
-
-/** As `noteRefunds`, where this thread has not listed them within the hour: what a job that runs each minute calls. */
-export async function noteRefundsHourly(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
-  const last = listedAt.get(ctx)
-  if (last && ctx.clock.now() < addMs(last, HOUR_MS)) return 0
-  listedAt.set(ctx, ctx.clock.now())
-  return noteRefunds(ctx, options)
-}
-
 /** Asks Stripe for the refunds of the last days, app by app, and notes those that were made there. Returns how many are new. */
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
@@ -92,7 +79,7 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
 }
 
 async function noteRefundsOfApp(ctx: Context, appId: number): Promise<number> {
-  const credentials = await openCredentials(ctx, appId, 'card')
+  const credentials = await openCredentials(ctx, 'card', CardCredentials, appId)
   if (!credentials) return 0
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))

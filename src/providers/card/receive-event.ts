@@ -3,6 +3,7 @@ import type { Context } from '#context.ts'
 import { admit } from '#http/admission.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
+import type { Decision } from '#providers/provider.ts'
 import { findProviderSession, wasToldBefore } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
@@ -25,12 +26,14 @@ type CardEvent = z.infer<typeof CardEvent>
 
 /** What was sent to the endpoint, as it came. */
 export interface CardNotification {
-  /** The `Stripe-Signature` header. */
-  readonly signature: string | undefined
+  /** The `Stripe-Signature` header; several are none. */
+  readonly signature: string | string[] | undefined
   readonly body: Buffer
 }
 
-export type CardDecision = 'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'
+export type CardDecision = Decision<'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'>
+
+const IGNORED: CardDecision = { status: 'ignored', transactionId: null }
 
 /**
  * Takes one notification of the card provider; one address serves the apps of all sellers. Throws `invalid_request` (400) unless the
@@ -38,14 +41,16 @@ export type CardDecision = 'processed' | 'already_completed' | 'duplicate' | 'ig
  * about the content is an answer (200); what is thrown besides is our own fault, and the provider tells it again.
  */
 export async function receiveCardEvent(ctx: Context, notification: CardNotification): Promise<CardDecision> {
-  const signature = parseSignature(notification.signature)
+  const signature = parseSignature(typeof notification.signature === 'string' ? notification.signature : undefined)
   if (!signature || !isTimely(signature, unixSeconds(ctx.clock.now()))) throw unverified()
   const content = parseContent(notification.body)
   const appIds = await signers(ctx, signature, notification.body, namedApp(content))
   const event = CardEvent.safeParse(content)
   if (appIds.length === 0 || !event.success) throw unverified()
-  if (event.data.type === 'charge.refunded') return noteRefundedCharge(ctx, appIds, event.data.data.object)
-  return PAYMENT_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : 'ignored'
+  if (event.data.type === 'charge.refunded') {
+    return { status: await noteRefundedCharge(ctx, appIds, event.data.data.object), transactionId: null }
+  }
+  return PAYMENT_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
 }
 
 /** The metadata that we give to sessions, and through them to charges. */
@@ -75,13 +80,14 @@ async function signers(
 async function takePayment(ctx: Context, appIds: readonly number[], event: CardEvent): Promise<CardDecision> {
   const session = CardSession.safeParse(event.data.object)
   if (!session.success) throw unverified()
-  if (!isPaid(session.data)) return 'ignored'
-  if (await wasToldBefore(ctx.db, 'stripe', event.id)) return 'duplicate'
+  if (!isPaid(session.data)) return IGNORED
+  if (await wasToldBefore(ctx.db, 'stripe', event.id)) return { status: 'duplicate', transactionId: null }
   const stored = await findProviderSession(ctx.db, 'stripe', session.data.id)
-  if (!stored) return namedApp(event) === null ? 'ignored' : refuseUnknown(ctx, appIds, event, session.data.id)
+  if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
   if (!appIds.includes(stored.appId)) return refuseForeign(ctx, appIds, event, stored.transactionId)
   const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
-  return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
+  const status = await confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
+  return { status, transactionId: stored.transactionId }
 }
 
 async function refuseUnknown(
@@ -89,7 +95,7 @@ async function refuseUnknown(
   appIds: readonly number[],
   event: CardEvent,
   sessionId: string,
-): Promise<'refused'> {
+): Promise<CardDecision> {
   await noteEvent(ctx, {
     provider: 'stripe',
     eventId: event.id,
@@ -99,7 +105,7 @@ async function refuseUnknown(
     outcome: 'refused',
     note: `Checkout Session ${sessionId} is paid and names this service, which did not open it`,
   })
-  return 'refused'
+  return { status: 'refused', transactionId: null }
 }
 
 async function refuseForeign(
@@ -107,7 +113,7 @@ async function refuseForeign(
   appIds: readonly number[],
   event: CardEvent,
   transactionId: number,
-): Promise<'refused'> {
+): Promise<CardDecision> {
   await noteEvent(ctx, {
     provider: 'stripe',
     // Under a name of its own: whoever signs for one app must not use up the event ids of another.
@@ -118,5 +124,5 @@ async function refuseForeign(
     outcome: 'refused',
     note: `signed with the secret of app ${appIds.join(', ')}, for a session of another app`,
   })
-  return 'refused'
+  return { status: 'refused', transactionId: null }
 }

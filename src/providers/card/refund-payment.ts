@@ -1,12 +1,11 @@
 import type Stripe from 'stripe'
-import { openCredentials } from '#apps/methods.ts'
 import type { Context } from '#context.ts'
+import { openCredentials } from '#providers/credentials.ts'
+import type { RefundablePayment } from '#providers/provider.ts'
 import { AppError } from '#shared/errors.ts'
 import { HOUR_MS } from '#shared/time.ts'
-import type { Payment } from '#transactions/store.ts'
 import { callStripe, stripeClient, stripeFault } from './client.ts'
-
-type CardPayment = Pick<Payment, 'appId' | 'transactionId' | 'provider' | 'reference'>
+import { CardCredentials } from './credentials.ts'
 
 /**
  * Refunds a card payment in full through Stripe and returns the refund's id. Repeating it is safe: under the same key Stripe gives the
@@ -14,11 +13,11 @@ type CardPayment = Pick<Payment, 'appId' | 'transactionId' | 'provider' | 'refer
  */
 export async function refundCardPayment(
   ctx: Context,
-  payment: CardPayment,
+  payment: RefundablePayment,
   idempotencyKey: string,
 ): Promise<{ refundReference: string }> {
   if (payment.provider !== 'stripe') throw new AppError('invalid_request', 'this is not a card payment')
-  const credentials = await openCredentials(ctx, payment.appId, 'card')
+  const credentials = await openCredentials(ctx, 'card', CardCredentials, payment.appId)
   if (!credentials) throw new AppError('provider_error', 'the app has no card credentials any more')
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   try {
@@ -31,7 +30,12 @@ export async function refundCardPayment(
   }
 }
 
-async function refund(ctx: Context, stripe: Stripe, payment: CardPayment, idempotencyKey: string): Promise<string> {
+async function refund(
+  ctx: Context,
+  stripe: Stripe,
+  payment: RefundablePayment,
+  idempotencyKey: string,
+): Promise<string> {
   const session = await callStripe(ctx, 'checkout.sessions.retrieve', () =>
     stripe.checkout.sessions.retrieve(payment.reference),
   )

@@ -1,9 +1,9 @@
 import type { PayOS } from '@payos/node'
-import type { Credentials } from '#apps/methods.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { providerError } from '#providers/account-unavailable.ts'
 import type { AppError } from '#shared/errors.ts'
+import type { PayosCredentials } from './credentials.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
 /** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
@@ -11,10 +11,7 @@ const TIMEOUT_MS = 8000
 const MAX_RETRIES = 1
 
 /** The SDK for one merchant, loaded when the first PayOS payment needs it. It is silent: its log would carry credentials. */
-export async function payosClient(
-  config: Pick<Config, 'payosApiBase'>,
-  credentials: Credentials['payos'],
-): Promise<PayOS> {
+export async function payosClient(config: Pick<Config, 'payosApiBase'>, credentials: PayosCredentials): Promise<PayOS> {
   const sdk = await import('@payos/node')
   return new sdk.PayOS({
     ...credentials,

@@ -1,14 +1,17 @@
-import type { PaymentLink, PayOS } from '@payos/node'
-import { openCredentials, type Credentials } from '#apps/methods.ts'
+import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
 import { abandonSession, beginSession, recordOpened, type OpenedSession } from '#providers/begin-session.ts'
-import type { PaymentRequest, Provider } from '#providers/provider.ts'
+import { defineProvider, type PaymentRequest } from '#providers/provider.ts'
+import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
+import { callPayos, payosFault, payosProviderError } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
+import { payosCredentials } from './credentials.ts'
+import { clientOf, findLink } from './find-link.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
+import { receivePayosNotification } from './receive-notification.ts'
 
 /** PayOS's code for an order code that exists already. */
 const ORDER_EXISTS = '231'
@@ -17,8 +20,28 @@ const CANCELLED = new Set(['CANCELLED', 'FAILED'])
 const SETTLED_AFTER_MS = HOUR_MS
 
 /** Bank transfers through PayOS: one payment link per transaction (contract 4, Bank-transfer provider). */
-export const payos: Provider = {
+export const payos = defineProvider({
   method: 'payos',
+  code: 'payos',
+  texts: {
+    en: {
+      name: 'QR payment (payOS)',
+      hint: 'Scan with your banking app, confirmed at once',
+      pay: 'Pay in your banking app',
+    },
+    vi: {
+      name: 'Quét mã QR (payOS)',
+      hint: 'Bằng ứng dụng ngân hàng, xác nhận ngay',
+      pay: 'Thanh toán qua ứng dụng ngân hàng',
+    },
+  },
+  reportsTransfers: true,
+  credentials: payosCredentials,
+  notifications: {
+    path: '/api/v1/webhooks/bank-transfer-provider',
+    receive: (ctx, { body }) => receivePayosNotification(ctx, body),
+  },
+  redirectSources: (config) => httpsAnd(config, config.payosApiBase),
   accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
 
   async open(ctx, request) {
@@ -45,26 +68,7 @@ export const payos: Provider = {
       throw payosProviderError(payosFault(thrown))
     }
   },
-}
-
-/** The app's client; throws `payment_method_unavailable` where it has no credentials. */
-export async function clientOf(ctx: Context, appId: number): Promise<PayOS> {
-  const credentials: Credentials['payos'] | null = await openCredentials(ctx, appId, 'payos')
-  if (!credentials) throw new AppError('payment_method_unavailable', 'PayOS is not set up for this app')
-  return payosClient(ctx.config, credentials)
-}
-
-/** The link of one of our sessions, as PayOS has it now; null where it knows none. Throws `provider_error`. */
-export async function findLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<PaymentLink | null> {
-  try {
-    return await callPayos(ctx, 'payment-requests.get', () => client.paymentRequests.get(Number(session.reference)))
-  } catch (thrown) {
-    const fault = payosFault(thrown)
-    // Credentials that are refused say nothing of the order; any other refusal of a read means that there is none.
-    if (fault.kind === 'refused' && fault.httpStatus !== 401 && fault.httpStatus !== 403) return null
-    throw payosProviderError(fault)
-  }
-}
+})
 
 /** The address of the payment page; null where the order code is another order's, so that a new one must be drawn. */
 async function openLink(ctx: Context, client: PayOS, request: PaymentRequest): Promise<string | null> {

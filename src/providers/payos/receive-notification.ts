@@ -1,14 +1,16 @@
 import { z } from 'zod'
-import { openAllCredentials, openCredentials } from '#apps/methods.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
+import { openAllCredentials, openCredentials } from '#providers/credentials.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
+import type { Decision } from '#providers/provider.ts'
 import { findProviderSession, hastenLookup, type ProviderSession } from '#providers/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
-import { clientOf, findLink } from './payos.ts'
+import { PayosCredentials } from './credentials.ts'
+import { clientOf, findLink } from './find-link.ts'
 import { isSignedByOne } from './signature.ts'
 import { Transfer } from './transfers.ts'
 
@@ -22,7 +24,8 @@ const Notification = z.looseObject({
   signature: z.string().regex(/^[0-9a-f]{64}$/),
 })
 
-export type PayosDecision = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused'
+type Status = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'ignored' | 'refused'
+export type PayosDecision = Decision<Status>
 
 /**
  * Takes one notification of PayOS. Malformed or wrongly signed ones throw `invalid_request` (400); an unknown order, such as the one of
@@ -38,18 +41,21 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
     return { session: found, keys: await checksumKeys(ctx, db, found) }
   })
   if (!isSignedByOne(keys, data, signature)) throw unverified()
-  if (!session) return 'ignored'
-  return data.code === '00' ? askPayos(ctx, session, data) : 'ignored'
+  const status = session && data.code === '00' ? await askPayos(ctx, session, data) : 'ignored'
+  return { status, transactionId: session?.transactionId ?? null }
 }
 
 /** The keys that may have signed: of the app whose order it is, of every app where it is nobody's. */
 async function checksumKeys(ctx: Context, db: Queries, session: ProviderSession | null): Promise<string[]> {
-  if (!session) return (await openAllCredentials(ctx, 'payos', db)).map(({ credentials }) => credentials.checksumKey)
-  const credentials = await openCredentials(ctx, session.appId, 'payos', db)
+  if (!session) {
+    const all = await openAllCredentials(ctx, 'payos', PayosCredentials, db)
+    return all.map(({ credentials }) => credentials.checksumKey)
+  }
+  const credentials = await openCredentials(ctx, 'payos', PayosCredentials, session.appId, db)
   return credentials ? [credentials.checksumKey] : []
 }
 
-async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<PayosDecision> {
+async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<Status> {
   const link = await findLink(ctx, await clientOf(ctx, session.appId), session)
   const result = link ? await confirmTransfers(ctx, session, link, told) : 'none'
   switch (result) {

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { BANKS, findBank } from '#providers/bank-transfer/banks.ts'
+import { BANKS, findBank } from '#bank-accounts/banks.ts'
 
 /** As the bank signs. */
 const NAME = 'Ngân hàng TMCP Ngoại thương Việt Nam'

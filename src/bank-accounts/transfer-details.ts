@@ -7,7 +7,7 @@ import { receivingAccount } from './receiving-account.ts'
 import { vietQrPayload } from './vietqr.ts'
 
 /** All that a payer needs to transfer. Amounts in whole dong. */
-export interface BankTransferDetails {
+export interface TransferDetails {
   /** Short code of the VietQR list. */
   readonly bank: string
   readonly bankName: string
@@ -25,7 +25,7 @@ export interface BankTransferDetails {
  * What the bank page shows for a transaction that bank transfer was opened for. Throws `payment_method_unavailable` where the app
  * has no account to transfer to any more, or nothing is left to be paid.
  */
-export async function bankTransferDetails(ctx: Context, transaction: Transaction): Promise<BankTransferDetails> {
+export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
   const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
   const { transferCode, amount, amountReceived } = transaction
   const amountDue = amount - amountReceived

@@ -4,8 +4,8 @@ export interface VietQr {
   readonly bin: string
   /** Account or card number: 1 to 19 letters and digits. */
   readonly number: string
-  /** What `number` is; an account where nothing is said. */
-  readonly kind?: 'account' | 'card'
+  /** NAPAS's service, by what `number` is: `QRIBFTTA` an account, `QRIBFTTC` a card. An account where nothing is said. */
+  readonly service?: 'QRIBFTTA' | 'QRIBFTTC'
   /** Whole dong; a code without an amount leaves it to the payer. */
   readonly amount?: number
   /** The transfer's text: 1 to 25 letters, digits and blanks. */
@@ -14,7 +14,6 @@ export interface VietQr {
 }
 
 const NAPAS = 'A000000727'
-const SERVICE = { account: 'QRIBFTTA', card: 'QRIBFTTC' }
 const VND = '704'
 
 /**
@@ -22,13 +21,13 @@ const VND = '704'
  * every banking app unchanged, since a payer who types it by hand loses the transfer's text first.
  */
 export function vietQrPayload(qr: VietQr): string {
-  const { bin, number, kind = 'account', amount, purpose, billNumber } = qr
+  const { bin, number, service = 'QRIBFTTA', amount, purpose, billNumber } = qr
   demand(/^\d{6}$/.test(bin), 'the BIN must have 6 digits')
   demand(/^[0-9A-Za-z]{1,19}$/.test(number), 'the account number must have 1 to 19 letters and digits')
   demand(amount === undefined || isAmount(amount), 'the amount must be a whole number of 1 to 13 digits')
   demand(purpose === undefined || isPlain(purpose), 'the purpose must have 1 to 25 plain letters, digits and blanks')
   demand(billNumber === undefined || isPlain(billNumber), 'the bill number must have 1 to 25 plain letters and digits')
-  const account = field('00', NAPAS) + field('01', field('00', bin) + field('01', number)) + field('02', SERVICE[kind])
+  const account = field('00', NAPAS) + field('01', field('00', bin) + field('01', number)) + field('02', service)
   const words = optional('01', billNumber) + optional('08', purpose)
   const fields =
     field('00', '01') +

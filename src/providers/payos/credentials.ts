@@ -1,20 +1,28 @@
-import type { Credentials } from '#apps/methods.ts'
+import { z } from 'zod'
 import type { Config } from '#config.ts'
+import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { payosClient, payosFault } from './client.ts'
 
-/** Whether credentials work, in a sentence for the operator who gives them. */
-export interface CredentialsCheck {
-  readonly result: 'ok' | 'unreachable' | 'refused'
-  readonly message: string
-}
+export const PayosCredentials = z.strictObject({ clientId: secretText, apiKey: secretText, checksumKey: secretText })
+export type PayosCredentials = z.infer<typeof PayosCredentials>
+
+export const payosCredentials = defineCredentials({
+  schema: PayosCredentials,
+  questions: [
+    { field: 'clientId', variable: 'BILLING_CLI_PAYOS_CLIENT_ID', message: 'PayOS client id:' },
+    { field: 'apiKey', variable: 'BILLING_CLI_PAYOS_API_KEY', message: 'PayOS API key:' },
+    { field: 'checksumKey', variable: 'BILLING_CLI_PAYOS_CHECKSUM_KEY', message: 'PayOS checksum key:' },
+  ],
+  check: checkPayosCredentials,
+})
 
 /** An order code of the length of ours that is never drawn: transaction 0 does not exist. */
 const NO_ORDER = 1
 
 /** Tries client id and API key at PayOS by asking for an order that does not exist. The checksum key shows in the first payment. */
-export async function checkPayosCredentials(
+async function checkPayosCredentials(
   config: Pick<Config, 'payosApiBase'>,
-  credentials: Credentials['payos'],
+  credentials: PayosCredentials,
 ): Promise<CredentialsCheck> {
   const client = await payosClient(config, credentials)
   try {

@@ -1,17 +1,32 @@
-import type { Credentials } from '#apps/methods.ts'
+import { z } from 'zod'
 import type { Config } from '#config.ts'
+import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { stripeClient, stripeFault } from './client.ts'
 
-/** Whether credentials work, in a sentence for the operator who gives them. */
-export interface CredentialsCheck {
-  readonly result: 'ok' | 'unreachable' | 'refused'
-  readonly message: string
-}
+export const CardCredentials = z.strictObject({ secretKey: secretText, webhookSecret: secretText })
+export type CardCredentials = z.infer<typeof CardCredentials>
+
+export const cardCredentials = defineCredentials({
+  schema: CardCredentials,
+  questions: [
+    {
+      field: 'secretKey',
+      variable: 'BILLING_CLI_STRIPE_SECRET_KEY',
+      message: 'Stripe secret key (sk_… or rk_…):',
+    },
+    {
+      field: 'webhookSecret',
+      variable: 'BILLING_CLI_STRIPE_WEBHOOK_SECRET',
+      message: 'Stripe webhook signing secret (whsec_…):',
+    },
+  ],
+  check: checkCardCredentials,
+})
 
 /** Tries a secret key at Stripe. The webhook secret cannot be tried; that another key was taken for it can be seen. */
-export async function checkCardCredentials(
+async function checkCardCredentials(
   config: Pick<Config, 'stripeApiBase'>,
-  credentials: Credentials['card'],
+  credentials: CardCredentials,
 ): Promise<CredentialsCheck> {
   const swapped = swappedKey(credentials)
   if (swapped !== null) return refused(swapped)
@@ -28,7 +43,7 @@ export async function checkCardCredentials(
 }
 
 /** The mistakes that are made when keys are copied from Stripe's dashboard; everything else Stripe itself knows best. */
-function swappedKey({ secretKey, webhookSecret }: Credentials['card']): string | null {
+function swappedKey({ secretKey, webhookSecret }: CardCredentials): string | null {
   if (/^(pk|whsec)_/.test(secretKey)) {
     return 'the secret key is another key: it starts with sk_ or rk_ (Stripe dashboard, Developers, API keys)'
   }

@@ -1,19 +1,19 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { disableMethod, enableMethod } from '#apps/methods.ts'
+import { disableMethod, enableMethod } from '#providers/methods.ts'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { availableMethods } from '#providers/available-methods.ts'
-import { addBankAccount } from '#providers/bank-transfer/add-bank-account.ts'
-import { assignBankAccount } from '#providers/bank-transfer/assign-bank-account.ts'
-import { disableBankAccount } from '#providers/bank-transfer/disable-bank-account.ts'
+import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
+import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
+import { disableBankAccount } from '#bank-accounts/disable-bank-account.ts'
 import { isTransferCode } from '#providers/bank-transfer/transfer-code.ts'
-import { bankTransferDetails } from '#providers/bank-transfer/transfer-details.ts'
+import { transferDetails } from '#bank-accounts/transfer-details.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { testContext, type TestContext } from '../../support/context.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../../support/factories.ts'
-import { decodeVietQr } from './decode-vietqr.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 
 const PAYOS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' }
 const ORDER = { mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' }
@@ -71,7 +71,7 @@ describe('manual bank transfer', () => {
     const checkout = await aCheckout(ctx, shop, ORDER)
     await chooseMethod(ctx, tokenOf(checkout), 'bank_transfer')
     const payment = (await findTransaction(ctx.db, checkout.transaction_id!))!
-    const { qrPayload, ...details } = await bankTransferDetails(ctx, payment)
+    const { qrPayload, ...details } = await transferDetails(ctx, payment)
     expect(details).to.deep.equal({
       bank: 'ACB',
       bankName: 'ACB',
@@ -82,7 +82,7 @@ describe('manual bank transfer', () => {
       amount: 99_000,
       transferCode: payment.transferCode,
     })
-    const asked = { bin: '970416', number: '257678859', kind: 'account', purpose: payment.transferCode }
+    const asked = { bin: '970416', number: '257678859', service: 'QRIBFTTA', purpose: payment.transferCode }
     expect(decodeVietQr(qrPayload)).to.deep.equal({ ...asked, amount: 99_000 })
     await confirmPayment(ctx, {
       provider: 'bank_transfer',
@@ -93,7 +93,7 @@ describe('manual bank transfer', () => {
       currency: 'VND',
       paidAt: ctx.clock.now(),
     })
-    const rest = await bankTransferDetails(ctx, (await findTransaction(ctx.db, payment.id))!)
+    const rest = await transferDetails(ctx, (await findTransaction(ctx.db, payment.id))!)
     expect(rest).to.include({ amountDue: 59_000, amountReceived: 40_000, transferCode: payment.transferCode })
     expect(decodeVietQr(rest.qrPayload)).to.deep.equal({ ...asked, amount: 59_000 })
   })
@@ -105,7 +105,7 @@ describe('manual bank transfer', () => {
     await chooseMethod(ctx, tokenOf(checkout), 'bank_transfer')
     await disableBankAccount(ctx, 'linh', accountId)
     const payment = (await findTransaction(ctx.db, checkout.transaction_id!))!
-    const refused = await bankTransferDetails(ctx, payment).catch((error: unknown) => error)
+    const refused = await transferDetails(ctx, payment).catch((error: unknown) => error)
     expect(refused).to.have.property('code', 'payment_method_unavailable')
   })
 })

@@ -1,9 +1,15 @@
+import { defineProvider } from '#providers/provider.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import type { Provider } from './provider.ts'
 
 /** Pays at once without money: on sandbox apps only (contract 4, Sandbox and live). */
-export const testMethod: Provider = {
+export const testMethod = defineProvider({
   method: 'test',
+  code: 'test',
+  texts: {
+    en: { name: 'Test payment', hint: 'Pays at once, moves no money', pay: 'Pay with test money' },
+    vi: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
+  },
+  isSandboxOnly: true,
   accepts: () => true,
   isReady: (_ctx, app) => Promise.resolve(app.isSandbox),
   async open(ctx, { transaction, returnUrl }) {
@@ -18,4 +24,4 @@ export const testMethod: Provider = {
     })
     return { redirectUrl: returnUrl }
   },
-}
+})

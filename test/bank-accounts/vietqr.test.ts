@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { qrSvg } from '#providers/bank-transfer/qr-image.ts'
+import { qrSvg } from '#bank-accounts/qr-image.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
-import { crc16, vietQrPayload, type VietQr } from '#providers/bank-transfer/vietqr.ts'
+import { crc16, vietQrPayload, type VietQr } from '#bank-accounts/vietqr.ts'
 import { decodeVietQr } from './decode-vietqr.ts'
 
 const NAPAS_ACCOUNT = { bin: '970403', number: '0011012345678' }
-const NAPAS_CARD = { bin: '970403', number: '9704031101234567', kind: 'card' } as const
+const NAPAS_CARD = { bin: '970403', number: '9704031101234567', service: 'QRIBFTTC' } as const
 const NAPAS_ORDER = { amount: 180_000, billNumber: 'NPS6869', purpose: 'thanh toan don hang' }
 const ACB = { bin: '970416', number: '257678859' }
 const VIETIN = { bin: '970415', number: '0011001932418', amount: 2000 }
@@ -84,7 +84,7 @@ describe('VietQR', () => {
   for (const [name, qr, payload] of PUBLISHED) {
     it(`writes the published code (${name}) byte for byte`, () => {
       expect(vietQrPayload(qr)).to.equal(payload)
-      expect(decodeVietQr(payload)).to.deep.equal({ kind: 'account', ...qr })
+      expect(decodeVietQr(payload)).to.deep.equal({ service: 'QRIBFTTA', ...qr })
     })
   }
 
@@ -124,7 +124,7 @@ describe('VietQR', () => {
   it('is read back by an independent reader from the image that payers see', async () => {
     const asked = { ...ACB, amount: 99_000, purpose: newTransferCode() }
     const read = readQrImage(await qrSvg(vietQrPayload(asked)))
-    expect(decodeVietQr(read)).to.deep.equal({ kind: 'account', ...asked })
+    expect(decodeVietQr(read)).to.deep.equal({ service: 'QRIBFTTA', ...asked })
   })
 })
 

@@ -1,4 +1,4 @@
-import { crc16, type VietQr } from '#providers/bank-transfer/vietqr.ts'
+import { crc16, type VietQr } from '#bank-accounts/vietqr.ts'
 
 /** Reads a VietQR text field by field, the inner ones too; throws at the first that is not as it must be. */
 export function decodeVietQr(payload: string): VietQr {
@@ -14,7 +14,7 @@ export function decodeVietQr(payload: string): VietQr {
   return {
     bin: required(beneficiary, '00'),
     number: required(beneficiary, '01'),
-    kind: required(account, '02') === 'QRIBFTTC' ? 'card' : 'account',
+    service: required(account, '02') === 'QRIBFTTC' ? 'QRIBFTTC' : 'QRIBFTTA',
     ...(fields.has('54') ? { amount: Number(fields.get('54')) } : {}),
     ...(words.has('08') ? { purpose: required(words, '08') } : {}),
     ...(words.has('01') ? { billNumber: required(words, '01') } : {}),

@@ -1,37 +1,14 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
+import { listBankAccountRows } from '#bank-accounts/store.ts'
 import type { Context } from '#context.ts'
-import { openMailer } from '#mail/send.ts'
-import { needsMailbox } from '#bank-mail/banks/readers.ts'
-import { listBankAccountRows } from '#providers/bank-transfer/store.ts'
-import { messageOf } from '#shared/errors.ts'
-import { fault, sound, warning, type Finding } from './finding.ts'
-
-/** Whether reminders can be mailed. */
-export async function checkMail(ctx: Context): Promise<Finding[]> {
-  const mailer = openMailer(ctx.config, ctx.log)
-  if (!mailer) {
-    return [fault('smtp', 'no mail server is set: no reminder goes out', 'set BILLING_SMTP_URL and BILLING_MAIL_FROM')]
-  }
-  try {
-    await mailer.verify()
-    if (ctx.config.smtpUrl !== null) return [sound('smtp', 'the mail server takes mails')]
-    return [sound('smtp', `development: mails are files in ${ctx.config.home}/mail`)]
-  } catch (error) {
-    return [
-      fault(
-        'smtp',
-        `the mail server does not take mails: ${messageOf(error)}`,
-        'check BILLING_SMTP_URL (host, port, user, password), then try billing-cli doctor again',
-      ),
-    ]
-  } finally {
-    mailer.close()
-  }
-}
+import { bankTransfer } from '#providers/bank-transfer/bank-transfer.ts'
+import { listProviders } from '#providers/providers.ts'
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { needsMailbox } from './banks/readers.ts'
 
 /** Whether the settings of the bank-mail relay fit each other and the apps that take bank transfers. */
 export async function checkRelay(ctx: Context): Promise<Finding[]> {
-  const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, 'bank_transfer'), listApps(ctx.db)])
+  const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, bankTransfer.method), listApps(ctx.db)])
   const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
   const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx)), ...(await mailboxFaults(ctx))]
@@ -78,24 +55,27 @@ async function mailboxFaults(ctx: Context): Promise<Finding[]> {
 
 /** Apps that offer manual bank transfer and could not take it. */
 async function transferFaults(ctx: Context): Promise<Finding[]> {
-  const [methods, payos, apps, accounts] = await Promise.all([
-    listAppsWithMethod(ctx.db, 'bank_transfer'),
-    listAppsWithMethod(ctx.db, 'payos'),
+  const reporters = listProviders().filter(({ reportsTransfers }) => reportsTransfers)
+  const [methods, apps, accounts, ...reported] = await Promise.all([
+    listAppsWithMethod(ctx.db, bankTransfer.method),
     listApps(ctx.db),
     listBankAccountRows(ctx.db),
+    ...reporters.map(({ method }) => listAppsWithMethod(ctx.db, method)),
   ])
   const usable = new Set(accounts.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
-  const withPayos = new Set(payos.filter(({ isEnabled }) => isEnabled).map(({ appId }) => appId))
+  const withReports = new Set(reported.flat().flatMap(({ appId, isEnabled }) => (isEnabled ? [appId] : [])))
+  const [reporter] = reporters
   return methods.flatMap(({ appId, isEnabled }): Finding[] => {
     const app = apps.find(({ id }) => id === appId)
     if (!isEnabled || !app || app.disabledAt !== null) return []
-    const name = `app ${appId} has bank_transfer enabled and does not offer it:`
+    const name = `app ${appId} has ${bankTransfer.method} enabled and does not offer it:`
     if (app.bankAccountId === null || !usable.has(app.bankAccountId)) {
       const mend = `run billing-cli bank-account assign ${appId} <bank_account_id>`
       return [warning('relay', `${name} no active bank account is assigned`, mend)]
     }
-    if (!withPayos.has(appId)) {
-      return [warning('relay', `${name} it needs PayOS too`, `run billing-cli method enable ${appId} payos`)]
+    if (!withReports.has(appId) && reporter) {
+      const mend = `run billing-cli method enable ${appId} ${reporter.method}`
+      return [warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend)]
     }
     if (ctx.config.relay.secret === null) {
       const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`

@@ -1,0 +1,89 @@
+import { bigint, exact, id, realTime, words } from '#db/columns.ts'
+import { table, type Row } from '#db/table.ts'
+import { insertedNew } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
+import type { Tx } from '#commands/transaction.ts'
+
+/** An account that customers transfer to. Several apps may be paid to one. */
+export const bankAccounts = table('bank_accounts', {
+  id: id(),
+  /** Short code of the VietQR list. */
+  bank: exact('bank', 32),
+  bin: exact('bin', 6),
+  number: exact('number', 19),
+  holder: words('holder', 191),
+  /** Ten digits: they stand in the address to which the bank's mails about this account are forwarded, and are secret. */
+  forwardCode: exact('forward_code', 10),
+  /** The address that the bank writes to; null where mails to any are taken. */
+  mailbox: exact('mailbox', 254).nullable(),
+  disabledAt: realTime('disabled_at').nullable(),
+  createdAt: realTime('created_at'),
+})
+export type BankAccount = Row<typeof bankAccounts>
+
+/** An account that an app has, or had before. */
+export const bankAccountAssignments = table('bank_account_assignments', {
+  id: id(),
+  appId: bigint('app_id'),
+  bankAccountId: bigint('bank_account_id'),
+  /** The first time. */
+  assignedAt: realTime('assigned_at'),
+})
+export type BankAccountAssignment = Row<typeof bankAccountAssignments>
+
+/** The id of the new account; null where another has the forward code. */
+export async function insertBankAccount(tx: Tx, row: Omit<BankAccount, 'id'>): Promise<number | null> {
+  let accountId = 0
+  const insert = tx.insert(bankAccounts, row).then((newId) => {
+    accountId = newId
+  })
+  return (await insertedNew('bank_accounts_forward_code', insert)) ? accountId : null
+}
+
+export async function findBankAccount(db: Queries, accountId: number): Promise<BankAccount | null> {
+  return db.one(bankAccounts, 'WHERE id = ?', [accountId])
+}
+
+export async function findBankAccountByForwardCode(db: Queries, forwardCode: string): Promise<BankAccount | null> {
+  return db.one(bankAccounts, 'WHERE forward_code = ?', [forwardCode])
+}
+
+/** All accounts, the oldest first. */
+export async function listBankAccountRows(db: Queries): Promise<BankAccount[]> {
+  return db.all(bankAccounts, 'ORDER BY id')
+}
+
+export async function setMailbox(tx: Tx, accountId: number, mailbox: string | null): Promise<void> {
+  await tx.update(bankAccounts, { id: accountId }, { mailbox })
+}
+
+/** Notes that the app has the account, unless it had it before. */
+export async function rememberAssignment(tx: Tx, appId: number, bankAccountId: number): Promise<void> {
+  await insertedNew(
+    'bank_account_assignments_app_account',
+    tx.insert(bankAccountAssignments, { appId, bankAccountId, assignedAt: tx.now }),
+  )
+}
+
+export async function listAssignments(db: Queries): Promise<BankAccountAssignment[]> {
+  return db.all(bankAccountAssignments, 'ORDER BY id')
+}
+
+/** The accounts that the app has had, the present one among them. */
+export async function listAccountsOfApp(db: Queries, appId: number): Promise<BankAccount[]> {
+  const assigned = 'WHERE id IN (SELECT bank_account_id FROM bank_account_assignments WHERE app_id = ?)'
+  return db.all(bankAccounts, assigned, [appId])
+}
+
+/** The accounts of this number at the banks of these BINs, the oldest first. */
+export async function listBankAccountsNumbered(
+  db: Queries,
+  bins: readonly string[],
+  number: string,
+): Promise<BankAccount[]> {
+  return db.all(bankAccounts, 'WHERE bin IN (?) AND number = ? ORDER BY id', [bins, number])
+}
+
+export async function disableBankAccountRow(tx: Tx, accountId: number): Promise<void> {
+  await tx.update(bankAccounts, { id: accountId, disabledAt: null }, { disabledAt: tx.now })
+}

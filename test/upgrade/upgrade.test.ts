@@ -1,0 +1,237 @@
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import type { DataSource, QueryRunner } from 'typeorm'
+import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
+import { deliverDue } from '#webhooks/deliver-due.ts'
+import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { Receiver } from '../support/receiver.ts'
+import { schemaOf } from '../support/schema.ts'
+import { loadDump } from './dump.ts'
+import { readApp } from './reads.ts'
+import { openWorld, type World } from './world.ts'
+import type { Summary } from './year.ts'
+
+/** The last migration of the version that made the dump. */
+const BEFORE = 17
+const NEWER = MIGRATIONS.slice(BEFORE).map(({ name }) => name)
+
+/** A database with the dump in it. */
+interface Upgraded {
+  readonly url: string
+  readonly db: TestDb
+  readonly summary: Summary
+  readonly drop: () => Promise<void>
+}
+
+describe('an upgrade of a year of data', () => {
+  let upgraded: Upgraded
+  let summary: Summary
+  let world: World
+  let migrated: unknown
+
+  before(async () => {
+    upgraded = await load('upgrade')
+    summary = upgraded.summary
+    world = await openWorld({ now: summary.takenAt, database: upgraded, bank: () => summary.bank })
+    world.stripe.sessions.push(summary.open.card.session, summary.refundable.card)
+    world.stripe.settle(summary.refundable.card)
+    world.payos.links.push(summary.open.payos.link)
+  })
+
+  after(async () => {
+    await world.stop()
+    await upgraded.drop()
+  })
+
+  const news = () => summary.apps.news
+  const transaction = (id: number | null) => world.api(news(), 'get', `/api/v1/transactions/${id}`)
+  const endOf = async (ref: string): Promise<string | null> =>
+    (await world.api(news(), 'get', `/api/v1/subscriptions/${ref}`)).current_period_end
+  const requireCleanBooks = async (): Promise<void> => {
+    const subscriptions = Object.values(summary.apps).reduce((sum, app) => sum + app.subscriptions.length, 0)
+    const { checked, faults } = await world.cli('ledger', 'verify')
+    expect(faults).to.deep.equal([])
+    expect(checked).to.be.at.least(subscriptions)
+  }
+
+  it('applies what came since, once; the books are clean', async () => {
+    expect(await pendingMigrations(upgraded.db.source)).to.deep.equal(NEWER)
+    await world.cli('migrate')
+    expect(await pendingMigrations(upgraded.db.source)).to.deep.equal([])
+    await requireCleanBooks()
+    migrated = await contentOf(upgraded.db)
+    await world.cli('migrate')
+    expect(await contentOf(upgraded.db)).to.deep.equal(migrated)
+  })
+
+  for (const name of ['news', 'school', 'practice', 'phone'] as const) {
+    it(`keeps every end date, status, plan and sum of the app ${name}`, async () => {
+      const app = summary.apps[name]
+      const found = await readApp(world, app)
+      expect(found.subscriptions).to.deep.equal(app.subscriptions)
+      expect(found.transactions).to.deep.equal(app.transactions)
+      expect(found).to.deep.include({ sums: app.sums, flagged: app.flagged, events: app.events })
+    })
+  }
+
+  it('gives the schema of a new database', async () => {
+    expect(await schemaOf(upgraded.db.source)).to.deep.equal(await schemaOf(testDatabase().db.source))
+  })
+
+  it('may be cut short after each statement and run again', async function () {
+    this.timeout(120_000)
+    const cut = await load('cut')
+    try {
+      const cuts = await migrateWithCuts(cut.db.source)
+      // Each migration has a record of its own besides what it changes.
+      expect(cuts).to.be.at.least(NEWER.length)
+      expect(await schemaOf(cut.db.source)).to.deep.equal(await schemaOf(upgraded.db.source))
+      expect(await contentOf(cut.db)).to.deep.equal(migrated)
+    } finally {
+      await cut.drop()
+    }
+  })
+
+  it('lets each payment that was open be paid by its method', async () => {
+    const { open, prices, apps } = summary
+    await world.settle(open.card.session.url!, 'card')
+    await world.settle(`https://pay.payos.vn/web/${open.payos.link.id}`, 'payos')
+    expect(await world.transfer(open.bank.transferCode, 99_000)).to.deep.equal({ status: 'processed' })
+    expect(await world.transfer(open.underpaid.transferCode, 59_000)).to.deep.equal({ status: 'processed' })
+    await world.pay(`/checkout/${open.untouched.token}`, 'card')
+    for (const { transactionId } of [open.card, open.payos, open.bank, open.underpaid, open.untouched])
+      expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
+    for (const name of ['card', 'payos', 'bank', 'underpaid', 'untouched'])
+      expect(await endOf(`open-${name}`), name).to.match(/^2026-11-01 05:1/)
+    const plus = await world.api(news(), 'get', '/api/v1/subscriptions/open-payos')
+    expect(plus).to.include({ price_id: prices.monthlyPlus, status: 'active' })
+
+    await world.pay(`/checkout/${open.test.token}`, 'test')
+    const tested = await world.api(apps.practice, 'get', '/api/v1/subscriptions/open-test')
+    expect(tested).to.include({ price_id: prices.practiceMonthly, status: 'active' })
+    const gone = await world.service.call('GET', `/checkout/${open.expired.token}`)
+    expect(gone.status).to.equal(410)
+    await requireCleanBooks()
+  })
+
+  it('extends from the end that was there, whoever renews by the link of an old mail', async () => {
+    const before = { anh: '2026-11-04 06:00:00', 'old-2': '2026-05-15 12:00:00', chi: '2026-11-01 06:00:00' }
+    for (const [ref, end] of Object.entries(before)) expect(await endOf(ref), ref).to.equal(end)
+    await world.pay(await world.renewPath(news(), 'anh'), 'card')
+    expect(await endOf('anh')).to.equal('2026-12-04 06:00:00')
+    await world.pay(await world.renewPath(news(), 'chi'), 'bank_transfer')
+    expect(await endOf('chi')).to.equal('2026-12-01 06:00:00')
+    await requireCleanBooks()
+  })
+
+  it('refunds payments of long ago: a card payment at Stripe, a transfer by hand', async () => {
+    const { cardTransaction, transfer } = summary.refundable
+    const ends = [await endOf('anh'), await endOf('binh')]
+    const refund = (id: number, ...more: string[]) =>
+      world.cli('transaction', 'resolve', String(id), '--action', 'refund', '--note', 'asked for', ...more)
+    await refund(cardTransaction)
+    await refund(transfer, '--reference', 'FT-BACK-9')
+    expect(world.stripe.calls.filter(({ path, method }) => path === '/v1/refunds' && method === 'POST')).to.have.length(
+      1,
+    )
+    for (const id of [cardTransaction, transfer])
+      expect(await transaction(id)).to.include({ status: 'refunded', flagged: false })
+    expect([await endOf('anh'), await endOf('binh')], 'periods stay').to.deep.equal(ends)
+    await requireCleanBooks()
+  })
+
+  it('books and resolves money that waited', async () => {
+    const { open } = summary
+    const [mail, code] = [String(open.unmatchedMail), String(open.expired.transactionId)]
+    await world.cli('bank-mail', 'match', mail, code, '--note', 'the payer called')
+    expect(await transaction(open.expired.transactionId)).to.include({
+      flag_reason: 'underpaid',
+      amount_received: 77_000,
+    })
+    const note = ['--note', 'agreed by phone']
+    await world.cli('transaction', 'resolve', code, '--action', 'complete', ...note)
+    expect(await endOf('open-expired')).to.match(/^2026-11-01 05:1/)
+    for (const row of news().transactions.filter(({ flagged, status }) => flagged && status === 'completed')) {
+      const id = String(row['transaction_id'])
+      await world.cli('transaction', 'resolve', id, '--action', 'refund', '--reference', `FT-${id}`, ...note)
+      expect(await transaction(Number(id)), id).to.include({ flagged: false })
+    }
+    await requireCleanBooks()
+  })
+
+  it('sends the events that waited', async () => {
+    const receiver = await Receiver.start()
+    try {
+      const waiting = await world.cli('webhook', 'list', news().id, '--status', 'pending')
+      expect(waiting).to.have.length.greaterThan(0)
+      await world.cli('app', 'update', news().id, '--webhook-url', receiver.url)
+      await deliverDue(world.service.ctx)
+      expect(new Set(receiver.received.map(({ eventId }) => eventId))).to.include.keys(
+        waiting.map(({ id }: { id: string }) => id),
+      )
+    } finally {
+      await receiver.stop()
+    }
+  })
+})
+
+async function load(suffix: string): Promise<Upgraded> {
+  const { db: admin, name: own, socketPath } = testDatabase()
+  const name = `${own}_${suffix}`
+  await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
+  const url = urlOf(socketPath, name)
+  const summary = await loadDump(url, BEFORE)
+  const { db, close } = await openTestDb(url)
+  const drop = async (): Promise<void> => {
+    await close()
+    await admin.query(`DROP DATABASE ${name}`)
+  }
+  return { url, db, summary, drop }
+}
+
+class Cut extends Error {}
+
+/**
+ * Migrates in as many runs as it takes: each is cut off after a statement that no run before it was cut off after, and the next begins
+ * anew. Returns how often it was cut.
+ */
+async function migrateWithCuts(source: DataSource): Promise<number> {
+  const seen = new Set<string>()
+  const cutting = Object.create(source, {
+    createQueryRunner: { value: () => cuttingRunner(source.createQueryRunner(), seen) },
+  }) as DataSource
+  for (;;) {
+    try {
+      await runMigrations(cutting)
+      return seen.size
+    } catch (thrown) {
+      if (!(thrown instanceof Cut)) throw thrown
+    }
+  }
+}
+
+function cuttingRunner(runner: QueryRunner, seen: Set<string>): QueryRunner {
+  const query = runner.query.bind(runner) as (...given: unknown[]) => Promise<unknown>
+  runner.query = async (...given: unknown[]) => {
+    const answer = await query(...given)
+    const statement = JSON.stringify(given)
+    const isChange = !/^\s*(SELECT|SHOW|SET)\b/i.test(String(given[0]))
+    if (isChange && !seen.has(statement)) {
+      seen.add(statement)
+      throw new Cut(statement)
+    }
+    return answer as never
+  }
+  return runner
+}
+
+/** Every row of every table but the migrations' own. */
+async function contentOf(db: TestDb): Promise<Record<string, unknown>> {
+  const tables: { name: string }[] = await db.query(
+    `SELECT table_name AS name FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND table_name NOT LIKE 'schema\\_%' ORDER BY table_name`,
+  )
+  const content: Record<string, unknown> = {}
+  for (const { name } of tables) content[name] = await db.query(`SELECT * FROM ${name} ORDER BY 1`)
+  return content
+}
