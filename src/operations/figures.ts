@@ -1,11 +1,11 @@
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
 import { findSpentApps } from '#renewals/daily-limit.ts'
-import { CLAIM_LEASE_MS } from '#renewals/find-due.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
-import { SECOND_MS, addMs, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
+import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
 import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
 
@@ -42,27 +42,24 @@ export async function readFigures(ctx: Context): Promise<Figures> {
 
 /** Of apps in real time: the clocks of sandbox apps jump. What a daily limit holds back is not late. */
 async function reminderLag(ctx: Context): Promise<number> {
-  const real = ctx.clock.now()
+  const realNow = await databaseNow(ctx, ctx.db)
   // The own time of these apps is the real one.
-  const now = asAppTime(real)
+  const now = asAppTime(realNow)
   const exceptApps = await findSpentApps(ctx)
   let lag = 0
   for (const stage of STAGES) {
-    for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
-      const [longest] = await listDueSubscriptions(ctx.db, {
-        scope: 'apps in real time',
-        status,
-        stage,
-        now,
-        staleBefore: addMs(real, -CLAIM_LEASE_MS),
-        exceptApps,
-        withFailed: true,
-        after: null,
-        limit: 1,
-      })
-      if (longest?.currentPeriodEnd)
-        lag = Math.max(lag, secondsSince(ctx, asRealTime(stageWindow(stage, longest.currentPeriodEnd).from)))
-    }
+    const [longest] = await listDueSubscriptions(ctx.db, {
+      scope: 'apps in real time',
+      stage,
+      now,
+      realNow,
+      exceptApps,
+      withFailed: true,
+      after: null,
+      limit: 1,
+    })
+    if (longest?.currentPeriodEnd)
+      lag = Math.max(lag, secondsSince(ctx, asRealTime(stageWindow(stage, longest.currentPeriodEnd).from)))
   }
   return lag
 }

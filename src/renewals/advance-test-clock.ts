@@ -5,14 +5,14 @@ import { getApp, moveAppClock, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
 import { integer, validate } from '#shared/validate.ts'
 import { expireDue } from './expire-due.ts'
-import { CLAIM_LEASE_MS } from './find-due.ts'
 import { sendDueReminders } from './send-due-reminders.ts'
 import type { Stage } from './stages.ts'
-import { listOpenClaims, type OpenClaim } from './store.ts'
+import { listOpenClaims, staleBefore, type OpenClaim } from './store.ts'
 
 /** Beyond it a century's period would end in a year that cannot be written. */
 const LATEST = '9000-01-01 00:00:00'
@@ -142,8 +142,8 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
   }
 }
 
-function listOpen(ctx: Context, appId: number): Promise<OpenClaim[]> {
-  return listOpenClaims(ctx.db, appId, addMs(ctx.clock.now(), -CLAIM_LEASE_MS), MOST_PENDING)
+async function listOpen(ctx: Context, appId: number): Promise<OpenClaim[]> {
+  return listOpenClaims(ctx.db, appId, staleBefore(await databaseNow(ctx, ctx.db)), MOST_PENDING)
 }
 
 function presentPending({ externalRef, stage, claimedAt }: OpenClaim): PendingReminder {

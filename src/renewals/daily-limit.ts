@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
 import { listSpentApps } from './store.ts'
 
@@ -19,5 +20,5 @@ export async function findSpentApps(ctx: Context): Promise<Set<number>> {
     live: dailyLimit(ctx.config, { isSandbox: false }),
     sandbox: dailyLimit(ctx.config, { isSandbox: true }),
   }
-  return new Set(await listSpentApps(ctx.db, formatDay(ctx.clock.now()), limits))
+  return new Set(await listSpentApps(ctx.db, formatDay(await databaseNow(ctx, ctx.db)), limits))
 }

@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { listSweeps, type Sweep } from './find-due.ts'
 import { listRunOut, storeExpired } from './store.ts'
 import type { SweepOptions } from './send-due-reminders.ts'
@@ -20,7 +21,7 @@ export async function expireDue(ctx: Context, options: SweepOptions = {}): Promi
 async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
   let expired = 0
   while (!signal?.aborted) {
-    const now = appNow(sweep, ctx.clock.now())
+    const now = appNow(sweep, await databaseNow(ctx, ctx.db))
     const subscriptionIds = await listRunOut(ctx.db, sweep.scope, now, BATCH_SIZE)
     if (subscriptionIds.length > 0) expired += await inTransaction(ctx, (tx) => storeExpired(tx, subscriptionIds, now))
     if (subscriptionIds.length < BATCH_SIZE) break

@@ -2,16 +2,13 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listCustomersByIds } from '#customers/store.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { listPlansByIds } from '#plans/store.ts'
 import { shuffled } from '#shared/shuffled.ts'
-import { SECOND_MS, addMs } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { STAGES, type Stage } from './stages.ts'
 import { listDueSubscriptions, listMovedApps, listPricesByIds, type Keyset, type SweepScope } from './store.ts'
-
-/** A claim that was not handed over for so long belongs to a sweep that died, and may be taken over. */
-export const CLAIM_LEASE_MS = 60 * SECOND_MS
 
 /** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
 const PAGE_SIZE = 100
@@ -49,12 +46,7 @@ export async function* findDue(
   tries: Tries = 'also again',
 ): AsyncGenerator<DueReminder> {
   const apps = new Map<number, App>()
-  for (const stage of STAGES) {
-    // Only what has ended is stored as expired, and not at once: the notice looks among both, the ones that move last.
-    for (const status of stage === 0 ? (['active', 'expired'] as const) : (['active'] as const)) {
-      yield* findInWindow(ctx, sweep, tries, stage, status, spentApps, apps)
-    }
-  }
+  for (const stage of STAGES) yield* findInWindow(ctx, sweep, tries, stage, spentApps, apps)
 }
 
 async function* findInWindow(
@@ -62,19 +54,17 @@ async function* findInWindow(
   sweep: Sweep,
   tries: Tries,
   stage: Stage,
-  status: Subscription['status'],
   exceptApps: ReadonlySet<number>,
   apps: Map<number, App>,
 ): AsyncGenerator<DueReminder> {
   let after: Keyset | null = null
   for (;;) {
-    const real = ctx.clock.now()
+    const realNow = await databaseNow(ctx, ctx.db)
     const page: Subscription[] = await listDueSubscriptions(ctx.db, {
       scope: sweep.scope,
-      status,
       stage,
-      now: appNow(sweep, real),
-      staleBefore: addMs(real, -CLAIM_LEASE_MS),
+      now: appNow(sweep, realNow),
+      realNow,
       exceptApps,
       withFailed: tries === 'also again',
       after,

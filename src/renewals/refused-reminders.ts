@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { freeRefused, listRefused } from './store.ts'
 
@@ -23,7 +24,7 @@ export interface RefusedReminderView {
 
 /** For operators: sent as soon as the customer has another address. Newest first, at most 1000. */
 export async function listRefusedReminders(ctx: Context): Promise<RefusedReminderView[]> {
-  const rows = await listRefused(ctx.db, addMs(ctx.clock.now(), -LISTED_FOR_MS), MOST_LISTED)
+  const rows = await listRefused(ctx.db, addMs(await databaseNow(ctx, ctx.db), -LISTED_FOR_MS), MOST_LISTED)
   return rows.map((row) => ({
     reminder_id: row.id,
     app_id: row.appId,

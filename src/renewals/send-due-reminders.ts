@@ -2,6 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { shuffled } from '#shared/shuffled.ts'
@@ -9,7 +10,7 @@ import { DAY_MS, MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
 import { recordSent } from './record-sent.ts'
-import { CLAIM_LEASE_MS, findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
+import { findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
 import { stageAt } from './stages.ts'
 import {
   claimReminder,
@@ -95,7 +96,7 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   try {
     await dropDeadClaims(ctx)
     const sweeps = await listSweeps(ctx, options.appId)
-    const anyFailed = await hasFailed(ctx.db, addMs(ctx.clock.now(), -FAILED_BACK_MS))
+    const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
     for (const sweep of sweeps) await sendOneSweep(ctx, run, sweep, 'first')
     if (anyFailed) for (const sweep of shuffled(sweeps)) await sendOneSweep(ctx, run, sweep, 'also again')
   } finally {
@@ -107,8 +108,7 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
 
 /** A mail that a sweep died at would take a place of the day's that no sweep of an app without places looks for. */
 async function dropDeadClaims(ctx: Context): Promise<void> {
-  const now = ctx.clock.now()
-  const dead = await listDeadClaims(ctx.db, formatDay(now), addMs(now, -CLAIM_LEASE_MS), MOST_DEAD)
+  const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MOST_DEAD)
   for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
 }
 
@@ -177,10 +177,11 @@ async function claimMail(ctx: Context, due: DueReminder): Promise<Claim | 'held_
   const limit = dailyLimit(ctx.config, app)
   try {
     return await inTransaction(ctx, async (tx) => {
-      const claim = await claimReminder(tx, key, customer.email, addMs(tx.now, -CLAIM_LEASE_MS))
+      const now = await databaseNow(ctx, tx)
+      const claim = await claimReminder(tx, key, customer.email, now)
       if (!claim || limit === null) return claim
       // The claim goes with the transaction: the mail stays due as it was.
-      return (await countMail(tx, claim, formatDay(tx.now), limit)) ?? Promise.reject(new DayIsSpent())
+      return (await countMail(tx, claim, formatDay(now), limit)) ?? Promise.reject(new DayIsSpent())
     })
   } catch (error) {
     if (error instanceof DayIsSpent) return 'held_back'
@@ -193,9 +194,11 @@ async function handOver(ctx: Context, due: DueReminder, claim: Claim): Promise<v
   const { app, subscription, periodEnd, stage } = due
   const { clockOffsetMs } = app
   const expected = { subscriptionRevision: subscription.revision, clockOffsetMs }
-  const isDue =
-    stageAt(subscription.periodStart, periodEnd, appNow(app, ctx.clock.now())) === stage &&
-    (await inTransaction(ctx, (tx) => markHandedOver(tx, claim, expected)))
+  const isDue = await inTransaction(ctx, async (tx) => {
+    const now = await databaseNow(ctx, tx)
+    const isInWindow = stageAt(subscription.periodStart, periodEnd, appNow(app, now)) === stage
+    return isInWindow && markHandedOver(tx, claim, expected, now)
+  })
   if (!isDue) throw new NoLongerDue(`stage ${stage} is no longer due`)
 }
 
@@ -220,7 +223,8 @@ async function settleFailure(ctx: Context, due: DueReminder, claim: Claim, error
       await refuseClaim(tx, claim, due.customer.email, reason)
       return 'refused'
     }
-    await freeClaim(tx, claim, reason)
+    // With the mail server away, the sweep's own end is the pause.
+    await freeClaim(tx, claim, reason, fault === 'away' ? null : await databaseNow(ctx, tx))
     return 'failed'
   })
 }

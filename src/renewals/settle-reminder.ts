@@ -3,6 +3,7 @@ import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
@@ -28,7 +29,7 @@ export interface UnconfirmedReminder {
 
 /** For operators: the mail server's log tells what became of them; `settleReminder` records it. Newest first, at most 1000. */
 export async function listUnconfirmedReminders(ctx: Context): Promise<UnconfirmedReminder[]> {
-  const rows = await listUnconfirmed(ctx.db, addMs(ctx.clock.now(), -CONFIRMATION_MS), MOST_LISTED)
+  const rows = await listUnconfirmed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -CONFIRMATION_MS), MOST_LISTED)
   return Promise.all(
     rows.map(async (row) => ({
       reminder_id: row.id,

@@ -4,7 +4,7 @@ import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { prices, type Price } from '#plans/store.ts'
-import { formatDay, type AppTime, type RealTime } from '#shared/time.ts'
+import { addMs, formatDay, HOUR_MS, MINUTE_MS, SECOND_MS, type AppTime, type RealTime } from '#shared/time.ts'
 import { subscriptions, type Subscription } from '#subscriptions/store.ts'
 import { endsInWindow, type Stage } from './stages.ts'
 
@@ -24,10 +24,14 @@ export const reminders = table('reminders', {
   periodEnd: appTime('period_end'),
   stage: int('stage').as<Stage>(),
   status: exact('status', 16).as<ReminderStatus>(),
-  /** Real time, as are the next two. Also what tells one claim from a later one of the same row. */
+  /** Real time by the database's clock, as are the next three. Also what tells one claim from a later one of the same row. */
   claimedAt: realTime('claimed_at'),
   handedOverAt: realTime('handed_over_at').nullable(),
   sentAt: realTime('sent_at').nullable(),
+  /** When a failed mail may be claimed again; null: at once. */
+  retryAt: realTime('retry_at').nullable(),
+  /** How often the mail server refused it. */
+  failures: int('failures'),
   lastError: words('last_error', 500).nullable(),
   /** The address that was refused for good. */
   refusedTo: exact('refused_to', 254).nullable(),
@@ -45,6 +49,17 @@ export const dailyMails = table('daily_mails', {
   mails: int('mails'),
 })
 export type DailyMails = Row<typeof dailyMails>
+
+/** A claim that was not handed over for so long belongs to a sweep that died, and may be taken over. */
+const CLAIM_LEASE_MS = 60 * SECOND_MS
+/** A mail that the mail server refused waits this long, then twice as long each time, up to an hour. */
+const FIRST_PAUSE_MS = MINUTE_MS
+const LONGEST_PAUSE_MS = HOUR_MS
+
+/** Claims of before then belong to a sweep that died. */
+export function staleBefore(now: RealTime): RealTime {
+  return addMs(now, -CLAIM_LEASE_MS)
+}
 
 /** Which subscriptions a sweep looks at: one app's, or those of all apps whose own time is the real one. */
 export type SweepScope = { readonly appId: number } | 'apps in real time'
@@ -65,17 +80,17 @@ export async function listMovedApps(db: Queries): Promise<{ id: number; clockOff
 /**
  * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, nor was
  * refused for the address that the customer still has, in the order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
- * in the window, not what exists. `staleBefore`: claims of before, not handed over, belong to a sweep that died. `withFailed`: also
- * those that failed before.
+ * in the window, not what exists. The stored status does not count: one sweep with a wrong clock can falsify it. `realNow`, by the
+ * database's clock: claims of mails not handed over are stale a lease before it. `withFailed`: also those that failed before and have
+ * waited out their pause.
  */
 export async function listDueSubscriptions(
   db: Queries,
   due: {
     readonly scope: SweepScope
-    readonly status: Subscription['status']
     readonly stage: Stage
     readonly now: AppTime
-    readonly staleBefore: RealTime
+    readonly realNow: RealTime
     /** Apps whose mails are not wanted. */
     readonly exceptApps: ReadonlySet<number>
     readonly withFailed: boolean
@@ -91,13 +106,13 @@ export async function listDueSubscriptions(
   const rows = await db.all(
     shape({ id: id() }),
     `SELECT STRAIGHT_JOIN s.id
-     FROM subscriptions s FORCE INDEX (${inScope.index})
+     FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
      JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND (r.status <> 'failed' OR ?) AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
-     WHERE s.status = ? AND ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
+         AND (r.status <> 'failed' OR ? OR r.retry_at > ?) AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
+     WHERE ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
        AND s.current_period_end >= ? AND s.current_period_end <= ?
        AND (s.current_period_end > ? OR s.id > ?)
        AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
@@ -107,8 +122,8 @@ export async function listDueSubscriptions(
     [
       due.stage,
       !due.withFailed,
-      due.staleBefore,
-      due.status,
+      due.realNow,
+      staleBefore(due.realNow),
       ...inScope.values,
       ...(except.length === 0 ? [] : [except]),
       from.periodEnd,
@@ -125,10 +140,10 @@ export async function listDueSubscriptions(
   )
 }
 
-/** How a scope is asked for, and the index whose order is that of the period ends within it. */
-function conditionOf(scope: SweepScope): { index: string; sql: string; values: number[] } {
+/** How a scope is asked for, and the index whose order is that of the period ends within it, where the scope has one. */
+function conditionOf(scope: SweepScope): { index: string | null; sql: string; values: number[] } {
   return scope === 'apps in real time'
-    ? { index: 'subscriptions_status_end', sql: 'a.clock_offset_ms = 0', values: [] }
+    ? { index: null, sql: 'a.clock_offset_ms = 0', values: [] }
     : { index: 'subscriptions_app_end', sql: 's.app_id = ?', values: [scope.appId] }
 }
 
@@ -151,27 +166,27 @@ export async function listPricesByIds(db: Queries, priceIds: readonly number[]):
 type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
 
 /** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. `countedOn`: the day that has it among its mails. */
-export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn'>
+export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn' | 'failures'>
 
-/** Claims the mail to `address` for the caller; null where it was sent, is being sent, is unconfirmed, or was refused for good. */
-export async function claimReminder(
-  tx: Tx,
-  key: ReminderKey,
-  address: string,
-  staleBefore: RealTime,
-): Promise<Claim | null> {
+/**
+ * Claims the mail to `address` for the caller, at `now` by the database's clock; null where it was sent, is being sent, is unconfirmed,
+ * has to wait after a failure, or was refused for good.
+ */
+export async function claimReminder(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
   const row = {
     ...key,
     status: 'claimed',
-    claimedAt: tx.now,
+    claimedAt: now,
     handedOverAt: null,
     sentAt: null,
+    retryAt: null,
+    failures: 0,
     lastError: null,
     refusedTo: null,
     countedOn: null,
   } as const
   const isNew = await insertedNew('reminders_subscription_end_stage', tx.insert(reminders, row))
-  if (!isNew && !(await takeOver(tx, key, address, staleBefore))) return null
+  if (!isNew && !(await takeOver(tx, key, address, now))) return null
   const { subscriptionId, periodEnd, stage } = key
   const claimed = await tx.one(reminders, 'WHERE subscription_id = ? AND period_end = ? AND stage = ?', [
     subscriptionId,
@@ -182,8 +197,8 @@ export async function claimReminder(
   return claimOf(claimed)
 }
 
-export function claimOf({ id: reminderId, appId, claimedAt, countedOn }: Reminder): Claim {
-  return { reminderId, appId, claimedAt, countedOn }
+export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures }: Reminder): Claim {
+  return { reminderId, appId, claimedAt, countedOn, failures }
 }
 
 /**
@@ -227,10 +242,10 @@ async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
   ])
 }
 
-/** Claims that a sweep died at before `staleBefore`, nothing handed over, which still count among the mails of `day`; at most `limit`. */
-export async function listDeadClaims(db: Queries, day: string, staleBefore: RealTime, limit: number): Promise<Claim[]> {
+/** Claims that a sweep has died at by `now`, nothing handed over, which still count among the mails of that day; at most `limit`. */
+export async function listDeadClaims(db: Queries, now: RealTime, limit: number): Promise<Claim[]> {
   const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL AND counted_on = ? LIMIT ?`
-  const rows = await db.all(reminders, dead, [staleBefore, day, limit])
+  const rows = await db.all(reminders, dead, [staleBefore(now), formatDay(now), limit])
   return rows.map(claimOf)
 }
 
@@ -254,13 +269,14 @@ export async function deleteOldDailyMails(tx: Tx, before: RealTime, limit: numbe
   return tx.run('DELETE FROM daily_mails WHERE day < ? ORDER BY day LIMIT ?', [formatDay(before), limit])
 }
 
-async function takeOver(tx: Tx, key: ReminderKey, address: string, staleBefore: RealTime): Promise<boolean> {
+async function takeOver(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<boolean> {
   return (
     (await tx.run(
       `UPDATE reminders SET status = 'claimed', claimed_at = ?, refused_to = NULL
      WHERE subscription_id = ? AND period_end = ? AND stage = ? AND handed_over_at IS NULL
-       AND (status = 'failed' OR (status = 'refused' AND refused_to <> ?) OR (status = 'claimed' AND claimed_at < ?))`,
-      [tx.now, key.subscriptionId, key.periodEnd, key.stage, address, staleBefore],
+       AND ((status = 'failed' AND (retry_at IS NULL OR retry_at <= ?)) OR (status = 'refused' AND refused_to <> ?)
+         OR (status = 'claimed' AND claimed_at < ?))`,
+      [now, key.subscriptionId, key.periodEnd, key.stage, now, address, staleBefore(now)],
     )) === 1
   )
 }
@@ -272,11 +288,11 @@ export interface Expected {
 }
 
 /**
- * Marks, in one statement, that the mail leaves now; false where the claim is lost, or where the subscription was changed, renewed or
+ * Marks, in one statement, that the mail leaves at `now`; false where the claim is lost, or where the subscription was changed, renewed or
  * opted out, or its app disabled or its clock moved, or the day ended that has it among its mails, since the mail was made. From here
  * on nobody sends it again on their own.
  */
-export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected): Promise<boolean> {
+export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected, now: RealTime): Promise<boolean> {
   return (
     (await tx.run(
       `UPDATE reminders r SET r.handed_over_at = ?
@@ -286,46 +302,55 @@ export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected): 
          SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
          WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
            AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
-      [
-        tx.now,
-        claim.reminderId,
-        claim.claimedAt,
-        formatDay(tx.now),
-        expected.subscriptionRevision,
-        expected.clockOffsetMs,
-      ],
+      [now, claim.reminderId, claim.claimedAt, formatDay(now), expected.subscriptionRevision, expected.clockOffsetMs],
     )) === 1
   )
 }
 
 /** Records that the mail server took the mail; false where an operator has settled it meanwhile. */
 export async function markSent(tx: Tx, claim: Claim): Promise<boolean> {
-  return (
-    (await tx.run(
-      `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
-     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
-      [tx.now, claim.reminderId, claim.claimedAt],
-    )) === 1
-  )
+  return (await tx.update(reminders, heldBy(claim), { status: 'sent', sentAt: tx.now, lastError: null })) === 1
 }
 
-/** Frees a claim whose mail was surely not handed over: the next sweep inside the window may try again. */
-export async function freeClaim(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  const found = await tx.run(
-    `UPDATE reminders SET status = 'failed', handed_over_at = NULL, counted_on = NULL, last_error = ?
-     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
-    [lastError, claim.reminderId, claim.claimedAt],
-  )
+/**
+ * Frees a claim whose mail was surely not handed over: inside the window the next sweep may try again, or the first one after a pause
+ * that grows, from `pauseFrom` on, where the mail itself was refused.
+ */
+export async function freeClaim(
+  tx: Tx,
+  claim: Claim,
+  lastError: string,
+  pauseFrom: RealTime | null = null,
+): Promise<void> {
+  const changes = pauseFrom === null ? { retryAt: null } : pauseAfter(claim.failures, pauseFrom)
+  const found = await tx.update(reminders, heldBy(claim), {
+    status: 'failed',
+    handedOverAt: null,
+    countedOn: null,
+    lastError,
+    ...changes,
+  })
   if (found === 1) await uncountMail(tx, claim)
+}
+
+function pauseAfter(failures: number, now: RealTime): Pick<Reminder, 'failures' | 'retryAt'> {
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS)
+  return { failures: failures + 1, retryAt: addMs(now, pauseMs) }
+}
+
+function heldBy({ reminderId, claimedAt }: Claim) {
+  return { id: reminderId, status: 'claimed', claimedAt } as const
 }
 
 /** Frees a claim whose mail the server refused for good: no sweep tries again while the customer has this address. */
 export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
-  const found = await tx.run(
-    `UPDATE reminders SET status = 'refused', handed_over_at = NULL, counted_on = NULL, refused_to = ?, last_error = ?
-     WHERE id = ? AND status = 'claimed' AND claimed_at = ?`,
-    [address, lastError, claim.reminderId, claim.claimedAt],
-  )
+  const found = await tx.update(reminders, heldBy(claim), {
+    status: 'refused',
+    handedOverAt: null,
+    countedOn: null,
+    refusedTo: address,
+    lastError,
+  })
   if (found === 1) await uncountMail(tx, claim)
 }
 
@@ -377,9 +402,10 @@ export async function hasFailed(db: Queries, since: RealTime): Promise<boolean> 
 /** Lets the next sweep try refused mails again; returns how many were still refused. */
 export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promise<number> {
   if (reminderIds.length === 0) return 0
-  return tx.run(`UPDATE reminders SET status = 'failed', refused_to = NULL WHERE id IN (?) AND status = 'refused'`, [
-    reminderIds,
-  ])
+  return tx.run(
+    `UPDATE reminders SET status = 'failed', refused_to = NULL, retry_at = NULL WHERE id IN (?) AND status = 'refused'`,
+    [reminderIds],
+  )
 }
 
 /** Takes back a claim whose mail was not due any more. */
@@ -393,11 +419,7 @@ export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
 
 /** Leaves the claim as it is, handed over and unconfirmed, and tells why. */
 export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
-  await tx.run(`UPDATE reminders SET last_error = ? WHERE id = ? AND status = 'claimed' AND claimed_at = ?`, [
-    lastError,
-    claim.reminderId,
-    claim.claimedAt,
-  ])
+  await tx.update(reminders, heldBy(claim), { lastError })
 }
 
 /** Mails that may have been handed over, and of which nobody knows, at `before` or earlier; newest first. */
@@ -459,7 +481,7 @@ export async function listRunOut(db: Queries, scope: SweepScope, now: AppTime, l
   const rows = await db.all(
     shape({ id: id() }),
     `SELECT STRAIGHT_JOIN s.id
-     FROM subscriptions s FORCE INDEX (${inScope.index})
+     FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_status_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
      WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ?
      ORDER BY s.current_period_end, s.id LIMIT ?`,

@@ -66,6 +66,8 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
     sentAt: null,
     lastError: 'no answer',
     refusedTo: null,
+    retryAt: null,
+    failures: 0,
     countedOn: null,
   })
 }

@@ -311,6 +311,8 @@ describe('doctor (contract 6)', () => {
         lastError: null,
         countedOn: null,
         refusedTo: null,
+        retryAt: null,
+        failures: 0,
       })
       await wantWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })

@@ -111,6 +111,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
       scene.inbox.mood = mood
       await sendDueReminders(scene.ctx)
       expect(await counted(), mood).to.deep.equal([['2026-03-29', 0]])
+      scene.ctx.clock.advance('1m')
     }
     await scene.ctx.db.query("UPDATE customers SET email = 'new@example.com'")
     scene.inbox.mood = 'accept'

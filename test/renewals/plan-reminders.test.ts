@@ -71,6 +71,7 @@ describe('reminders plan', () => {
     expect(failed).to.include({ will_send: true, reason: null })
     expect(failed?.last_error).to.contain('try again later')
     scene.inbox.mood = 'accept'
+    scene.ctx.clock.advance('1m')
     await sendDueReminders(scene.ctx)
     expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'already_sent']])
     scene.ctx.clock.set('2026-03-31 10:00:00')
