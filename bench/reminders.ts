@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { SERVER } from '../test/support/factories.ts'
 import { createApp } from '#apps/create-app.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
@@ -99,8 +101,8 @@ async function fill(ctx: Context, count: number): Promise<void> {
   const { app_id } = await createApp(ctx, 'bench', { name: 'Bench', auth: 'hmac' })
   const app = await getApp(ctx.db, app_id)
   const price = { amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }
-  const plan = await createPlan(ctx, app, { code: 'bench', name: 'Bench', prices: [price] })
-  const first = await createCustomer(ctx, app, { name: 'Customer 1', email: 'c1@example.com' })
+  const plan = await perform(ctx, SERVER, createPlan, { code: 'bench', name: 'Bench', prices: [price] }, { app })
+  const first = await perform(ctx, SERVER, createCustomer, { name: 'Customer 1', email: 'c1@example.com' }, { app })
   const now = wholeSeconds(ctx.clock.now())
   await fillNumbers(ctx, count)
   for (let from = 0; from < count; from += BATCH) {

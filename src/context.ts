@@ -1,6 +1,5 @@
 import type { Config } from '#config.ts'
 import type { Database } from '#db/connect.ts'
-import type { Queries } from '#db/queries.ts'
 import type { Keyring } from '#shared/crypto.ts'
 import type { Logger } from '#shared/log.ts'
 import type { Clock } from '#shared/time.ts'
@@ -16,11 +15,6 @@ export interface Context {
   readonly wakeSender: () => void
   /** Counts something for `/metrics`; in worker threads the figure travels to the daemon. */
   readonly count: (metric: MetricName, labels?: Readonly<Record<string, string>>, by?: number) => void
-  /**
-   * Writes, as the last thing in a command's transaction, what must be committed with its outcome: the kept answer of an
-   * `Idempotency-Key`. Absent for all others.
-   */
-  readonly alsoCommit?: (queries: Queries, outcome: unknown) => Promise<void>
   /** While it is set, every transaction is rolled back, without effects, and what it would have written is noted here. */
   readonly rehearsal?: Rehearsal
 }

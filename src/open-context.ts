@@ -7,7 +7,7 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { customers } from '#customers/store.ts'
 import { openDatabase } from '#db/connect.ts'
-import { auditLog } from '#commands/store.ts'
+import { auditLog, commitTokens } from '#commands/store.ts'
 import { jobRuns } from '#db/store.ts'
 import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
@@ -51,6 +51,7 @@ export const TABLES: readonly AnyTable[] = [
   dailyMails,
   idempotencyKeys,
   auditLog,
+  commitTokens,
   jobRuns,
 ]
 

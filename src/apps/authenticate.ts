@@ -1,6 +1,7 @@
+import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
 import { admit, LatelyProven } from '#http/admission.ts'
-import type { Access, ApiRoute, Gate, SignedCall } from '#http/route.ts'
+import { routesOf, type Access, type ApiRoute, type Gate, type SignedCall } from '#http/route.ts'
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -11,7 +12,7 @@ import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
 /** Who calls: an app's server, or one end user of an app through its client. */
-export interface Caller {
+export interface ApiCaller extends Caller {
   readonly appId: number
   readonly app: App
   /** The `sub` of the identity token; null for a seller's server, which speaks for all end users. */
@@ -20,7 +21,9 @@ export interface Caller {
   readonly token: EndUserToken | null
 }
 
-export type AppRoute = ApiRoute<Caller>
+export type AppRoute = ApiRoute<ApiCaller>
+/** Makes the routes of the API. */
+export const route = routesOf<ApiCaller>()
 
 /** The string that an HMAC app signs: `{timestamp}.{METHOD}.{path with query, as sent}.{raw body}` (contract 2). */
 export function signRequest(
@@ -42,7 +45,7 @@ const provenSecrets = new LatelyProven<string>()
 const provenTokens = new LatelyProven()
 
 /** The gate of the API: who calls, what they may use, and what tells repeated requests of different callers apart. */
-export const gate: Gate<Caller> = {
+export const gate: Gate<ApiCaller> = {
   async authenticate(ctx, call) {
     const credentials = readCredentials(ctx, call)
     if (!credentials) throw unauthorized()
@@ -59,16 +62,20 @@ export const gate: Gate<Caller> = {
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized()
     if (app.apiSecret !== null) provenSecrets.add(apiKey, app.apiSecret)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
-    return { appId: app.id, app, endUser: token?.sub ?? null, token }
+    return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
   },
-  admit(caller: Caller, access: Access) {
+  admit(caller: ApiCaller, access: Access) {
     if (access === 'hmac' && caller.app.auth !== 'hmac') throw forbidden()
   },
   subject: (caller) => caller.endUser ?? '',
 }
 
+function nameOf(app: App, token: EndUserToken | null): Caller {
+  return token ? { kind: 'end_user', name: token.sub } : { kind: 'server', name: `app ${app.id}` }
+}
+
 /** Throws `forbidden` where a client names another end user than itself (contract 2, identity-token apps). */
-export function requireSelf(caller: Caller, externalRef: string): void {
+export function requireSelf(caller: ApiCaller, externalRef: string): void {
   if (caller.endUser !== null && caller.endUser !== externalRef) throw forbidden()
 }
 

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
+import { command } from '#commands/command.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
@@ -13,7 +13,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, integer, text, validate, webAddress } from '#shared/validate.ts'
+import { currencyCode, integer, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -56,37 +56,42 @@ export const CreateSessionInput = z.discriminatedUnion(
 type SubscriptionInput = z.infer<typeof SubscriptionCheckout>
 type PaymentInput = z.infer<typeof PaymentCheckout>
 
-export interface CreatedSession {
-  readonly id: string
-  readonly checkout_url: string
-  readonly activated: boolean
-  readonly trial: { amount: number; interval_unit: string; interval_count: number; ends_at: string } | null
-  readonly transaction_id: number | null
-  readonly expires_at: string
+/** The answer: what to send the payer to (contract 3). */
+export const CreatedSessionOutput = z.strictObject({
+  id: z.string(),
+  checkout_url: z.string(),
+  activated: z.boolean(),
+  trial: z
+    .strictObject({ amount: z.int(), interval_unit: z.string(), interval_count: z.int(), ends_at: timestamp })
+    .nullable(),
+  transaction_id: z.int().nullable(),
+  expires_at: timestamp,
+})
+export type CreatedSession = z.infer<typeof CreatedSessionOutput>
+
+interface Scope {
+  readonly app: App
+  /** The `sub` of the end user whose client asks; null for a seller's server. */
+  readonly endUser: string | null
 }
 
 /**
- * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. `endUser` is
- * the `sub` of the end user whose client asks, null for a seller's server. Throws `invalid_request`, `forbidden`,
- * `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
+ * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. Throws
+ * `forbidden`, `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
  */
-export async function createCheckoutSession(
-  ctx: Context,
-  app: App,
-  body: unknown,
-  endUser: string | null = null,
-): Promise<CreatedSession> {
-  const input = validate(CreateSessionInput, body)
-  if (endUser !== null) refuseClientChoices(app, input)
-  checkRealtimeKey(app, input.external_ref)
-  const price = input.mode === 'subscription' ? await findPriceOnSale(ctx.db, app.id, input.price_id) : null
-  if (input.payment_method) await requireAvailable(ctx, app, input.payment_method, sumsAsked(input, price))
-  return inTransaction(ctx, (tx) =>
-    input.mode === 'subscription' && price
+export const createCheckoutSession = command({
+  name: 'checkout.create',
+  input: CreateSessionInput,
+  async run(tx, input, { app, endUser }: Scope): Promise<CreatedSession> {
+    if (endUser !== null) refuseClientChoices(app, input)
+    checkRealtimeKey(app, input.external_ref)
+    const price = input.mode === 'subscription' ? await findPriceOnSale(tx, app.id, input.price_id) : null
+    if (input.payment_method) await requireAvailable(tx, app, input.payment_method, sumsAsked(input, price))
+    return input.mode === 'subscription' && price
       ? openSubscriptionCheckout(tx, app, input, price, endUser)
-      : openPaymentCheckout(tx, app, input as PaymentInput, endUser),
-  )
-}
+      : openPaymentCheckout(tx, app, input as PaymentInput, endUser)
+  },
+})
 
 /** What the payer may be asked for: a price's amount, or its trial's. */
 function sumsAsked(
@@ -100,13 +105,13 @@ function sumsAsked(
 }
 
 async function requireAvailable(
-  ctx: Context,
+  tx: Tx,
   app: App,
   method: Method,
   sums: readonly { amount: number; currency: string }[],
 ): Promise<void> {
   for (const { amount, currency } of sums) {
-    if (!(await availableMethods(ctx, app, amount, currency)).includes(method)) {
+    if (!(await availableMethods(tx, app, amount, currency)).includes(method)) {
       throw new AppError(
         'payment_method_unavailable',
         `payment_method: ${method} is not enabled or cannot take ${amount} ${currency}`,

@@ -91,7 +91,7 @@ async function payableMethods(
   session: CheckoutSession,
   transaction: Transaction,
 ): Promise<Method[]> {
-  const methods = await availableMethods(ctx, app, transaction.amount, transaction.currency)
+  const methods = await availableMethods(ctx.db, app, transaction.amount, transaction.currency)
   return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
 }
 

@@ -321,7 +321,7 @@ function registerClock(app: Command): void {
     .option('--advance <duration>', 'such as 36h or 30d')
     .option('--now <time>', 'YYYY-MM-DD HH:MM:SS in UTC')
     .action(async (named: string | undefined, options: { advance?: string; now?: string }, command: Command) => {
-      await inChange(command, async ({ ctx, out, actor, app: pick }) => {
+      await inChange(command, async ({ ctx, out, caller, app: pick }) => {
         const [{ advanceTestClock, readTestClock }, { clockInput }] = await Promise.all([
           import('#renewals/advance-test-clock.ts'),
           import('./clock-input.ts'),
@@ -329,7 +329,7 @@ function registerClock(app: Command): void {
         const found = await pick(named)
         const input = clockInput(options)
         const answer: AdvancedClock =
-          input === null ? readTestClock(ctx, found) : await advanceTestClock(ctx, found, input, actor)
+          input === null ? readTestClock(ctx, found) : await advanceTestClock(ctx, caller, found, input)
         out.result(answer, () => {
           out.line(`${banner(found)}: it is ${answer.now} there`)
           for (const { external_ref, reminder_day, claimed_at } of answer.pending ?? []) {

@@ -5,7 +5,7 @@ import { required } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, inSession, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `plan …` and `price …`: what an app sells. */
@@ -92,7 +92,7 @@ function registerCreate(plan: Command): void {
       await inChange(command, async (session) => {
         const { createPlan } = await import('#plans/create-plan.ts')
         const app = await session.app(named)
-        await printPlan(session, app, await createPlan(session.ctx, app, await createInput(options), session.actor))
+        await printPlan(session, app, await performAs(session, createPlan, await createInput(options), { app }))
       })
     })
   withDryRun(create)
@@ -166,7 +166,7 @@ function registerUpdate(plan: Command): void {
           await printPlan(
             session,
             app,
-            await updatePlan(session.ctx, app, await planNumber(planId), input, session.actor),
+            await performAs(session, updatePlan, input, { app, planId: await planNumber(planId) }),
           )
         })
       },
@@ -188,12 +188,11 @@ function registerPlanStatus(plan: Command): void {
         await inChange(self, async (session) => {
           const { updatePlan } = await import('#plans/update-plan.ts')
           const app = await session.app(named)
-          const changed = await updatePlan(
-            session.ctx,
-            app,
-            await planNumber(planId),
+          const changed = await performAs(
+            session,
+            updatePlan,
             { status: STATUS[name] },
-            session.actor,
+            { app, planId: await planNumber(planId) },
           )
           await printPlan(session, app, changed)
         })
@@ -224,7 +223,7 @@ function registerPriceAdd(price: Command): void {
             options.file === undefined
               ? parsePrice(await required(options.price, '--file or --price', 'Price (amount:currency:unit[:count]):'))
               : await fileInput(options.file)
-          await printPlan(session, app, await addPrice(session.ctx, app, id, input, session.actor))
+          await printPlan(session, app, await performAs(session, addPrice, input, { app, planId: id }))
         })
       },
     )
@@ -256,7 +255,7 @@ function registerPriceStatus(price: Command): void {
             await printPlan(
               session,
               app,
-              await updatePrice(session.ctx, app, id, price, { status: STATUS[name] }, session.actor),
+              await performAs(session, updatePrice, { status: STATUS[name] }, { app, planId: id, priceId: price }),
             )
           })
         },

@@ -1,5 +1,7 @@
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
+import { operator, type Caller } from '#commands/caller.ts'
+import type { Command as CommandValue } from '#commands/command.ts'
 import type { Context } from '#context.ts'
 import type { App } from '#apps/store.ts'
 import { isTerminal, requiredChoice } from './ask.ts'
@@ -14,6 +16,8 @@ export interface Session {
   readonly out: Output
   /** Who runs the command, for the audit log: `linh`, or `linh (sudo)`. */
   readonly actor: string
+  /** The same operator as the caller of commands. */
+  readonly caller: Caller
   /** The app that `<app>` names; on a terminal one is picked from a menu where it is missing. */
   readonly app: (named: string | undefined) => Promise<App>
 }
@@ -30,10 +34,22 @@ export async function inSession(command: Command, work: (session: Session) => Pr
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    await work({ ctx, out, actor: operatorName(userInfo().username), app: (named) => pickApp(ctx, named) })
+    const actor = operatorName(userInfo().username)
+    await work({ ctx, out, actor, caller: operator(actor), app: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }
+}
+
+/** Performs a command as the operator. */
+export async function performAs<Scope, Result>(
+  { ctx, caller }: Session,
+  command: CommandValue<Scope, Result>,
+  input: unknown,
+  scope: Scope,
+): Promise<Result> {
+  const { perform } = await import('#commands/perform.ts')
+  return perform(ctx, caller, command, input, scope)
 }
 
 /** What a script forgot is said at once; on a terminal the command asks for it. */

@@ -5,7 +5,7 @@ import { required } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, inSession, performAs, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 import { registerImport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
@@ -98,7 +98,7 @@ function registerChanges(subscription: Command): void {
           const app = await session.app(named)
           const externalRef = await required(ref, '<external_ref>')
           const input = { price_id: await required(priceId, '<price_id>') }
-          await print(session, app, await switchPlan(session.ctx, app, externalRef, input, session.actor))
+          await print(session, app, await performAs(session, switchPlan, input, { app, externalRef }))
         })
       },
     )
@@ -120,7 +120,11 @@ function registerChanges(subscription: Command): void {
           const app = await session.app(named)
           const externalRef = await required(ref, '<external_ref>')
           const input = { customer_id: await required(customerId, '<customer_id>') }
-          await print(session, app, await attachCustomer(session.ctx, app, externalRef, input, session.actor))
+          await print(
+            session,
+            app,
+            await performAs(session, attachCustomer, input, { app, externalRef, endUser: null }),
+          )
         })
       },
     )

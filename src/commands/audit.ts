@@ -2,8 +2,7 @@ import { insertAuditEntry } from './store.ts'
 import type { Tx } from './transaction.ts'
 
 /** A change for the audit log. States hold no secrets: say that one was set, never what it is. */
-export interface AuditRecord {
-  readonly actor: string
+export interface Change {
   readonly action: string
   readonly appId?: number | null
   readonly subject: string
@@ -12,18 +11,22 @@ export interface AuditRecord {
   readonly reason?: string | null
 }
 
+export interface AuditRecord extends Change {
+  readonly actor: string
+}
+
 /** Writes the change to the audit log, in the transaction that makes it. */
 export async function recordAudit(tx: Tx, record: AuditRecord): Promise<void> {
-  const { action, subject, before = null, after = null } = record
+  const { actor, action, subject, appId = null, before = null, after = null, reason = null } = record
   tx.drafts.changes.push({ action, subject, before, after })
   await insertAuditEntry(tx, {
     at: tx.now,
-    actor: record.actor.slice(0, 191),
-    action: record.action,
-    appId: record.appId ?? null,
-    subject: record.subject,
-    beforeState: record.before ?? null,
-    afterState: record.after ?? null,
-    reason: record.reason ?? null,
+    actor: actor.slice(0, 191),
+    action,
+    appId,
+    subject,
+    beforeState: before,
+    afterState: after,
+    reason,
   })
 }

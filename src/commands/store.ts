@@ -1,13 +1,15 @@
 import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
+import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { table, type Row } from '#db/table.ts'
+import type { RealTime } from '#shared/time.ts'
 
-/** One change that an operator made. Rows are only ever added. */
+/** One change, and who made it. Rows are only ever added. */
 export const auditLog = table('audit_log', {
   id: id(),
   at: realTime('at'),
-  /** The operator's login name. */
+  /** An operator's login name, or another caller with its kind: `server app 3`, `job reminders`. */
   actor: words('actor', 191),
   /** `app.rotate-secret` */
   action: exact('action', 64),
@@ -19,6 +21,23 @@ export const auditLog = table('audit_log', {
   reason: words('reason', 500).nullable(),
 })
 export type AuditEntry = Row<typeof auditLog>
+
+/** Tells, when the answer to a commit was lost, that the commit took place. Needed for seconds, kept for a day. */
+export const commitTokens = table('commit_tokens', {
+  id: id(),
+  token: exact('token', 32),
+  createdAt: realTime('created_at'),
+})
+
+/** Whether the token is new; false where the unit of work that it stands for was committed before. */
+export async function insertCommitToken(db: Queries, token: string, now: RealTime): Promise<boolean> {
+  return insertedNew('commit_tokens_token', db.insert(commitTokens, { token, createdAt: now }))
+}
+
+/** Removes up to `limit` tokens older than `before`; returns how many. */
+export async function deleteOldCommitTokens(db: Queries, before: RealTime, limit: number): Promise<number> {
+  return db.run('DELETE FROM commit_tokens WHERE created_at < ? ORDER BY created_at LIMIT ?', [before, limit])
+}
 
 export async function insertAuditEntry(db: Queries, row: Omit<AuditEntry, 'id'>): Promise<void> {
   await db.insert(auditLog, row)

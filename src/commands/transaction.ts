@@ -4,7 +4,9 @@ import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
+import { randomHex } from '#shared/crypto.ts'
 import type { RealTime } from '#shared/time.ts'
+import { insertCommitToken } from './store.ts'
 
 type Effect = () => Promise<void> | void
 
@@ -25,38 +27,70 @@ const FIRST_DELAY_MS = 5
 const RETRY_FOR_MS = 10_000
 
 /**
- * The only place that opens a transaction. Commands call it once; steps receive its `tx`.
+ * Runs work in a transaction that is no command: what a queue notes of its own doings (claims, leases, pauses), which nobody asked for
+ * and the audit log does not name. Commands run through `perform`; steps receive their `tx`.
  *
  * The work may run several times and must be repeatable: no network, no counters outside `tx`. A commit whose answer was lost is
  * run again too, which is safe because unique keys and conditional updates decide what is new.
- *
- * Where the context is for a rehearsal, the work runs and is rolled back: it cannot show anything else than what it would do.
+ */
+export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return runUnit(ctx, { hasToken: false, work })
+}
+
+export interface Unit<T> {
+  readonly work: (tx: Tx) => Promise<T>
+  /** Whether a token is committed with the work, which tells after a lost answer to the commit that it was committed. */
+  readonly hasToken: boolean
+}
+
+/** A run that reached its commit. */
+interface Outcome<T> {
+  readonly result: T
+  readonly effects: readonly Effect[]
+}
+
+/** The token is there already: the run before this one was committed, and the answer to its commit was lost. */
+class CommittedBefore extends Error {
+  override readonly name = 'CommittedBefore'
+}
+
+/**
+ * The only place that opens a transaction. Where the context is for a rehearsal, the work runs and is rolled back: it cannot show
+ * anything else than what it would do.
  *
  * Nothing runs outside the transaction: its statements go one after the other, and once the server has aborted it, or the work is
  * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
  */
-export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
+export async function runUnit<T>(ctx: Context, { work, hasToken }: Unit<T>): Promise<T> {
   const startedMs = performance.now()
+  const token = hasToken ? randomHex(16) : null
+  const reached: Outcome<T>[] = []
   for (let attempt = 1; ; attempt += 1) {
-    const effects: Effect[] = []
-    let result: T
     try {
-      result = await runOnce(ctx, effects, work)
+      await runOnce(ctx, work, token, reached)
     } catch (error) {
-      const isLast = attempt >= MAX_ATTEMPTS || performance.now() - startedMs > RETRY_FOR_MS
-      if (isLast || !isRetryable(error)) throw error
-      ctx.count('transaction_retries_total')
-      await delay(Math.random() * FIRST_DELAY_MS * 4 ** attempt)
-      continue
+      if (!(error instanceof CommittedBefore)) {
+        const isLast = attempt >= MAX_ATTEMPTS || performance.now() - startedMs > RETRY_FOR_MS
+        if (isLast || !isRetryable(error)) throw error
+        ctx.count('transaction_retries_total')
+        await delay(Math.random() * FIRST_DELAY_MS * 4 ** attempt)
+        continue
+      }
     }
-    await runEffects(ctx, effects)
-    return result
+    const outcome = reached.at(-1)
+    if (!outcome) throw new Error('a transaction was committed whose work had not come to its end')
+    await runEffects(ctx, outcome.effects)
+    return outcome.result
   }
 }
 
-async function runOnce<T>(ctx: Context, effects: Effect[], work: (tx: Tx) => Promise<T>): Promise<T> {
-  // What follows the commit has transactions of its own, whose outcome is nobody's answer.
-  const { alsoCommit, ...inner } = ctx
+/** Notes in `reached` what the work came to, before it is committed: the answer to the commit may be lost. */
+async function runOnce<T>(
+  ctx: Context,
+  work: (tx: Tx) => Promise<T>,
+  token: string | null,
+  reached: Outcome<T>[],
+): Promise<void> {
   const now = ctx.clock.now()
   const connection = await takeConnection(poolOf(ctx.db.source))
   const gate = gateTo(sendOver(connection))
@@ -64,18 +98,21 @@ async function runOnce<T>(ctx: Context, effects: Effect[], work: (tx: Tx) => Pro
     await command(connection, 'START TRANSACTION')
     const queries = queriesOver(gate.send)
     const drafts: Rehearsal = { changes: [], events: [] }
+    const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
-    const result = await work({ ...queries, ctx: inner, now, drafts, afterCommit })
-    await alsoCommit?.(queries, result)
+    // Before the work: where the last run may have been committed, it must not meet its own rows. If that run is still at its commit,
+    // this statement waits for its end.
+    if (token !== null && !(await insertCommitToken(queries, token, now))) throw new CommittedBefore()
+    const result = await work({ ...queries, ctx, now, drafts, afterCommit })
     await gate.close()
     if (ctx.rehearsal) {
       effects.length = 0
       ctx.rehearsal.changes.push(...drafts.changes)
       ctx.rehearsal.events.push(...drafts.events)
     }
+    reached.push({ result, effects })
     await command(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
     connection.release()
-    return result
   } catch (error) {
     // What still runs ends with the rollback; what it failed with is of no interest beside the error that is thrown.
     await gate.close().catch(() => undefined)

@@ -1,34 +1,23 @@
 import { z } from 'zod'
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import { validate } from '#shared/validate.ts'
+import { command } from '#commands/command.ts'
 import type { RealTime } from '#shared/time.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
-import { getCustomer, insertCustomer, type Customer, type NewCustomer } from './store.ts'
+import { getCustomer, insertCustomer, type NewCustomer } from './store.ts'
 
 export const CreateCustomerInput = z.strictObject({ ...requiredFields, ...optionalFields })
 
-/** Registers whom an app's reminders go to; neither e-mail nor merchant id need be new. Throws `invalid_request`. */
-export async function createCustomer(
-  ctx: Context,
-  app: App,
-  input: unknown,
-  actor: string | null = null,
-): Promise<Customer> {
-  const fields = validate(CreateCustomerInput, input)
-  return inTransaction(ctx, async (tx) => {
-    const customerId = await insertCustomer(tx, newCustomerOf(app, fields, tx.now))
-    const customer = await getCustomer(tx, app.id, customerId)
-    if (actor !== null) {
-      const [subject, after] = [`customer ${customerId}`, presentCustomer(customer)]
-      await recordAudit(tx, { actor, action: 'customer.create', appId: app.id, subject, after })
-    }
+/** Registers whom an app's reminders go to; neither e-mail nor merchant id need be new. */
+export const createCustomer = command({
+  name: 'customer.create',
+  input: CreateCustomerInput,
+  async run(tx, fields, { app }: { readonly app: App }) {
+    const customer = await getCustomer(tx, app.id, await insertCustomer(tx, newCustomerOf(app, fields, tx.now)))
+    await tx.audit({ appId: app.id, subject: `customer ${customer.id}`, after: presentCustomer(customer) })
     return customer
-  })
-}
+  },
+})
 
 /** The row of a new customer. */
 export function newCustomerOf(app: App, fields: z.infer<typeof CreateCustomerInput>, now: RealTime): NewCustomer {

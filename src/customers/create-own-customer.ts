@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import type { EndUserToken } from '#apps/verify-identity-token.ts'
-import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { validate } from '#shared/validate.ts'
 import { CreateCustomerInput, newCustomerOf } from './create-customer.ts'
 import { requiredFields } from './customer-fields.ts'
-import { insertOwnCustomer, listOwnSlots, type Customer } from './store.ts'
+import { presentCustomer } from './present.ts'
+import { insertOwnCustomer, listOwnSlots, type Customer, type NewCustomer } from './store.ts'
 
 /** Customers that the client of one end user can make. */
 const SLOTS = [1, 2, 3, 4, 5]
@@ -30,24 +30,26 @@ export const CreateOwnCustomerInput = CreateCustomerInput.extend({
  * Registers a customer that belongs to the end user whose client asks (contract 7, Callers). Its address is the
  * token's verified address, if there is one. Throws `invalid_request`, also for a sixth customer.
  */
-export async function createOwnCustomer(
-  ctx: Context,
-  app: App,
-  { sub, verifiedEmail }: EndUserToken,
-  input: unknown,
-): Promise<Customer> {
-  const fields = validate(CreateOwnCustomerInput, input)
-  if (verifiedEmail !== null && lowerCase(fields.email) !== lowerCase(verifiedEmail))
-    throw invalidField('email', 'must be the verified address of the identity token')
-  return inTransaction(ctx, async (tx) => {
-    const row = newCustomerOf(app, fields, tx.now)
-    const taken = await listOwnSlots(tx, app.id, sub)
-    for (const slot of SLOTS) {
-      const customer = taken.has(slot) ? null : await insertOwnCustomer(tx, row, sub, slot)
-      if (customer) return customer
-    }
-    throw new AppError('invalid_request', `this end user has ${SLOTS.length} customers already: use one of them`)
+export const createOwnCustomer = ({ sub, verifiedEmail }: EndUserToken) =>
+  command({
+    name: 'customer.create',
+    input: CreateOwnCustomerInput,
+    async run(tx, fields, { app }: { readonly app: App }) {
+      if (verifiedEmail !== null && lowerCase(fields.email) !== lowerCase(verifiedEmail))
+        throw invalidField('email', 'must be the verified address of the identity token')
+      const customer = await insertInSlot(tx, newCustomerOf(app, fields, tx.now), sub)
+      await tx.audit({ appId: app.id, subject: `customer ${customer.id}`, after: presentCustomer(customer) })
+      return customer
+    },
   })
+
+async function insertInSlot(tx: Tx, row: NewCustomer, endUser: string): Promise<Customer> {
+  const taken = await listOwnSlots(tx, row.appId, endUser)
+  for (const slot of SLOTS) {
+    const customer = taken.has(slot) ? null : await insertOwnCustomer(tx, row, endUser, slot)
+    if (customer) return customer
+  }
+  throw new AppError('invalid_request', `this end user has ${SLOTS.length} customers already: use one of them`)
 }
 
 /** ASCII letters alone: other alphabets have letters whose lower case is an ASCII one. */

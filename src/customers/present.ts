@@ -1,9 +1,24 @@
+import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { timestamp } from '#shared/validate.ts'
+import { LOCALES } from './customer-fields.ts'
 import type { Customer } from './store.ts'
 
 /** The Customer of the API (specification 2, contract 3). */
-export function presentCustomer(customer: Customer): Record<string, unknown> {
+export const CustomerOutput = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  email: z.string(),
+  merchant_customer_id: z.string().nullable(),
+  cc_emails: z.array(z.string()),
+  bcc_emails: z.array(z.string()),
+  locale: z.enum(LOCALES),
+  created_at: timestamp,
+  updated_at: timestamp,
+})
+
+export function presentCustomer(customer: Customer): z.input<typeof CustomerOutput> {
   return {
     id: formatId('cus', customer.id),
     name: customer.name,

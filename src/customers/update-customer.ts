@@ -1,10 +1,7 @@
 import type { z } from 'zod'
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
 import { given, patchOf } from '#shared/patch.ts'
-import { validate } from '#shared/validate.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
 import { getCustomer, updateCustomerRow, type Customer } from './store.ts'
@@ -17,28 +14,20 @@ export const UpdateCustomerInput = patchOf({
 
 /**
  * Changes a customer; null empties a list, sets the locale to `en` and clears the merchant's id. Mails sent from then on follow.
- * Throws `invalid_request` and `not_found`. `actor` is an operator's login name, null for the API.
+ * Throws `not_found`.
  */
-export async function updateCustomer(
-  ctx: Context,
-  app: App,
-  customerId: number,
-  input: unknown,
-  actor: string | null = null,
-): Promise<Customer> {
-  const changes = changesOf(validate(UpdateCustomerInput, input))
-  return inTransaction(ctx, async (tx) => {
+export const updateCustomer = command({
+  name: 'customer.update',
+  input: UpdateCustomerInput,
+  async run(tx, fields, { app, customerId }: { readonly app: App; readonly customerId: number }) {
     const current = await getCustomer(tx, app.id, customerId)
-    await updateCustomerRow(tx, customerId, changes)
+    await updateCustomerRow(tx, customerId, changesOf(fields))
     const updated = await getCustomer(tx, app.id, customerId)
-    if (actor !== null) {
-      const [before, after] = [presentCustomer(current), presentCustomer(updated)]
-      const subject = `customer ${customerId}`
-      await recordAudit(tx, { actor, action: 'customer.update', appId: app.id, subject, before, after })
-    }
+    const [before, after] = [presentCustomer(current), presentCustomer(updated)]
+    await tx.audit({ appId: app.id, subject: `customer ${customerId}`, before, after })
     return updated
-  })
-}
+  },
+})
 
 function changesOf(fields: z.infer<typeof UpdateCustomerInput>): Partial<Omit<Customer, 'id' | 'appId'>> {
   const { cc_emails, bcc_emails, locale } = fields

@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { within } from '#shared/budget.ts'
 import { randomHex, sha256Hex } from '#shared/crypto.ts'
@@ -38,10 +39,13 @@ export interface KeyedRequest {
   readonly requestId: string
 }
 
-/** What a request does, and how its answer is made of the outcome of its one transaction, where it has one. */
+/** Keeps the answer in the transaction that it is the answer of. */
+export type KeepAnswer = (queries: Queries, answer: Answer) => Promise<void>
+
 export interface KeyedWork {
-  readonly run: (ctx: Context) => Promise<Answer>
-  readonly answerIn: ((outcome: unknown) => Answer) | undefined
+  /** Whether it is one transaction, which can commit its answer. */
+  readonly isCommand: boolean
+  readonly run: (keep?: KeepAnswer) => Promise<Answer>
 }
 
 /** Ends a transaction whose request does not hold its key any more, or was committed before, by a commit whose answer was lost. */
@@ -87,28 +91,29 @@ interface Hold {
 }
 
 async function runHolding({ ctx, scope, leaseToken }: Hold, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
-  const { answerIn } = work
-  const committed: Answer[] = []
-  const alsoCommit: Context['alsoCommit'] =
-    answerIn &&
-    (async (queries, outcome) => {
-      const answer = answerIn(outcome)
-      if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new KeyNotHeld()
-      committed.push(answer)
-    })
-  const answer = await answerOrRefusal(request, () => work.run(alsoCommit ? { ...ctx, alsoCommit } : ctx))
-  const last = committed.at(-1)
-  if (last) return last
-  await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
+  const kept: Answer[] = []
+  const keep: KeepAnswer = async (queries, answer) => {
+    if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new KeyNotHeld()
+    kept.push(answer)
+  }
+  const { answer, isRefusal } = await answerOrRefusal(request, () => work.run(work.isCommand ? keep : undefined))
+  if (kept.length > 0 && !isRefusal) return answer
+  const isStored = await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
+  // Refused after it had kept an answer: either that run was rolled back, or it was committed, and its answer counts.
+  if (kept.length > 0 && !isStored) throw new KeyNotHeld()
   return answer
 }
 
-async function answerOrRefusal({ requestId }: KeyedRequest, run: () => Promise<Answer>): Promise<Answer> {
+async function answerOrRefusal(
+  { requestId }: KeyedRequest,
+  run: () => Promise<Answer>,
+): Promise<{ answer: Answer; isRefusal: boolean }> {
   try {
-    return await run()
+    return { answer: await run(), isRefusal: false }
   } catch (thrown) {
     if (!(thrown instanceof AppError) || thrown.status >= 500 || thrown.code === 'rate_limited') throw thrown
-    return { status: thrown.status, body: Buffer.from(JSON.stringify(errorBody(thrown, requestId))) }
+    const body = Buffer.from(JSON.stringify(errorBody(thrown, requestId)))
+    return { answer: { status: thrown.status, body }, isRefusal: true }
   }
 }
 

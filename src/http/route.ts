@@ -1,10 +1,17 @@
 import Router, { type RouterContext } from '@koa/router'
 import type { Middleware } from 'koa'
+import { z } from 'zod'
+import type { Caller as CommandCaller } from '#commands/caller.ts'
+import type { Command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
+import type { RealTime } from '#shared/time.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
-import { answerOnce, type Answer } from './idempotency.ts'
+import { answerOnce, type Answer, type KeepAnswer } from './idempotency.ts'
+import { formatCursor, type Page, type Position } from './page-of.ts'
 import type { RateLimit } from './rate-limit.ts'
 
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH'
@@ -20,44 +27,113 @@ export interface ApiRequest<Caller> {
   readonly body: unknown
 }
 
-/** What a route answers: `data` in the success envelope, or a page of a list with its cursor. */
-export interface ApiAnswer {
-  readonly status?: 200 | 201
-  readonly data: unknown
-  /** Present on lists that can grow: where to go on, or null at the end. */
-  readonly nextCursor?: string | null
-}
-
+/** A call of the API, as data: the router, the 405 handling and the tests of coverage read it. */
 export interface ApiRoute<Caller> {
   readonly method: HttpMethod
   /** With `:name` for parameters. */
   readonly path: string
   readonly access: Access
-  run(ctx: Context, request: ApiRequest<Caller>): Promise<ApiAnswer>
-  /** Makes the answer of the outcome of the one transaction of `run`, so that it can be kept with it; see `commandRoute`. */
-  readonly answerOf?: (ctx: Context, request: ApiRequest<Caller>, outcome: unknown) => ApiAnswer
+  readonly status: 200 | 201
+  /** The shape of `data`. */
+  readonly output: z.ZodType
+  readonly work: Work<Caller>
 }
 
-interface CommandRoute<Caller, Outcome> extends Pick<ApiRoute<Caller>, 'method' | 'path' | 'access'> {
-  /** Runs one transaction, and returns what that returned. */
-  run(ctx: Context, request: ApiRequest<Caller>): Promise<Outcome>
-  answer(ctx: Context, request: ApiRequest<Caller>, outcome: Outcome): ApiAnswer
+/** One transaction, whose answer can be committed with it; or anything else. */
+type Work<Caller> =
+  | {
+      readonly kind: 'command'
+      run(ctx: Context, request: ApiRequest<Caller>, keep: Keep | undefined): Promise<ApiAnswer>
+    }
+  | { readonly kind: 'other'; run(ctx: Context, request: ApiRequest<Caller>): Promise<ApiAnswer> }
+
+/** Keeps an answer in the transaction that it is the answer of. */
+type Keep = (queries: Queries, answer: ApiAnswer) => Promise<void>
+
+/** `data` in the success envelope; on lists that can grow, where to go on, or null at the end. */
+interface ApiAnswer {
+  readonly data: unknown
+  readonly nextCursor?: string | null
 }
 
-/** A route whose command is one transaction: under an `Idempotency-Key` its answer is committed with its work, or neither is. */
-export function commandRoute<Caller, Outcome>(route: CommandRoute<Caller, Outcome>): ApiRoute<Caller> {
-  const { method, path, access } = route
+interface RouteHead<Output extends z.ZodType> {
+  readonly method: HttpMethod
+  readonly path: string
+  readonly access: Access
+  readonly status?: 200 | 201
+  readonly output: Output
+}
+
+interface CommandRoute<Caller, Output extends z.ZodType, Scope, Result> extends RouteHead<Output> {
+  /** Where what a client may do differs from what a server may: made for the caller. */
+  readonly command: Command<Scope, Result> | ((caller: Caller) => Command<Scope, Result>)
+  /** What the command knows for certain. Throws where the caller may not ask for this, or the path names nothing. */
+  scope(request: ApiRequest<Caller>): Scope
+  present(result: Result, now: RealTime, request: ApiRequest<Caller>): z.input<Output>
+}
+
+interface QueryRoute<Caller, Output extends z.ZodType> extends RouteHead<Output> {
+  query(ctx: Context, request: ApiRequest<Caller>): Promise<z.input<Output>>
+}
+
+interface ListRoute<Caller, Item extends z.ZodType, Row extends Position> extends Omit<RouteHead<Item>, 'output'> {
+  /** The shape of each of its items. */
+  readonly item: Item
+  list(ctx: Context, request: ApiRequest<Caller>): Promise<Page<Row>>
+  present(row: Row): z.input<Item>
+}
+
+/** The kinds of routes of an API whose callers are of this type. */
+export function routesOf<Caller extends CommandCaller>() {
   return {
-    method,
-    path,
-    access,
-    run: async (ctx, request) => route.answer(ctx, request, await route.run(ctx, request)),
-    answerOf: (ctx, request, outcome) => route.answer(ctx, request, outcome as Outcome),
+    /** A POST, PUT or PATCH that performs a command: under an `Idempotency-Key` its answer is committed with its work, or neither is. */
+    command: <Output extends z.ZodType, Scope, Result>(
+      route: CommandRoute<Caller, Output, Scope, Result>,
+    ): ApiRoute<Caller> => ({
+      ...headOf(route),
+      work: {
+        kind: 'command',
+        async run(ctx, request, keep) {
+          const answerOf = (result: Result): ApiAnswer => ({ data: route.present(result, ctx.clock.now(), request) })
+          // The answer that is given is the one that was kept, to the second.
+          const kept: ApiAnswer[] = []
+          const keepAnswer = async (queries: Queries, result: Result): Promise<void> => {
+            const answer = answerOf(result)
+            await keep?.(queries, answer)
+            kept.push(answer)
+          }
+          const { caller, body } = request
+          const command = typeof route.command === 'function' ? route.command(caller) : route.command
+          const result = await perform(ctx, caller, command, body, route.scope(request), { keep: keep && keepAnswer })
+          return kept.at(-1) ?? answerOf(result)
+        },
+      },
+    }),
+    /** A route that is answered from what is there, or by several commands. */
+    query: <Output extends z.ZodType>(route: QueryRoute<Caller, Output>): ApiRoute<Caller> => ({
+      ...headOf(route),
+      work: { kind: 'other', run: async (ctx, request) => ({ data: await route.query(ctx, request) }) },
+    }),
+    /** A list that can grow: a page of it, newest first, and where the next page begins. */
+    list: <Item extends z.ZodType, Row extends Position>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
+      ...headOf({ ...route, output: z.array(route.item) }),
+      work: {
+        kind: 'other',
+        async run(ctx, request) {
+          const { rows, next } = await route.list(ctx, request)
+          return { data: rows.map((row) => route.present(row)), nextCursor: formatCursor(next) }
+        },
+      },
+    }),
   }
 }
 
+function headOf({ method, path, access, status = 200, output }: RouteHead<z.ZodType>) {
+  return { method, path, access, status, output }
+}
+
 /** What the kit must be told of the domain, which lies to its right. */
-export interface Gate<Caller extends { readonly appId: number }> {
+export interface Gate<Caller extends CommandCaller & { readonly appId: number }> {
   /** The first read of a request, by `admit` of `admission.ts`. Throws `unauthorized`, `app_disabled` or `rate_limited`. */
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
   /** Throws `forbidden` where the caller may not use routes of this access. */
@@ -78,7 +154,7 @@ export interface SignedCall {
 type Http = RouterContext<RequestState>
 
 /** A router for API routes: body, authentication (with it admission), access, rate limit, idempotency, route, envelope, in this order. */
-export function apiRouter<Caller extends { readonly appId: number }>(
+export function apiRouter<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   routes: readonly ApiRoute<Caller>[],
   gate: Gate<Caller>,
@@ -91,7 +167,7 @@ export function apiRouter<Caller extends { readonly appId: number }>(
   return [routerRoutes(router), refuseMethods(router)]
 }
 
-async function serve<Caller extends { readonly appId: number }>(
+async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   route: ApiRoute<Caller>,
   gate: Gate<Caller>,
@@ -109,26 +185,27 @@ async function serve<Caller extends { readonly appId: number }>(
     query: http.query,
     body: bodyOf(route.method, http, body),
   })
-  const run = async (inner: Context): Promise<Answer> => envelope(await route.run(inner, request()))
-  const { answerOf } = route
-  const answerIn = answerOf && ((outcome: unknown): Answer => envelope(answerOf(ctx, request(), outcome)))
-  const key = http.get('Idempotency-Key')
-  const repeatable =
-    http.request.headers['idempotency-key'] !== undefined && (route.method === 'POST' || route.method === 'PUT')
-  const answer = repeatable
-    ? await answerOnce(
-        ctx,
-        {
-          appId: caller.appId,
-          path: http.path,
-          key,
-          subject: gate.subject(caller),
-          body,
-          requestId: http.state.requestId,
-        },
-        { run, answerIn },
-      )
-    : await run(ctx)
+  const { work, status } = route
+  const run = async (keep?: KeepAnswer): Promise<Answer> => {
+    const kept: Keep | undefined = keep && ((queries, answer) => keep(queries, envelope(status, answer)))
+    return envelope(status, await work.run(ctx, request(), kept))
+  }
+  const key = http.request.headers['idempotency-key']
+  const answer =
+    key === undefined || !isKeyed(route.method)
+      ? await run()
+      : await answerOnce(
+          ctx,
+          {
+            appId: caller.appId,
+            path: http.path,
+            key: http.get('Idempotency-Key'),
+            subject: gate.subject(caller),
+            body,
+            requestId: http.state.requestId,
+          },
+          { run, isCommand: work.kind === 'command' },
+        )
   // An error that is given again names the request that it was first given to.
   if (answer.status >= 400) http.set('X-Request-Id', requestIdOf(answer))
   http.status = answer.status
@@ -145,8 +222,12 @@ function bodyOf(method: HttpMethod, http: Http, body: Buffer): unknown {
   return method === 'GET' ? undefined : parseJson(http.req.headers['content-type'], body)
 }
 
-function envelope(answer: ApiAnswer): Answer {
-  const { status = 200, data, nextCursor } = answer
+/** A PATCH may be repeated as it is. */
+function isKeyed(method: HttpMethod): boolean {
+  return method === 'POST' || method === 'PUT'
+}
+
+function envelope(status: number, { data, nextCursor }: ApiAnswer): Answer {
   const body = { success: true, data, ...(nextCursor === undefined ? {} : { next_cursor: nextCursor }) }
   return { status, body: Buffer.from(JSON.stringify(body)) }
 }

@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { deleteOldJobRuns } from '#db/store.ts'
+import { deleteOldCommitTokens } from '#commands/store.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { ANSWER_KEPT_MS } from '#http/idempotency.ts'
 import { deleteOldIdempotencyKeys } from '#http/store.ts'
@@ -24,6 +25,7 @@ interface Kept {
  */
 const KEPT = [
   { name: 'keysDeleted', forMs: ANSWER_KEPT_MS, remove: deleteOldIdempotencyKeys },
+  { name: 'tokensDeleted', forMs: DAY_MS, remove: deleteOldCommitTokens },
   { name: 'runsDeleted', forMs: 30 * DAY_MS, remove: deleteOldJobRuns },
   { name: 'dailyMailsDeleted', forMs: 30 * DAY_MS, remove: deleteOldDailyMails },
   { name: 'mailsDeleted', forMs: 90 * DAY_MS, remove: deleteMoneylessMails },
@@ -39,6 +41,7 @@ export async function deleteOldRows(
 ): Promise<DeletedRows> {
   const deleted: DeletedRows = {
     keysDeleted: 0,
+    tokensDeleted: 0,
     runsDeleted: 0,
     dailyMailsDeleted: 0,
     mailsDeleted: 0,

@@ -1,33 +1,20 @@
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import { validate } from '#shared/validate.ts'
+import { command } from '#commands/command.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
-import { getPlan, insertPrices, touchPlan, type PlanWithPrices } from './store.ts'
+import { getPlan, insertPrices, touchPlan } from './store.ts'
 
-/**
- * Puts one more price of a plan on sale; the others stay. Throws `invalid_request` and `not_found`.
- * `actor` is an operator's login name, null for the API.
- */
-export async function addPrice(
-  ctx: Context,
-  app: App,
-  planId: number,
-  input: unknown,
-  actor: string | null = null,
-): Promise<PlanWithPrices> {
-  const price = validate(PriceInput, input)
-  return inTransaction(ctx, async (tx) => {
+/** Puts one more price of a plan on sale; the others stay. Throws `not_found`. */
+export const addPrice = command({
+  name: 'price.add',
+  input: PriceInput,
+  async run(tx, price, { app, planId }: { readonly app: App; readonly planId: number }) {
     const current = await getPlan(tx, app.id, planId)
     await insertPrices(tx, [priceRow(planId, price, tx.now)])
     await touchPlan(tx, planId)
     const updated = await getPlan(tx, app.id, planId)
-    if (actor !== null) {
-      const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
-      await recordAudit(tx, { actor, action: 'price.add', appId: app.id, subject: `plan ${planId}`, before, after })
-    }
+    const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
+    await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })
     return updated
-  })
-}
+  },
+})

@@ -1,14 +1,12 @@
 import { z } from 'zod'
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
 import { onDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
-import { longText, text, validate } from '#shared/validate.ts'
+import { longText, text } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
-import { getPlan, insertPlan, insertPrices, type PlanWithPrices } from './store.ts'
+import { getPlan, insertPlan, insertPrices } from './store.ts'
 
 export const CreatePlanInput = z.strictObject({
   code: z.string().regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -'),
@@ -17,18 +15,11 @@ export const CreatePlanInput = z.strictObject({
   prices: z.array(PriceInput).min(1, 'must hold at least 1 price').max(20, 'must hold at most 20 prices'),
 })
 
-/**
- * Publishes a plan with its first prices. Throws `invalid_request`, and `plan_code_taken` where the app has a plan of this code.
- * `actor` is an operator's login name, null for the API.
- */
-export async function createPlan(
-  ctx: Context,
-  app: App,
-  input: unknown,
-  actor: string | null = null,
-): Promise<PlanWithPrices> {
-  const { code, name, description = null, prices } = validate(CreatePlanInput, input)
-  return inTransaction(ctx, async (tx) => {
+/** Publishes a plan with its first prices. Throws `plan_code_taken` where the app has a plan of this code. */
+export const createPlan = command({
+  name: 'plan.create',
+  input: CreatePlanInput,
+  async run(tx, { code, name, description = null, prices }, { app }: { readonly app: App }) {
     const row = {
       appId: app.id,
       code,
@@ -44,13 +35,10 @@ export async function createPlan(
       prices.map((price) => priceRow(planId, price, tx.now)),
     )
     const plan = await getPlan(tx, app.id, planId)
-    if (actor !== null) {
-      const after = presentPlan(plan, { all: true })
-      await recordAudit(tx, { actor, action: 'plan.create', appId: app.id, subject: `plan ${planId}`, after })
-    }
+    await tx.audit({ appId: app.id, subject: `plan ${planId}`, after: presentPlan(plan, { all: true }) })
     return plan
-  })
-}
+  },
+})
 
 function codeTaken(code: string): AppError {
   return new AppError('plan_code_taken', `code: "${code}" is the code of another plan of this app`, { field: 'code' })

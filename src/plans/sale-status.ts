@@ -1,4 +1,6 @@
 import { z } from 'zod'
 
+export const SALE_STATUSES = ['active', 'archived'] as const
+
 /** Whether plans and prices can be bought: `active`, or `archived`. */
-export const saleStatus = z.enum(['active', 'archived'], 'must be active or archived')
+export const saleStatus = z.enum(SALE_STATUSES, 'must be active or archived')

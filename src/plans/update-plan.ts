@@ -1,12 +1,10 @@
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
 import { given, patchOf } from '#shared/patch.ts'
-import { longText, text, validate } from '#shared/validate.ts'
+import { longText, text } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, updatePlanRow, type PlanWithPrices } from './store.ts'
+import { getPlan, updatePlanRow } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: text(191).optional(),
@@ -17,24 +15,17 @@ export const UpdatePlanInput = patchOf({
 
 /**
  * Renames, describes, archives or restores a plan. Archiving takes all its prices off sale; running subscriptions go on.
- * Throws `invalid_request` and `not_found`. `actor` is an operator's login name, null for the API.
+ * Throws `not_found`.
  */
-export async function updatePlan(
-  ctx: Context,
-  app: App,
-  planId: number,
-  input: unknown,
-  actor: string | null = null,
-): Promise<PlanWithPrices> {
-  const changes = given(validate(UpdatePlanInput, input))
-  return inTransaction(ctx, async (tx) => {
+export const updatePlan = command({
+  name: 'plan.update',
+  input: UpdatePlanInput,
+  async run(tx, changes, { app, planId }: { readonly app: App; readonly planId: number }) {
     const current = await getPlan(tx, app.id, planId)
-    await updatePlanRow(tx, planId, changes)
+    await updatePlanRow(tx, planId, given(changes))
     const updated = await getPlan(tx, app.id, planId)
-    if (actor !== null) {
-      const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
-      await recordAudit(tx, { actor, action: 'plan.update', appId: app.id, subject: `plan ${planId}`, before, after })
-    }
+    const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
+    await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })
     return updated
-  })
-}
+  },
+})

@@ -1,16 +1,16 @@
 import type { App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { enabledMethods } from './methods.ts'
 import { listProviders, type Method } from './providers.ts'
 
 /** The methods that the app has enabled and that can take this amount (smallest unit) in this currency now. */
-export async function availableMethods(ctx: Context, app: App, amount: number, currency: string): Promise<Method[]> {
-  const names = await enabledMethods(ctx.db, app.id)
+export async function availableMethods(db: Queries, app: App, amount: number, currency: string): Promise<Method[]> {
+  const names = await enabledMethods(db, app.id)
   const enabled = listProviders().filter(({ method }) => names.has(method))
   const available: Method[] = []
   for (const provider of enabled) {
     if (!provider.accepts(amount, currency)) continue
-    if (!provider.isReady || (await provider.isReady(ctx, app, enabled))) available.push(provider.method)
+    if (!provider.isReady || (await provider.isReady(db, app, enabled))) available.push(provider.method)
   }
   return available
 }

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { App } from '#apps/store.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import type { Payment, Transaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { CredentialsSpec } from './credentials-spec.ts'
@@ -88,7 +89,7 @@ export interface Provider<Method extends string = string> {
    * What an app needs besides having the method enabled; absent where nothing more is needed. `enabled` are the providers that the app
    * has enabled.
    */
-  isReady?(ctx: Context, app: App, enabled: readonly Provider[]): Promise<boolean>
+  isReady?(db: Queries, app: App, enabled: readonly Provider[]): Promise<boolean>
   /**
    * Opens the payment and returns where to send the payer. May call the provider; never inside a transaction.
    * Throws `provider_error` (502) when the provider cannot be reached or refuses: the payer can try again.

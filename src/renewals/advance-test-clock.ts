@@ -3,15 +3,15 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, moveAppClock, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
-import { integer, validate } from '#shared/validate.ts'
+import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from './expire-due.ts'
 import { sendDueReminders } from './send-due-reminders.ts'
-import type { Stage } from './stages.ts'
 import { listOpenClaims, staleBefore, type OpenClaim } from './store.ts'
 
 /** Beyond it a century's period would end in a year that cannot be written. */
@@ -31,19 +31,16 @@ export const AdvanceClockInput = z
     'must hold either advance_seconds or now',
   )
 
-/** A reminder that another daemon has taken up and not finished. */
-export interface PendingReminder {
-  readonly external_ref: string
-  readonly reminder_day: Stage
-  /** In real time. */
-  readonly claimed_at: string
-}
+/** A reminder that another daemon has taken up and not finished; `claimed_at` is real time. */
+const PendingReminder = z.strictObject({
+  external_ref: z.string(),
+  reminder_day: z.union([z.literal(3), z.literal(1), z.literal(0)]),
+  claimed_at: timestamp,
+})
 
 /** `pending` is there only where something is. */
-export interface AdvancedClock {
-  readonly now: string
-  readonly pending?: readonly PendingReminder[]
-}
+export const AdvancedClockOutput = z.strictObject({ now: timestamp, pending: z.array(PendingReminder).optional() })
+export type AdvancedClock = z.infer<typeof AdvancedClockOutput>
 
 /** The app's own time, as the test clock tells it. */
 export function readTestClock(ctx: Context, app: App): { now: string } {
@@ -54,21 +51,19 @@ export function readTestClock(ctx: Context, app: App): { now: string } {
 /**
  * Moves a sandbox app's own time forward in one jump, then runs its reminder and expiry work to the end, as for a daemon that was
  * down: it answers when all is done, or, with what is `pending`, when another daemon's part of it has not come to its end after
- * `othersMs`. That is no error: the clock has moved, and who repeated the call would move it twice. `actor` is an operator's login
- * name, null for the API. Throws `forbidden` for live apps, `invalid_request` for a step back.
+ * `othersMs`. That is no error: the clock has moved, and who repeated the call would move it twice. Throws `forbidden` for live apps, `invalid_request` for a step back.
  */
 export async function advanceTestClock(
   ctx: Context,
+  caller: Caller,
   app: App,
-  body: unknown,
-  actor: string | null = null,
+  input: unknown,
   othersMs = OTHERS_MS,
 ): Promise<AdvancedClock> {
   requireSandbox(app)
-  const input = validate(AdvanceClockInput, body)
   let moved: App | null = null
   // Each round of a race lets one call through.
-  while (!moved) moved = await inTransaction(ctx, (tx) => moveClock(tx, app, input, actor))
+  while (!moved) moved = await perform(ctx, caller, moveClock, input, { app })
   // The work that follows goes by the clock, which a rehearsal has not moved.
   if (ctx.rehearsal) return readTestClock(ctx, moved)
   await expireDue(ctx, { appId: moved.id })
@@ -82,29 +77,24 @@ function requireSandbox(app: App): void {
 }
 
 /** Null where another call moved the clock between our look and our step. */
-async function moveClock(
-  tx: Tx,
-  app: App,
-  input: z.infer<typeof AdvanceClockInput>,
-  actor: string | null,
-): Promise<App | null> {
-  const current = await getApp(tx, app.id)
-  const from = appNow(current, tx.now)
-  const to = targetOf(input, from)
-  const clockOffsetMs = to.getTime() - tx.now.getTime()
-  if (!(await moveAppClock(tx, app.id, current.clockOffsetMs, clockOffsetMs))) return null
-  if (actor !== null) {
-    await recordAudit(tx, {
-      actor,
-      action: 'app.clock',
+const moveClock = command({
+  name: 'app.clock',
+  input: AdvanceClockInput,
+  async run(tx, input, { app }: { readonly app: App }): Promise<App | null> {
+    const current = await getApp(tx, app.id)
+    const from = appNow(current, tx.now)
+    const to = targetOf(input, from)
+    const clockOffsetMs = to.getTime() - tx.now.getTime()
+    if (!(await moveAppClock(tx, app.id, current.clockOffsetMs, clockOffsetMs))) return null
+    await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,
       before: { now: formatTimestamp(from) },
       after: { now: formatTimestamp(to) },
     })
-  }
-  return { ...current, clockOffsetMs }
-}
+    return { ...current, clockOffsetMs }
+  },
+})
 
 function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppTime {
   if (input.advance_seconds !== undefined) {
@@ -146,6 +136,6 @@ async function listOpen(ctx: Context, appId: number): Promise<OpenClaim[]> {
   return listOpenClaims(ctx.db, appId, staleBefore(await databaseNow(ctx, ctx.db)), MOST_PENDING)
 }
 
-function presentPending({ externalRef, stage, claimedAt }: OpenClaim): PendingReminder {
+function presentPending({ externalRef, stage, claimedAt }: OpenClaim): z.infer<typeof PendingReminder> {
   return { external_ref: externalRef, reminder_day: stage, claimed_at: formatTimestamp(claimedAt) }
 }

@@ -60,7 +60,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     plan,
     price,
     customer: customerId === null ? null : await findCustomer(ctx.db, appId, customerId),
-    methods: await availableMethods(ctx, app, price.amount, price.currency),
+    methods: await availableMethods(ctx.db, app, price.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
     openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
     isRenewedAlready: isRenewedAlready(subscription, now),

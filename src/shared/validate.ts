@@ -46,6 +46,9 @@ export const webAddress = z
   .refine((value) => !hasCredentials(value), 'must not hold a user name or password')
   .refine(isStorable, 'must not hold control characters or unpaired surrogates')
 
+/** A time in an answer: `YYYY-MM-DD HH:MM:SS`, in UTC. */
+export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+
 /** Checks `input`; the first fault becomes 400 `invalid_request` with its dotted field path. */
 export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infer<T> {
   const result = schema.safeParse(input, { reportInput: true })

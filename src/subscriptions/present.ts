@@ -1,8 +1,10 @@
+import { z } from 'zod'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPlan, type Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
+import { timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Subscription } from './store.ts'
@@ -25,11 +27,23 @@ export async function viewSubscription(db: Queries, subscription: Subscription):
   }
 }
 
-/** The Subscription of the API (specification 2). `now` is the app's own time. */
+/** The Subscription of the API (specification 2). */
+export const SubscriptionOutput = z.strictObject({
+  plan_ref: z.string(),
+  plan_id: z.string(),
+  price_id: z.string(),
+  customer_id: z.string().nullable(),
+  status: z.enum(['active', 'expired']),
+  current_period_end: timestamp.nullable(),
+  in_trial: z.boolean(),
+  trial_ends_at: timestamp.nullable(),
+})
+
+/** `now` is the app's own time. */
 export function presentSubscription(
   { subscription, plan }: Pick<SubscriptionView, 'subscription'> & { readonly plan: Pick<Plan, 'code'> },
   now: AppTime,
-): Record<string, unknown> {
+): z.input<typeof SubscriptionOutput> {
   return {
     plan_ref: plan.code,
     plan_id: formatId('plan', subscription.planId),

@@ -1,51 +1,55 @@
 import { appNow } from '#apps/app-time.ts'
-import { requireSelf, type AppRoute, type Caller } from '#apps/authenticate.ts'
-import type { Context } from '#context.ts'
-import { commandRoute, type ApiAnswer, type ApiRequest } from '#http/route.ts'
+import { requireSelf, route, type ApiCaller, type AppRoute } from '#apps/authenticate.ts'
+import type { ApiRequest } from '#http/route.ts'
+import type { RealTime } from '#shared/time.ts'
 import { attachCustomer } from './attach-customer.ts'
-import { presentSubscription } from './present.ts'
+import { presentSubscription, SubscriptionOutput, type SubscriptionView } from './present.ts'
 import { getSubscriptionWithPlanCode } from './store.ts'
 import { switchPlan } from './switch-plan.ts'
 
+type Request = ApiRequest<ApiCaller>
+
+const present = (view: SubscriptionView, now: RealTime, { caller }: Request) =>
+  presentSubscription(view, appNow(caller.app, now))
+
 export const subscriptionRoutes: readonly AppRoute[] = [
-  {
+  route.query({
     method: 'GET',
     path: '/api/v1/subscriptions/:externalRef',
     access: 'any',
-    async run(ctx, { caller, params }) {
-      const externalRef = ownRef(caller, params)
-      const subscription = await getSubscriptionWithPlanCode(ctx.db, caller.appId, externalRef)
-      return answer(ctx, { caller }, { subscription, plan: { code: subscription.planCode } })
+    output: SubscriptionOutput,
+    async query(ctx, request) {
+      const { app } = request.caller
+      const subscription = await getSubscriptionWithPlanCode(ctx.db, app.id, ownRef(request))
+      return presentSubscription({ subscription, plan: { code: subscription.planCode } }, appNow(app, ctx.clock.now()))
     },
-  },
-  commandRoute({
+  }),
+  route.command({
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/plan',
     access: 'hmac',
-    run: async (ctx, { caller, params, body }: ApiRequest<Caller>) =>
-      switchPlan(ctx, caller.app, ownRef(caller, params), body),
-    answer,
+    command: switchPlan,
+    scope: (request) => ({ app: request.caller.app, externalRef: ownRef(request) }),
+    output: SubscriptionOutput,
+    present,
   }),
-  commandRoute({
+  route.command({
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/customer',
     access: 'any',
-    run: async (ctx, { caller, params, body }: ApiRequest<Caller>) =>
-      attachCustomer(ctx, caller.app, ownRef(caller, params), body, null, caller.endUser),
-    answer,
+    command: attachCustomer,
+    scope: (request) => {
+      const { app, endUser } = request.caller
+      return { app, externalRef: ownRef(request), endUser }
+    },
+    output: SubscriptionOutput,
+    present,
   }),
 ]
 
-function ownRef(caller: Caller, params: Readonly<Record<string, string>>): string {
+/** Throws `forbidden` where a client names another end user. */
+function ownRef({ caller, params }: Request): string {
   const externalRef = params['externalRef'] ?? ''
   requireSelf(caller, externalRef)
   return externalRef
-}
-
-function answer(
-  ctx: Context,
-  { caller }: Pick<ApiRequest<Caller>, 'caller'>,
-  view: Parameters<typeof presentSubscription>[0],
-): ApiAnswer {
-  return { data: presentSubscription(view, appNow(caller.app, ctx.clock.now())) }
 }

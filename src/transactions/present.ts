@@ -1,9 +1,29 @@
+import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import { timestamp } from '#shared/validate.ts'
 import type { Transaction } from './store.ts'
 
 /** The Transaction of the API (contract 3). */
-export function presentTransaction(transaction: Transaction): Record<string, unknown> {
+export const TransactionOutput = z.strictObject({
+  transaction_id: z.int(),
+  external_ref: z.string(),
+  mode: z.enum(['subscription', 'payment']),
+  plan_ref: z.string(),
+  price_id: z.string().nullable(),
+  paygate_customer_id: z.string().nullable(),
+  amount: z.int(),
+  amount_received: z.int(),
+  currency: z.string(),
+  status: z.enum(['pending', 'completed', 'refunded', 'void']),
+  provider_code: z.string().nullable(),
+  flagged: z.boolean(),
+  flag_reason: z.string().nullable(),
+  created_at: timestamp,
+  completed_at: timestamp.nullable(),
+})
+
+export function presentTransaction(transaction: Transaction): z.input<typeof TransactionOutput> {
   return {
     transaction_id: transaction.id,
     external_ref: transaction.externalRef,

@@ -1,36 +1,35 @@
-import { requireSelf, type AppRoute, type Caller } from '#apps/authenticate.ts'
+import { requireSelf, route, type ApiCaller, type AppRoute } from '#apps/authenticate.ts'
 import type { Context } from '#context.ts'
-import { formatCursor } from '#http/page-of.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { listTransactions } from './list-transactions.ts'
-import { presentTransaction } from './present.ts'
+import { presentTransaction, TransactionOutput } from './present.ts'
 import { findTransaction, type Transaction } from './store.ts'
 
 export const transactionRoutes: readonly AppRoute[] = [
-  {
+  route.list({
     method: 'GET',
     path: '/api/v1/transactions',
     access: 'any',
-    async run(ctx, { caller, query }) {
+    item: TransactionOutput,
+    async list(ctx, { caller, query }) {
       if (typeof query['external_ref'] === 'string') requireSelf(caller, query['external_ref'])
       const own = caller.endUser === null ? {} : { external_ref: caller.endUser }
-      const { rows, next } = await listTransactions(ctx, caller.appId, { ...query, ...own })
-      return { data: rows.map(presentTransaction), nextCursor: formatCursor(next) }
+      return listTransactions(ctx, caller.appId, { ...query, ...own })
     },
-  },
-  {
+    present: presentTransaction,
+  }),
+  route.query({
     method: 'GET',
     path: '/api/v1/transactions/:id',
     access: 'any',
-    async run(ctx, { caller, params }) {
-      return { data: presentTransaction(await ownTransaction(ctx, caller, params['id'] ?? '')) }
-    },
-  },
+    output: TransactionOutput,
+    query: async (ctx, { caller, params }) => presentTransaction(await ownTransaction(ctx, caller, params['id'] ?? '')),
+  }),
 ]
 
 /** Another app's transaction is not there, and neither is another end user's for a client. */
-async function ownTransaction(ctx: Context, caller: Caller, idText: string): Promise<Transaction> {
+async function ownTransaction(ctx: Context, caller: ApiCaller, idText: string): Promise<Transaction> {
   const id = parseNumericId(idText)
   const transaction = id === null ? null : await findTransaction(ctx.db, id)
   const isOwn =

@@ -1,9 +1,20 @@
+import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { timestamp } from '#shared/validate.ts'
 import type { Event } from './store.ts'
 
 /** An event as `GET /api/v1/events` gives it (contract 3, Events). */
-export function presentEvent(event: Event): object {
+export const EventOutput = z.strictObject({
+  id: z.string(),
+  event_type: z.string(),
+  data: z.record(z.string(), z.unknown()),
+  created_at: timestamp,
+  delivery_status: z.string(),
+  attempts: z.int(),
+})
+
+export function presentEvent(event: Event): z.input<typeof EventOutput> {
   return {
     id: formatId('evt', event.id),
     event_type: event.eventType,
@@ -15,6 +26,6 @@ export function presentEvent(event: Event): object {
 }
 
 /** What was told: the `data` of the frozen envelope. */
-function dataOf(event: Event): unknown {
-  return (JSON.parse(event.body.toString('utf8')) as { data: unknown }).data
+function dataOf(event: Event): Record<string, unknown> {
+  return (JSON.parse(event.body.toString('utf8')) as { data: Record<string, unknown> }).data
 }

@@ -1,26 +1,24 @@
-import type { AppRoute } from '#apps/authenticate.ts'
-import { formatCursor } from '#http/page-of.ts'
+import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
 import { listEvents } from './list-events.ts'
-import { presentEvent } from './present.ts'
+import { EventOutput, presentEvent } from './present.ts'
 import { getEvent } from './store.ts'
 
 export const eventRoutes: readonly AppRoute[] = [
-  {
+  route.list({
     method: 'GET',
     path: '/api/v1/events',
     access: 'hmac',
-    async run(ctx, { caller, query }) {
-      const { rows, next } = await listEvents(ctx, caller.appId, query)
-      return { data: rows.map(presentEvent), nextCursor: formatCursor(next) }
-    },
-  },
-  {
+    item: EventOutput,
+    list: (ctx, { caller, query }) => listEvents(ctx, caller.appId, query),
+    present: presentEvent,
+  }),
+  route.query({
     method: 'GET',
     path: '/api/v1/events/:id',
     access: 'hmac',
-    async run(ctx, { caller, params }) {
-      return { data: presentEvent(await getEvent(ctx.db, caller.appId, requireId('evt', params['id'] ?? ''))) }
-    },
-  },
+    output: EventOutput,
+    query: async (ctx, { caller, params }) =>
+      presentEvent(await getEvent(ctx.db, caller.appId, requireId('evt', params['id'] ?? ''))),
+  }),
 ]

@@ -8,7 +8,17 @@ import type { PlanWithPrices } from '#plans/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
-import { aCheckout, anApp, aPlan, FREE_TRIAL, MONTHLY, priceId, tokenOf, type TestApp } from '../support/factories.ts'
+import {
+  aCheckout,
+  anApp,
+  aPlan,
+  FREE_TRIAL,
+  MONTHLY,
+  priceId,
+  tokenOf,
+  type TestApp,
+  SERVER,
+} from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 import { asAppTime } from '#shared/time.ts'
 
@@ -104,9 +114,9 @@ describe('the open checkouts of one end user', () => {
   it("count in the app's own time", async () => {
     await fill(100)
     expectFull(await open(), 3600)
-    await advanceTestClock(service.ctx, app.app, { advance_seconds: DAY - 60 })
+    await advanceTestClock(service.ctx, SERVER, app.app, { advance_seconds: DAY - 60 })
     expectFull(await open(), 60)
-    await advanceTestClock(service.ctx, app.app, { advance_seconds: 60 })
+    await advanceTestClock(service.ctx, SERVER, app.app, { advance_seconds: 60 })
     expect((await open()).status).to.equal(201)
   })
 

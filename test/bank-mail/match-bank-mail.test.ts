@@ -1,3 +1,4 @@
+import { SERVER } from '../support/factories.ts'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
@@ -197,7 +198,7 @@ describe('unmatched money', () => {
       await open()
       const { ctx } = shop.service
       const advance = async () =>
-        advanceTestClock(ctx, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
+        advanceTestClock(ctx, SERVER, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
       if (first === 'clock') await advance()
       const payment = await shop.pay()
       if (first === 'payment') await advance()
@@ -214,7 +215,7 @@ describe('unmatched money', () => {
   it('is not suggested in app time for payments that were opened after it came', async () => {
     await open()
     const { ctx } = shop.service
-    await advanceTestClock(ctx, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
+    await advanceTestClock(ctx, SERVER, await getApp(ctx.db, shop.app.app.id), { advance_seconds: 30 * 86_400 })
     await shop.relay(await genuineMail('ACB', transfer()))
     ctx.clock.advance('2h')
     await shop.pay()

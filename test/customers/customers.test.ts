@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createCustomer } from '#customers/create-customer.ts'
@@ -287,13 +289,20 @@ describe('customers', () => {
   })
 
   describe('customer commands', () => {
-    it('are written to the audit log with the operator who gives them', async () => {
+    it('are written to the audit log with whoever gives them: an operator, or a server', async () => {
       const { ctx } = service
-      const { id } = await createCustomer(ctx, app.app, { name: 'An', email: 'an@example.com' }, 'ann')
-      await updateCustomer(ctx, app.app, id, { name: 'Bo' }, 'ann')
+      const { id } = await perform(
+        ctx,
+        operator('ann'),
+        createCustomer,
+        { name: 'An', email: 'an@example.com' },
+        { app: app.app },
+      )
+      await perform(ctx, operator('ann'), updateCustomer, { name: 'Bo' }, { app: app.app, customerId: id })
       await seller.patch(`${PATH}/cus_${id}`, { name: 'Chi' })
-      const [update, create, ...rest] = await listAuditEntries(ctx.db, { subject: `customer ${id}`, limit: 10 })
+      const [byApi, update, create, ...rest] = await listAuditEntries(ctx.db, { subject: `customer ${id}`, limit: 10 })
       expect(rest).to.deep.equal([])
+      expect(byApi).to.include({ actor: `server app ${app.app.id}`, action: 'customer.update' })
       expect(create).to.include({ actor: 'ann', action: 'customer.create', appId: app.app.id, beforeState: null })
       expect(update).to.include({ actor: 'ann', action: 'customer.update' })
       expect(update!.beforeState).to.include({ name: 'An' })

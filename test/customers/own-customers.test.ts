@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import type { JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -77,14 +79,26 @@ describe('the customers of one end user', () => {
 
   it('one that belongs to nobody cannot be named by a client, even where the subscription has it', async () => {
     const { id } = await aCustomer(service.ctx, app)
-    await attachCustomer(service.ctx, app.app, 'user-1', { customer_id: `cus_${id}` }, 'linh')
+    await perform(
+      service.ctx,
+      operator('linh'),
+      attachCustomer,
+      { customer_id: `cus_${id}` },
+      { app: app.app, externalRef: 'user-1', endUser: null },
+    )
     expectFault(await attach(`cus_${id}`), 'customer_id')
     expectFault(await checkout(`cus_${id}`), 'customer_id')
   })
 
   it("operators attach any customer of the app, also another end user's", async () => {
     const { id } = await anOwnCustomer(service.ctx, app, 'user-2')
-    const { subscription } = await attachCustomer(service.ctx, app.app, 'user-1', { customer_id: `cus_${id}` }, 'linh')
+    const { subscription } = await perform(
+      service.ctx,
+      operator('linh'),
+      attachCustomer,
+      { customer_id: `cus_${id}` },
+      { app: app.app, externalRef: 'user-1', endUser: null },
+    )
     expect(subscription.customerId).to.equal(id)
   })
 

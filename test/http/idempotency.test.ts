@@ -179,7 +179,7 @@ describe('repeated requests', () => {
       ]
       const keyed = API_ROUTES.filter(({ method, path }) => /POST|PUT/.test(method) && !path.endsWith('/test-clock'))
       expect(calls).to.have.length(keyed.length)
-      for (const { path, answerOf } of keyed) expect(answerOf, path).to.be.a('function')
+      for (const { path, work } of keyed) expect(work.kind, path).to.equal('command')
       for (const [method, path, body] of calls) {
         const send = () => seller[method](path, body, { headers: { 'Idempotency-Key': path } })
         const first = await send()

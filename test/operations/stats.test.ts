@@ -7,7 +7,18 @@ import { gatherStats } from '#operations/stats.ts'
 import { unearnedOf } from '#operations/unearned.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { anApp, aPlan, FREE_TRIAL, LIFETIME, MONTHLY, paid, partlyPaid, priceId, YEARLY } from '../support/factories.ts'
+import {
+  anApp,
+  aPlan,
+  FREE_TRIAL,
+  LIFETIME,
+  MONTHLY,
+  paid,
+  partlyPaid,
+  priceId,
+  YEARLY,
+  SERVER,
+} from '../support/factories.ts'
 
 /** Five end users: a month, a trial, for life, a month that lapsed, and a month renewed. Now is 2026-04-12 10:00:00. */
 async function aBusiness(ctx: TestContext) {
@@ -47,7 +58,7 @@ describe('stats (contract 6)', () => {
   it('a test clock that was moved moves the counts', async () => {
     const ctx = testContext()
     const { app } = await aBusiness(ctx)
-    await advanceTestClock(ctx, await getApp(ctx.db, app.app.id), { advance_seconds: 8 * 86_400 })
+    await advanceTestClock(ctx, SERVER, await getApp(ctx.db, app.app.id), { advance_seconds: 8 * 86_400 })
     const { subscriptions } = await gatherStats(ctx, { app: await getApp(ctx.db, app.app.id) })
     expect(subscriptions).to.include({ active: 3, in_trial: 0, expired: 2, in_grace: 1, lapsed: 1 })
   })

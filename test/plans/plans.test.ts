@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
@@ -373,13 +375,20 @@ describe('plans', () => {
   })
 
   describe('plan commands', () => {
-    it('are written to the audit log with the operator who gives them, and not for the API', async () => {
+    it('are written to the audit log with whoever gives them: an operator, or a server', async () => {
       const { ctx } = service
-      const plan = await createPlan(ctx, app.app, { code: 'premium', name: 'Premium', prices: [MONTHLY] }, 'ann')
-      await updatePlan(ctx, app.app, plan.id, { name: 'Gold' }, 'ann')
+      const plan = await perform(
+        ctx,
+        operator('ann'),
+        createPlan,
+        { code: 'premium', name: 'Premium', prices: [MONTHLY] },
+        { app: app.app },
+      )
+      await perform(ctx, operator('ann'), updatePlan, { name: 'Gold' }, { app: app.app, planId: plan.id })
       await seller.patch(`/api/v1/plans/plan_${plan.id}`, { name: 'Silver' })
-      const [update, create, ...rest] = await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 10 })
+      const [byApi, update, create, ...rest] = await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 10 })
       expect(rest).to.deep.equal([])
+      expect(byApi).to.include({ actor: `server app ${app.app.id}`, action: 'plan.update' })
       expect(create).to.include({ actor: 'ann', action: 'plan.create', appId: app.app.id, beforeState: null })
       expect(create!.afterState).to.include({ id: `plan_${plan.id}`, code: 'premium', name: 'Premium' })
       expect(update).to.include({ actor: 'ann', action: 'plan.update' })

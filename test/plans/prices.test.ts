@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
@@ -202,9 +204,15 @@ describe('prices of a plan', () => {
   describe('price commands', () => {
     it('are written to the audit log with the operator who gives them', async () => {
       const { ctx } = service
-      const added = await addPrice(ctx, app.app, plan.id, YEARLY, 'ann')
+      const added = await perform(ctx, operator('ann'), addPrice, YEARLY, { app: app.app, planId: plan.id })
       const { id } = added.prices[1]!
-      await updatePrice(ctx, app.app, plan.id, id, { status: 'archived' }, 'ann')
+      await perform(
+        ctx,
+        operator('ann'),
+        updatePrice,
+        { status: 'archived' },
+        { app: app.app, planId: plan.id, priceId: id },
+      )
       const [archive] = await listAuditEntries(ctx.db, { subject: `price ${id}`, limit: 10 })
       expect(archive).to.include({ actor: 'ann', action: 'price.update', appId: app.app.id })
       expect(archive!.beforeState).to.include({ status: 'active' })

@@ -28,7 +28,7 @@ async function aShop(ctx: TestContext): Promise<{ shop: TestApp; accountId: numb
 }
 
 async function offered(ctx: TestContext, { app }: TestApp, amount = 99_000, currency = 'VND'): Promise<boolean> {
-  return (await availableMethods(ctx, await getApp(ctx.db, app.id), amount, currency)).includes('bank_transfer')
+  return (await availableMethods(ctx.db, await getApp(ctx.db, app.id), amount, currency)).includes('bank_transfer')
 }
 
 describe('manual bank transfer', () => {

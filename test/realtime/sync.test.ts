@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
@@ -112,7 +114,13 @@ describe('realtime database sync', () => {
     const [monthly, lifetime] = await story.plan('pro', MONTHLY, LIFETIME)
     await story.buy(monthly!)
     story.clock.set('2026-03-10 10:00:00')
-    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: lifetime }, 'tester')
+    await perform(
+      story.service.ctx,
+      operator('tester'),
+      switchPlan,
+      { price_id: lifetime },
+      { app: story.app.app, externalRef: 'user-1' },
+    )
     expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-10 10:00:00'))
     await story.buy(lifetime!)
     expect(await story.node()).to.deep.equal(premium(null, '2026-03-10 10:00:00'))
@@ -136,7 +144,13 @@ describe('realtime database sync', () => {
     const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
     await story.buy(monthly!)
     story.clock.set('2026-03-02 10:00:00')
-    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: yearly }, 'tester')
+    await perform(
+      story.service.ctx,
+      operator('tester'),
+      switchPlan,
+      { price_id: yearly },
+      { app: story.app.app, externalRef: 'user-1' },
+    )
     expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-02 10:00:00'))
     story.clock.set('2026-03-03 10:00:00')
     const user = story.as('user-1')
@@ -150,7 +164,13 @@ describe('realtime database sync', () => {
     const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
     await story.buy(monthly!)
     story.clock.set('2026-06-01 10:00:00')
-    await switchPlan(story.service.ctx, story.app.app, 'user-1', { price_id: yearly }, 'tester')
+    await perform(
+      story.service.ctx,
+      operator('tester'),
+      switchPlan,
+      { price_id: yearly },
+      { app: story.app.app, externalRef: 'user-1' },
+    )
     expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-01 10:00:00'))
     story.clock.set('2026-06-02 10:00:00')
     const user = story.as('user-1')

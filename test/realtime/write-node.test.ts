@@ -1,3 +1,4 @@
+import { perform } from '#commands/perform.ts'
 import { readFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
 import { expect } from 'chai'
@@ -11,7 +12,7 @@ import { addMs } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { startClientStory, type ClientStory } from '../support/client-story.ts'
-import { FREE_TRIAL, MONTHLY } from '../support/factories.ts'
+import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer, type RestCall } from '../support/realtime-peer.ts'
 
@@ -310,13 +311,19 @@ describe('writing the realtime node', () => {
       const room = 768 - 'users//subscription/purchaseSource/'.length
       const longest = '😀'.repeat(Math.floor(room / 4)) + 'x'.repeat(room % 4)
       const open = (ref: string) =>
-        createCheckoutSession(ctx(), story.app.app, {
-          external_ref: ref,
-          mode: 'subscription',
-          price_id: monthly,
-          success_url: 'https://shop.example/ok',
-          cancel_url: 'https://shop.example/no',
-        })
+        perform(
+          ctx(),
+          SERVER,
+          createCheckoutSession,
+          {
+            external_ref: ref,
+            mode: 'subscription',
+            price_id: monthly,
+            success_url: 'https://shop.example/ok',
+            cancel_url: 'https://shop.example/no',
+          },
+          { app: story.app.app, endUser: null },
+        )
       await story.pay(await open(longest))
       expect(await peer.read(`users/${longest}/subscription`)).to.include({ plan: 'premium' })
       const fault = await open(`${longest}x`).catch((error: unknown) => error)

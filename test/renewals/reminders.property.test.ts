@@ -1,3 +1,4 @@
+import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
@@ -8,7 +9,7 @@ import { stageAt } from '#renewals/stages.ts'
 import { HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
-import { MONTHLY, priceId } from '../support/factories.ts'
+import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
 import type { Mood } from '../mail/smtp-inbox.ts'
 import { aScene, partsOf, type Scene } from './scene.ts'
 
@@ -64,7 +65,7 @@ class History {
         }
         return
       case 'jump':
-        await advanceTestClock(ctx, await this.#scene.app(), { advance_seconds: (next.hours * HOUR_MS) / 1000 })
+        await advanceTestClock(ctx, SERVER, await this.#scene.app(), { advance_seconds: (next.hours * HOUR_MS) / 1000 })
         await this.#check(true)
         return
       case 'pay': {
@@ -79,7 +80,13 @@ class History {
         this.#isRunning = true
         return this.#sweep()
       case 'switch':
-        await switchPlan(ctx, seller.app, 'user-1', { price_id: priceId(plan, next.price) })
+        await perform(
+          ctx,
+          SERVER,
+          switchPlan,
+          { price_id: priceId(plan, next.price) },
+          { app: seller.app, externalRef: 'user-1' },
+        )
         return
       case 'mail server':
         inbox.mood = next.mood

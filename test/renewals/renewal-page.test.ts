@@ -1,3 +1,4 @@
+import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
@@ -8,7 +9,7 @@ import { getSubscription } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import type { Response } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
-import { LIFETIME, MONTHLY, YEARLY } from '../support/factories.ts'
+import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { startBankStory, transfer } from '../pages/bank-story.ts'
 
@@ -148,7 +149,13 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('renews archived prices of archived plans', async () => {
-      await updatePlan(story.service.ctx, story.app.app, Number(plan.id.slice(5)), { status: 'archived' })
+      await perform(
+        story.service.ctx,
+        SERVER,
+        updatePlan,
+        { status: 'archived' },
+        { app: story.app.app, planId: Number(plan.id.slice(5)) },
+      )
       expect((await page()).status).to.equal(200)
       await renew('test')
       expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')

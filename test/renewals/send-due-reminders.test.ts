@@ -1,3 +1,4 @@
+import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
@@ -16,7 +17,7 @@ import { formatId } from '#shared/ids.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
-import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId } from '../support/factories.ts'
+import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
 import { aScene, tokenIn, type Scene } from './scene.ts'
 
 const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
@@ -137,7 +138,13 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await sweepAt('2026-03-29 10:00:00')
       expect(scene.inbox.mails).to.have.lengthOf(0)
       const { id } = await aCustomer(scene.ctx, scene.seller, { email: 'late@example.com' })
-      await attachCustomer(scene.ctx, scene.seller.app, 'user-1', { customer_id: formatId('cus', id) })
+      await perform(
+        scene.ctx,
+        SERVER,
+        attachCustomer,
+        { customer_id: formatId('cus', id) },
+        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
+      )
       await sweep()
       expect(scene.inbox.mails[0]?.recipients).to.deep.equal(['late@example.com'])
     })
@@ -187,7 +194,13 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('archived plans and prices go on reminding', async () => {
       await scene.subscribe()
-      await updatePlan(scene.ctx, scene.seller.app, scene.plan.id, { status: 'archived' })
+      await perform(
+        scene.ctx,
+        SERVER,
+        updatePlan,
+        { status: 'archived' },
+        { app: scene.seller.app, planId: scene.plan.id },
+      )
       await sweepAt('2026-03-29 10:00:00')
       expect(await scene.stages()).to.deep.equal(['3'])
     })
@@ -247,7 +260,13 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     it('after a plan switch the mail names the new plan and its regular amount', async () => {
       await scene.subscribe()
       const gold = await aPlan(scene.ctx, scene.seller, { name: 'Gold', prices: [{ ...YEARLY, trial: FREE_TRIAL }] })
-      await switchPlan(scene.ctx, scene.seller.app, 'user-1', { price_id: priceId(gold) })
+      await perform(
+        scene.ctx,
+        SERVER,
+        switchPlan,
+        { price_id: priceId(gold) },
+        { app: scene.seller.app, externalRef: 'user-1' },
+      )
       await sweepAt('2026-03-29 10:00:00')
       const { parsed } = scene.inbox.mails[0] ?? expect.fail('no mail')
       expect(parsed.subject).to.equal('[TEST] Your Gold subscription ends on 1 April 2026')
@@ -383,7 +402,8 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.inbox.mood = 'accept'
       const { customerId } = await scene.subscription()
-      const change = (input: object) => updateCustomer(scene.ctx, scene.seller.app, customerId!, input)
+      const change = (input: object) =>
+        perform(scene.ctx, SERVER, updateCustomer, input, { app: scene.seller.app, customerId: customerId! })
       await change({ name: 'An Nguyen' })
       expect(await sweep()).to.deep.equal(NOTHING)
       await change({ email: 'an@right.example' })
@@ -399,7 +419,13 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.inbox.mood = 'accept'
       const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
-      await attachCustomer(scene.ctx, scene.seller.app, 'user-1', { customer_id: `cus_${bo.id}` })
+      await perform(
+        scene.ctx,
+        SERVER,
+        attachCustomer,
+        { customer_id: `cus_${bo.id}` },
+        { app: scene.seller.app, externalRef: 'user-1', endUser: null },
+      )
       expect(await sweep()).to.include({ sent: 1 })
     })
 

@@ -1,10 +1,11 @@
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
-import { MONTHLY, anApp } from '../support/factories.ts'
+import { MONTHLY, anApp, SERVER } from '../support/factories.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { until } from '../support/until.ts'
 
@@ -108,7 +109,7 @@ describe('test clock (contract 3)', () => {
   it('by operators is for any sandbox app, and is in the audit log', async () => {
     const { ctx } = story.service
     const identity = await anApp(ctx, { auth: 'identity', methods: [] })
-    expect(await advanceTestClock(ctx, identity.app, { advance_seconds: DAY }, 'tester')).to.deep.equal({
+    expect(await advanceTestClock(ctx, operator('tester'), identity.app, { advance_seconds: DAY })).to.deep.equal({
       now: '2026-03-02 10:00:00',
     })
     expect((await getApp(ctx.db, identity.app.id)).clockOffsetMs).to.equal(DAY * 1000)
@@ -130,7 +131,7 @@ describe('test clock (contract 3)', () => {
     const advanceFor = async (othersMs?: number) => {
       const { ctx } = story.service
       const app = await getApp(ctx.db, story.app.app.id)
-      return advanceTestClock(ctx, app, { advance_seconds: 28 * DAY }, null, othersMs)
+      return advanceTestClock(ctx, SERVER, app, { advance_seconds: 28 * DAY }, othersMs)
     }
 
     it('waits no longer than a while, then says what is pending; the call after that one died sends it', async () => {

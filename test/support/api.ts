@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
-import { createApp } from '#daemon/app.ts'
+import { API_ROUTES, createApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -63,8 +63,12 @@ export async function startService(
   const metrics = openMetrics()
   const handle = createApp(ctx, metrics, { isStopping: false }).callback()
   server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))
-  const call = (method: string, path: string, options: CallOptions = {}) =>
-    send(method, new URL(path, url).href, options)
+  const call = async (method: string, path: string, options: CallOptions = {}) => {
+    const address = new URL(path, url)
+    const answer = await send(method, address.href, options)
+    if (answer.status < 300) expectDeclared(method, address.pathname, answer)
+    return answer
+  }
   return {
     ctx,
     url,
@@ -104,6 +108,17 @@ async function send(method: string, url: string, { headers = {}, raw }: CallOpti
   const answer = await request(url, { method: method as 'GET', headers, ...(hasBody ? { body: raw } : {}) })
   const text = await answer.body.text()
   return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
+}
+
+/** Every success of the API has the shape that its route declares. */
+function expectDeclared(method: string, path: string, { body }: Response): void {
+  const route = API_ROUTES.find(
+    (candidate) =>
+      candidate.method === method && new RegExp(`^${candidate.path.replace(/:\w+/g, '[^/]+')}$`).test(path),
+  )
+  if (!route) return
+  const checked = route.output.safeParse(body.data)
+  if (!checked.success) throw new Error(`${method} ${route.path} answers another shape: ${checked.error.message}`)
 }
 
 function parsed(text: string): unknown {

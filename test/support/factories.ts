@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import type { Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
 import { enableMethod } from '#providers/methods.ts'
 import type { Method } from '#providers/providers.ts'
@@ -58,6 +60,9 @@ export const PAID_TRIAL = { amount: 10_000, interval_unit: 'week', interval_coun
 let planNumber = 0
 
 /** A plan on sale; one monthly price unless told otherwise. */
+/** A seller's server. */
+export const SERVER: Caller = { kind: 'server', name: 'app' }
+
 export async function aPlan(
   ctx: Context,
   { app }: TestApp,
@@ -65,7 +70,7 @@ export async function aPlan(
 ): Promise<PlanWithPrices> {
   planNumber += 1
   const { code = `plan-${planNumber}`, name = 'Premium', prices = [MONTHLY] } = options
-  return createPlan(ctx, app, { code, name, prices })
+  return perform(ctx, SERVER, createPlan, { code, name, prices }, { app })
 }
 
 /** The public id of a plan's price, the first unless told otherwise. */
@@ -74,7 +79,7 @@ export function priceId(plan: PlanWithPrices, index = 0): string {
 }
 
 export async function aCustomer(ctx: Context, { app }: TestApp, changes: object = {}): Promise<Customer> {
-  return createCustomer(ctx, app, { name: 'An Nguyen', email: 'an@example.com', ...changes })
+  return perform(ctx, SERVER, createCustomer, { name: 'An Nguyen', email: 'an@example.com', ...changes }, { app })
 }
 
 /** A customer that belongs to an end user, as its client makes one. */
@@ -85,12 +90,18 @@ export async function anOwnCustomer(
   changes: object = {},
 ): Promise<Customer> {
   const input = { name: 'An Nguyen', email: 'an@example.com', ...changes }
-  return createOwnCustomer(ctx, app, { sub, verifiedEmail: null }, input)
+  return perform(ctx, SERVER, createOwnCustomer({ sub, verifiedEmail: null }), input, { app })
 }
 
 export async function aCheckout(ctx: Context, { app }: TestApp, body: object): Promise<CreatedSession> {
   const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
-  return createCheckoutSession(ctx, app, { external_ref: 'user-1', mode: 'subscription', ...urls, ...body })
+  return perform(
+    ctx,
+    SERVER,
+    createCheckoutSession,
+    { external_ref: 'user-1', mode: 'subscription', ...urls, ...body },
+    { app, endUser: null },
+  )
 }
 
 /** The public token of a checkout. */

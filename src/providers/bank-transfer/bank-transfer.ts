@@ -24,8 +24,8 @@ export const bankTransfer = defineProvider({
   },
   hasBankPage: true,
   accepts: (amount, currency) => currency === 'VND' && amount < 1e13,
-  async isReady(ctx, app, enabled) {
-    return enabled.some(({ reportsTransfers }) => reportsTransfers) && (await receivingAccount(ctx.db, app)) !== null
+  async isReady(db, app, enabled) {
+    return enabled.some(({ reportsTransfers }) => reportsTransfers) && (await receivingAccount(db, app)) !== null
   },
   async open(ctx, { transaction, bankPageUrl }) {
     await ensureTransferCode(ctx, transaction)

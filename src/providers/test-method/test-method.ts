@@ -11,7 +11,7 @@ export const testMethod = defineProvider({
   },
   isSandboxOnly: true,
   accepts: () => true,
-  isReady: (_ctx, app) => Promise.resolve(app.isSandbox),
+  isReady: (_db, app) => Promise.resolve(app.isSandbox),
   async open(ctx, { transaction, returnUrl }) {
     await confirmPayment(ctx, {
       provider: 'test',

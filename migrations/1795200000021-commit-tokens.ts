@@ -1,0 +1,22 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+import { exactCollation } from '#db/columns.ts'
+
+/** What tells, when the answer to a commit was lost, that the commit took place. */
+export class CommitTokens1795200000021 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
+    await runner.query(`
+      CREATE TABLE IF NOT EXISTS commit_tokens (
+        id BIGINT NOT NULL AUTO_INCREMENT,
+        token VARCHAR(32) ${exact} NOT NULL,
+        created_at DATETIME(3) NOT NULL,
+        PRIMARY KEY (id),
+        UNIQUE KEY commit_tokens_token (token),
+        KEY commit_tokens_created (created_at)
+      ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('DROP TABLE IF EXISTS commit_tokens')
+  }
+}

@@ -1,0 +1,45 @@
+import type { z } from 'zod'
+import type { Change } from './audit.ts'
+import type { Caller } from './caller.ts'
+import type { Tx } from './transaction.ts'
+
+/** The transaction of a command: it knows who asks, and notes what changes. */
+export interface CommandTx extends Tx {
+  readonly caller: Caller
+  /** Writes a change to the audit log, under the command's name unless it has an `action` of its own. */
+  readonly audit: (change: Omit<Change, 'action'> & Partial<Pick<Change, 'action'>>) => Promise<void>
+}
+
+/**
+ * A change as a value. Only `perform` runs it. `Scope` is what the code that asks for it knows for certain (the app, ids of a path);
+ * `input` is the schema of what somebody typed or sent.
+ */
+export interface Command<Scope, Result> {
+  /** `plan.create`: the action of its audit entries. */
+  readonly name: string
+  readonly input: z.ZodType
+  /**
+   * Whether a second run, after a commit whose answer was lost, answers the same by itself, since a unique row or a condition decides.
+   * Otherwise `perform` finds out by a token whether the first run was committed.
+   */
+  readonly isRepeatable: boolean
+  run(tx: CommandTx, input: unknown, scope: Scope): Promise<Result>
+}
+
+interface Definition<Schema extends z.ZodType, Scope, Result> {
+  readonly name: string
+  readonly input: Schema
+  readonly isRepeatable?: boolean
+  /** The work, in one transaction. It may run several times: no network in it, no counters outside `tx`. */
+  run(tx: CommandTx, input: z.output<Schema>, scope: Scope): Promise<Result>
+}
+
+export function command<Schema extends z.ZodType, Scope, Result>(
+  definition: Definition<Schema, Scope, Result>,
+): Command<Scope, Result> {
+  const { name, input, isRepeatable = false } = definition
+  // `perform` gives it what `input` made of the input.
+  const run = (tx: CommandTx, checked: unknown, scope: Scope): Promise<Result> =>
+    definition.run(tx, checked as z.output<Schema>, scope)
+  return { name, input, isRepeatable, run }
+}

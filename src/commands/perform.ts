@@ -1,0 +1,40 @@
+import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
+import { validate } from '#shared/validate.ts'
+import { recordAudit } from './audit.ts'
+import { auditName, type Caller } from './caller.ts'
+import type { Command, CommandTx } from './command.ts'
+import { runUnit } from './transaction.ts'
+
+export interface PerformOptions<Result> {
+  /** Writes the kept answer of an `Idempotency-Key`, as the last thing in the command's transaction. */
+  readonly keep?: ((queries: Queries, result: Result) => Promise<void>) | undefined
+}
+
+/**
+ * The only way to run a command: checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
+ * commits, and runs the effects. Where the context is for a rehearsal, everything is rolled back and noted there. Throws
+ * `invalid_request` for bad input, and what the command throws.
+ *
+ * A commit whose answer was lost is reported as what it was: the result of the run that was committed.
+ */
+export async function perform<Scope, Result>(
+  ctx: Context,
+  caller: Caller,
+  command: Command<Scope, Result>,
+  input: unknown,
+  scope: Scope,
+  { keep }: PerformOptions<Result> = {},
+): Promise<Result> {
+  const checked = validate(command.input, input)
+  return runUnit(ctx, {
+    hasToken: !command.isRepeatable,
+    async work(tx) {
+      const audit: CommandTx['audit'] = (change) =>
+        recordAudit(tx, { action: command.name, ...change, actor: auditName(caller) })
+      const result = await command.run({ ...tx, caller, audit }, checked, scope)
+      await keep?.(tx, result)
+      return result
+    },
+  })
+}

@@ -1,0 +1,185 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { z } from 'zod'
+import { job, operator, payer, provider, type Caller } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import { commitTokens, listAuditEntries } from '#commands/store.ts'
+import type { Context, Rehearsal } from '#context.ts'
+import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { findPlan, listPlans } from '#plans/store.ts'
+import { addPrice } from '#plans/add-price.ts'
+import { createPlan } from '#plans/create-plan.ts'
+import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+import { anApp, aPlan, MONTHLY, SERVER, type TestApp } from '../support/factories.ts'
+import { startStory, type Story } from '../support/story.ts'
+
+const PRO = { code: 'pro', name: 'Pro', prices: [MONTHLY] }
+
+describe('perform', () => {
+  let ctx: Context
+  let app: TestApp
+
+  beforeEach(async () => {
+    ctx = testContext()
+    app = await anApp(ctx)
+  })
+
+  const create = (caller: Caller, within: Context = ctx) => perform(within, caller, createPlan, PRO, { app: app.app })
+
+  for (const [caller, actor] of [
+    [operator('linh (sudo)'), 'linh (sudo)'],
+    [{ kind: 'server', name: 'app 7' }, 'server app 7'],
+    [{ kind: 'end_user', name: 'user-42' }, 'end user user-42'],
+    [job('expire'), 'job expire'],
+    [provider('stripe'), 'provider stripe'],
+    [payer, 'payer page'],
+  ] as const) {
+    it(`names the caller in the audit log, whoever it is: ${actor}`, async () => {
+      const { id } = await create(caller)
+      const [entry] = await listAuditEntries(ctx.db, { subject: `plan ${id}`, limit: 1 })
+      expect(entry).to.include({ actor, action: 'plan.create', appId: app.app.id })
+    })
+  }
+
+  it('refuses bad input by the field before a transaction is opened', async () => {
+    let runs = 0
+    const counted = command({
+      name: 'counted',
+      input: z.strictObject({ amount: z.int('must be a whole number') }),
+      run: () => Promise.resolve((runs += 1)),
+    })
+    const error: unknown = await perform(ctx, SERVER, counted, { amount: '5' }, undefined).catch(
+      (fault: unknown) => fault,
+    )
+    expect(error).to.include({ code: 'invalid_request', field: 'amount' })
+    expect(runs).to.equal(0)
+  })
+
+  it('commits what is kept with the work, or neither', async () => {
+    const failing = perform(
+      ctx,
+      SERVER,
+      createPlan,
+      PRO,
+      { app: app.app },
+      {
+        keep: () => Promise.reject(new Error('the key is held by another')),
+      },
+    )
+    expect(await failing.catch((fault: unknown) => fault)).to.be.an('error')
+    expect(await listPlans(ctx.db, app.app.id, undefined)).to.deep.equal([])
+  })
+
+  it('of a rehearsal says what would change, and leaves no row', async () => {
+    const rehearsal: Rehearsal = { changes: [], events: [] }
+    const plan = await create(operator('linh'), { ...ctx, rehearsal })
+    expect(rehearsal.changes).to.have.length(1)
+    expect(rehearsal.changes[0]).to.include({ action: 'plan.create', before: null })
+    expect(await findPlan(ctx.db, app.app.id, plan.id)).to.equal(null)
+    expect(await listAuditEntries(ctx.db, { appId: app.app.id, limit: 5 })).to.deep.equal([])
+  })
+
+  it('writes no token for a command that is repeatable by itself', async () => {
+    const count = () => ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
+    const before = await count()
+    const own = { name: 'repeatable', input: z.undefined(), run: () => Promise.resolve('done') }
+    await perform(ctx, SERVER, command({ ...own, isRepeatable: true }), undefined, undefined)
+    expect(await count()).to.equal(before)
+    await perform(ctx, SERVER, command(own), undefined, undefined)
+    expect(await count()).to.equal(before + 1)
+  })
+})
+
+describe('a COMMIT whose answer is lost', () => {
+  let line: LossyServer
+  let lossy: OpenDatabase
+  let story: Story
+
+  beforeEach(async () => {
+    story = await startStory()
+    const { socketPath, name } = testDatabase()
+    line = await lossyServer(socketPath)
+    const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
+    lossy = await openDatabase(config, [], { poolSize: 2, statementSeconds: 2 })
+    Object.assign(story.service.ctx, { db: lossy.db })
+  })
+
+  afterEach(async () => {
+    Object.assign(story.service.ctx, { db: testDatabase().db })
+    await lossy.close()
+    await line.close()
+    await story.service.stop()
+  })
+
+  /** Whether the first commit takes place, nobody hears of it. */
+  const loseFirstCommit = (fate: Fate) => {
+    let commits = 0
+    line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
+  }
+
+  for (const fate of ['answer lost', 'lost'] as const) {
+    describe(`("${fate}") is answered by what really happened:`, () => {
+      it('one plan, no 409 for it', async () => {
+        loseFirstCommit(fate)
+        const made = await story.seller.post('/api/v1/plans', PRO)
+        expect(made.status, made.text).to.equal(201)
+        const { plans } = (await story.seller.get('/api/v1/plans')).body.data
+        expect(plans.map(({ id }: { id: string }) => id)).to.deep.equal([made.body.data.id])
+      })
+
+      it('one more price, not two', async () => {
+        const { id } = (await story.seller.post('/api/v1/plans', PRO)).body.data
+        loseFirstCommit(fate)
+        const priced = await story.seller.post(`/api/v1/plans/${id}/prices`, { ...MONTHLY, amount: 120_000 })
+        expect(priced.body.data.prices).to.have.length(2)
+        expect((await story.seller.get(`/api/v1/plans/${id}`)).body.data.prices).to.have.length(2)
+      })
+
+      it('the test clock moves once', async () => {
+        const before = Date.parse(`${(await story.seller.get('/api/v1/test-clock')).body.data.now}Z`)
+        loseFirstCommit(fate)
+        const moved = await story.seller.post('/api/v1/test-clock', { advance_seconds: 86_400 })
+        expect((Date.parse(`${moved.body.data.now}Z`) - before) / 1000).to.equal(86_400)
+      })
+
+      it('a free trial is activated, and says so', async () => {
+        const plan = await story.plan('pro', {
+          ...MONTHLY,
+          trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
+        })
+        loseFirstCommit(fate)
+        const checkout = await story.checkout({ price_id: plan.prices[0]! })
+        expect(checkout).to.include({ activated: true, transaction_id: null })
+        line.fateOf = () => 'pass'
+        expect((await story.subscription()).in_trial).to.equal(true)
+      })
+    })
+  }
+
+  it('runs the effects of the run that was committed, once', async () => {
+    const app = await anApp(story.service.ctx)
+    const plan = await aPlan(story.service.ctx, app)
+    let effects = 0
+    const noisy = command({
+      name: 'noisy',
+      input: addPrice.input,
+      run: (tx, input, scope: Parameters<typeof addPrice.run>[2]) => {
+        tx.afterCommit(() => void (effects += 1))
+        return addPrice.run(tx, input, scope)
+      },
+    })
+    loseFirstCommit('answer lost')
+    const updated = await perform(
+      story.service.ctx,
+      SERVER,
+      noisy,
+      { ...MONTHLY, amount: 5 },
+      { app: app.app, planId: plan.id },
+    )
+    expect(updated.prices).to.have.length(2)
+    expect(effects).to.equal(1)
+  })
+})
