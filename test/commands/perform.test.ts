@@ -79,7 +79,7 @@ describe('perform', () => {
     expect(rehearsal.changes).to.have.length(1)
     expect(rehearsal.changes[0]).to.include({ action: 'plan.create', before: null })
     expect(await findPlan(ctx.db, app.app.id, plan.id)).to.equal(null)
-    expect(await listAuditEntries(ctx.db, { appId: app.app.id, limit: 5 })).to.deep.equal([])
+    expect(await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 5 })).to.deep.equal([])
   })
 
   it('writes no token for a command that is repeatable by itself', async () => {

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
+import { commitTokens, insertCommitToken } from '#commands/store.ts'
 import { insertJobRun } from '#db/store.ts'
 import { deleteOldRows } from '#operations/delete-old-rows.ts'
 import { tellTransaction } from '#operations/tell-transaction.ts'
@@ -12,7 +13,14 @@ import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 
-const NOTHING = { keysDeleted: 0, runsDeleted: 0, dailyMailsDeleted: 0, mailsDeleted: 0, attemptsDeleted: 0 }
+const NOTHING = {
+  keysDeleted: 0,
+  tokensDeleted: 0,
+  runsDeleted: 0,
+  dailyMailsDeleted: 0,
+  mailsDeleted: 0,
+  attemptsDeleted: 0,
+}
 
 describe('rows that are kept for a time', () => {
   it('are removed once it is over: answers of idempotency keys after a day, job runs after 30 days', async () => {
@@ -67,6 +75,18 @@ describe('rows that are kept for a time', () => {
     expect(left.map(({ day }) => day)).to.deep.equal(['2026-01-30', '2026-01-31'])
   })
 
+  it('are removed once it is over: tokens of commits after a day', async () => {
+    const ctx = testContext()
+    await insertCommitToken(ctx.db, 'old', ctx.clock.now())
+    ctx.clock.advance('24h')
+    await insertCommitToken(ctx.db, 'new', ctx.clock.now())
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
+    ctx.clock.advance('1s')
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, tokensDeleted: 1 })
+    const left = await ctx.db.all(commitTokens, 'WHERE 1 = 1', [])
+    expect(left.map(({ token }) => token)).to.deep.equal(['new'])
+  })
+
   it('end no work that was told to stop', async () => {
     const ctx = testContext()
     await noteAttempts(ctx, 1)
@@ -95,6 +115,8 @@ describe('what is kept for good', () => {
     const story = await tellTransaction(ctx, booked.id)
 
     ctx.clock.advance('90d')
+    const { tokensDeleted } = await deleteOldRows(ctx)
+    expect(tokensDeleted).to.be.greaterThan(0)
     expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
     ctx.clock.advance('1s')
     expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, mailsDeleted: 2 })
