@@ -1,5 +1,6 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { openCredentials } from '#providers/credentials.ts'
 import type { CredentialsCheck, CredentialsSpec } from '#providers/credentials-spec.ts'
 import { listProviders, type Method } from '#providers/providers.ts'
@@ -32,7 +33,7 @@ async function checkCredentials(ctx: Context): Promise<Finding[]> {
 
 /** Accounts that are left alone for a while, and sessions that fail again and again. */
 async function checkLookUps(ctx: Context): Promise<Finding[]> {
-  const now = ctx.clock.now()
+  const now = await databaseNow(ctx, ctx.db)
   const paused = (await listPauses(ctx.db)).filter(({ pausedUntil }) => pausedUntil > now)
   const findings = paused.map(pauseFinding)
   const { count, transactionId } = await countFailing(ctx.db, MANY_FAILURES)

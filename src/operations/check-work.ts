@@ -1,5 +1,6 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
 import { countHeldBack } from '#renewals/plan-reminders.ts'
@@ -97,7 +98,7 @@ function standingFinding(
 /** Events that should have gone out. */
 export async function checkOutbox(ctx: Context): Promise<Finding[]> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
-  if (oldestDueAt !== null && oldestDueAt < addMs(ctx.clock.now(), -OVERDUE_MS)) {
+  if (oldestDueAt !== null && oldestDueAt < addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)) {
     const detail = `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`
     return [fault('outbox', detail, `where jobs, above, says that the daemon runs, look into its log; else ${START}`)]
   }
@@ -147,7 +148,7 @@ async function unconfirmedFindings(ctx: Context): Promise<Finding[]> {
 /** Realtime nodes that are not what they should be. */
 export async function checkRealtime(ctx: Context): Promise<Finding[]> {
   const counts = await countRealtimeWrites(ctx.db, null)
-  const abandoned = await listAbandoned(ctx.db, addMs(ctx.clock.now(), -OVERDUE_MS), MOST_COUNTED)
+  const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MOST_COUNTED)
   const open = counts.failed + abandoned.length
   if (open === 0) return [sound('realtime', `${counts.done} nodes are written`)]
   const detail = `${counts.failed} writes failed, ${abandoned.length} were left unfinished`

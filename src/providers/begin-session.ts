@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
@@ -55,7 +56,7 @@ export async function beginSession(
       status: 'opening',
       lookups: 0,
       failures: 0,
-      nextLookupAt: firstLookupAt(tx.now),
+      nextLookupAt: firstLookupAt(await databaseNow(ctx, tx)),
       createdAt: tx.now,
       updatedAt: tx.now,
     })

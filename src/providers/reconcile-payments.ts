@@ -1,6 +1,7 @@
 import { findApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
 import { findTransaction } from '#transactions/store.ts'
@@ -96,7 +97,7 @@ async function noteRefunds(ctx: Context, options: ReconcileOptions): Promise<num
 
 async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
   const pauses = await listPauses(ctx.db)
-  const now = ctx.clock.now()
+  const now = await databaseNow(ctx, ctx.db)
   const active = isPauseIgnored ? [] : pauses.filter(({ pausedUntil }) => pausedUntil > now)
   return {
     counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 },
@@ -114,7 +115,7 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
   const pass = await beginPass(ctx, options.all ?? false)
   for (let afterId = 0; ;) {
     const sessions = await listDueSessions(ctx.db, {
-      dueAt: options.all ? null : ctx.clock.now(),
+      dueAt: options.all ? null : await databaseNow(ctx, ctx.db),
       appId: options.appId ?? null,
       afterId,
       limit: BATCH,
@@ -196,7 +197,10 @@ function isPaused({ paused, away }: Pass, session: ProviderSession): boolean {
 }
 
 async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
-  return inTransaction(ctx, (tx) => claimLookup(tx, session, nextLookupAt(session, tx.now)))
+  return inTransaction(ctx, async (tx) => {
+    const now = await databaseNow(ctx, tx)
+    return claimLookup(tx, session, now, nextLookupAt(session, now))
+  })
 }
 
 /** Looks the session up; one that is still open, of a transaction that was completed in another way, is closed. */
@@ -204,7 +208,7 @@ async function settle(ctx: Context, provider: Provider, app: App, session: Provi
   const found = (await provider.lookUp?.(ctx, app, session)) ?? 'open'
   if (found !== 'open') return found
   const transaction = await findTransaction(ctx.db, session.transactionId)
-  if (transaction?.status === 'pending') return isGivenUp(session, ctx.clock.now()) ? 'closed' : 'open'
+  if (transaction?.status === 'pending') return isGivenUp(session, await databaseNow(ctx, ctx.db)) ? 'closed' : 'open'
   await provider.close?.(ctx, app, session)
   return 'closed'
 }
@@ -228,28 +232,24 @@ async function noteFailure(ctx: Context, session: ProviderSession, error: unknow
     }
     await pauseAccount(ctx, session, error.reason)
   }
-  if (isGivenUp(session, ctx.clock.now())) await endSession(ctx, session, 'closed')
+  const now = await databaseNow(ctx, ctx.db)
+  if (isGivenUp(session, now)) await endSession(ctx, session, 'closed')
   else {
     const { failures, lookups } = session
     // `lookups` counts the one that failed.
-    await inTransaction(ctx, (tx) =>
-      recordLookup(tx, session, failures + 1, retryAt({ ...session, lookups: lookups - 1 }, tx.now)),
-    )
+    const nextAt = retryAt({ ...session, lookups: lookups - 1 }, now)
+    await inTransaction(ctx, (tx) => recordLookup(tx, session, failures + 1, nextAt))
   }
 }
 
 async function pauseAccount(ctx: Context, { appId, provider }: Account, reason: string): Promise<void> {
   await inTransaction(ctx, async (tx) => {
+    const now = await databaseNow(ctx, tx)
     const last = await findPause(tx, { appId, provider })
-    const before = last && tx.now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
+    const before = last && now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
     const failures = before?.failures ?? 0
-    await beginPause(tx, {
-      appId,
-      provider,
-      failures: failures + 1,
-      reason,
-      since: before?.since ?? tx.now,
-      pausedUntil: addMs(tx.now, pauseMs(failures)),
-    })
+    const since = before?.since ?? now
+    const pausedUntil = addMs(now, pauseMs(failures))
+    await beginPause(tx, { appId, provider, failures: failures + 1, reason, since, pausedUntil }, now)
   })
 }

@@ -121,13 +121,18 @@ export async function listDueSessions(db: Queries, filter: DueFilter): Promise<P
   )
 }
 
-/** Takes the session's next look-up and says when the one after it is due; false where another worker took it. */
-export async function claimLookup(tx: Tx, session: ProviderSession, nextLookupAt: RealTime): Promise<boolean> {
+/** Takes the session's next look-up at `now`, by the database's clock, and says when the one after it is due; false where another worker took it. */
+export async function claimLookup(
+  tx: Tx,
+  session: ProviderSession,
+  now: RealTime,
+  nextLookupAt: RealTime,
+): Promise<boolean> {
   return (
     (await tx.update(
       providerSessions,
       { id: session.id, lookups: session.lookups, status: PAYABLE },
-      { lookups: session.lookups + 1, nextLookupAt, updatedAt: tx.now },
+      { lookups: session.lookups + 1, nextLookupAt, updatedAt: now },
     )) === 1
   )
 }
@@ -142,7 +147,7 @@ export async function recordLookup(
   await tx.update(
     providerSessions,
     { id: session.id, lookups: session.lookups, status: PAYABLE },
-    { failures, ...(nextLookupAt ? { nextLookupAt } : {}), updatedAt: tx.now },
+    { failures, ...(nextLookupAt ? { nextLookupAt } : {}) },
   )
 }
 
@@ -191,13 +196,13 @@ export async function findPause(db: Queries, { appId, provider }: Account): Prom
 }
 
 /** Begins a pause, unless one is under way: of several failures at one time only the first makes the next pause longer. */
-export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>): Promise<void> {
+export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: RealTime): Promise<void> {
   const isNew = await insertedNew('provider_pauses_account', tx.insert(providerPauses, pause))
   if (!isNew) {
     await tx.run(
       `UPDATE provider_pauses SET failures = ?, reason = ?, since = ?, paused_until = ?
        WHERE app_id = ? AND provider = ? AND paused_until <= ?`,
-      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.appId, pause.provider, tx.now],
+      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.appId, pause.provider, now],
     )
   }
 }

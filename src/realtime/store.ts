@@ -24,6 +24,8 @@ export const realtimeWrites = table('realtime_writes', {
 export type RealtimeWrite = Row<typeof realtimeWrites>
 
 const ERROR_CHARACTERS = 500
+/** Where our own clock is ahead of the database's, no daemon waits for it. */
+const WANTED_NOW = 'LEAST(?, UTC_TIMESTAMP(3))'
 
 /** Wants the node of a subscription written; the row is there afterwards. */
 export async function wantWrite(
@@ -43,13 +45,13 @@ export async function wantWrite(
     lastError: null,
     writtenAt: null,
   }
-  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row))
+  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { wantedAt: WANTED_NOW }))
   if (!isNew) await raiseWish(tx, wish.subscriptionId, wish.revision)
 }
 
 async function raiseWish(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
   const found = await tx.run(
-    `UPDATE realtime_writes SET state = 'pending', wanted_at = ?, wanted_revision = GREATEST(wanted_revision + 1, ?)
+    `UPDATE realtime_writes SET state = 'pending', wanted_at = ${WANTED_NOW}, wanted_revision = GREATEST(wanted_revision + 1, ?)
      WHERE subscription_id = ?`,
     [tx.now, revision, subscriptionId],
   )
@@ -146,7 +148,7 @@ export async function listUnwritten(db: Queries, appId: number, afterId: number,
 }
 
 /**
- * Writes that were wanted before `before` and that nobody is about: their writer died or ran out of time. The oldest of each app, then
+ * Writes that were wanted before `before`, by the database's clock, and that nobody is about: their writer died or ran out of time. The oldest of each app, then
  * the second oldest, so that many of one app do not hold back those of others.
  */
 export async function listAbandoned(

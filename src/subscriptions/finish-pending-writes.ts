@@ -1,5 +1,6 @@
 import { findApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { listAbandoned } from '#realtime/store.ts'
 import { settleNode } from '#realtime/write-node.ts'
 import { addMs } from '#shared/time.ts'
@@ -20,7 +21,7 @@ export async function finishPendingWrites(
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<{ written: number; failed: number }> {
   const tally = { written: 0, failed: 0 }
-  const rows = await listAbandoned(ctx.db, addMs(ctx.clock.now(), -ABANDONED_MS), MAX_WRITES)
+  const rows = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -ABANDONED_MS), MAX_WRITES)
   for (let start = 0; start < rows.length && !options.signal?.aborted; start += HANDFUL) {
     const outcomes = await Promise.all(rows.slice(start, start + HANDFUL).map((row) => finishOne(ctx, row)))
     for (const isWritten of outcomes) tally[isWritten ? 'written' : 'failed'] += 1

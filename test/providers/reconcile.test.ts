@@ -9,7 +9,8 @@ import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts
 import { payosNotification, startPayosPeer, type PayosPeer } from '../support/payos-peer.ts'
 import { sessionFacts, signedEvent, startStripePeer, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
-import { unixSeconds } from '#shared/time.ts'
+import type { Context } from '#context.ts'
+import { addMs, DAY_MS, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { PAYOS_KEYS } from './payos-shop.ts'
 
@@ -521,6 +522,46 @@ describe('payments that stay pending', () => {
     expect(runs.reduce((sum, { lookedUp }) => sum + lookedUp, 0)).to.equal(6)
     const lookUps = stripe.calls.filter(({ method, path }) => method === 'GET' && path !== '/v1/refunds')
     expect(lookUps).to.have.length(6)
+  })
+
+  describe('of daemons whose clocks are wrong', () => {
+    /** A daemon on a machine whose clock is off by so much; the test's clock is the database's. */
+    const daemon = (offsetMs: number): Context => ({
+      ...service.ctx,
+      clock: { now: () => addMs(clock.now(), offsetMs), database: clock },
+    })
+
+    it('each session is asked for once, ten minutes after it was opened, and after ten more', async () => {
+      for (let number = 0; number < 6; number += 1) await byCard({ external_ref: `user-${number}` })
+      const runAll = async (): Promise<number> => {
+        const daemons = [daemon(5 * HOUR_MS), daemon(-5 * HOUR_MS)]
+        const counts = await Promise.all(daemons.map((each) => reconcilePayments(each)))
+        return counts.reduce((sum, { lookedUp }) => sum + lookedUp, 0)
+      }
+      const askedAfter: number[] = []
+      for (let minute = 0; minute <= 31; minute += 1) {
+        const asked = await runAll()
+        if (asked > 0) askedAfter.push(minute, asked)
+        clock.advance('1m')
+      }
+      expect(askedAfter).to.deep.equal([10, 6, 20, 6])
+    })
+
+    it('no session is given up early', async () => {
+      await byCard()
+      clock.advance('10m')
+      expect(await reconcilePayments(daemon(30 * DAY_MS))).to.include({ lookedUp: 1, stillOpen: 1, closed: 0 })
+    })
+
+    it('a pause of an account ends after its time', async () => {
+      await byPayos()
+      payos.mode = 'error'
+      clock.advance('10m')
+      expect(await reconcilePayments(daemon(5 * HOUR_MS))).to.include({ failed: 1 })
+      payos.mode = 'up'
+      clock.advance('2m')
+      expect(await reconcilePayments(daemon(-5 * HOUR_MS))).to.include({ lookedUp: 1, stillOpen: 1 })
+    })
   })
 
   it('a daemon that stops leaves the rest to the next run', async () => {

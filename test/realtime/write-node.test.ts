@@ -6,11 +6,13 @@ import FirebaseServer from 'firebase-server'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { findRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { findRealtimeWrite, listAbandoned, type RealtimeWrite } from '#realtime/store.ts'
 import { queueRealtimeWrite } from '#realtime/write-node.ts'
-import { addMs } from '#shared/time.ts'
+import { addMs, HOUR_MS } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
+import { wrongClock } from '../support/context.ts'
 import { startClientStory, type ClientStory } from '../support/client-story.ts'
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
@@ -268,6 +270,15 @@ describe('writing the realtime node', () => {
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
       await ctx().db.query(lease, [-1])
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
+    })
+
+    it('is found by all daemons at the same time, though the clock of the one that crashed was hours ahead', async () => {
+      await crash()
+      const { subscriptionId, appId, wantedRevision } = (await row())!
+      const ahead = { ...ctx(), clock: wrongClock(5 * HOUR_MS) }
+      await inTransaction(ahead, (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: wantedRevision }))
+      const now = await databaseNow(ahead, ctx().db)
+      expect(await listAbandoned(ctx().db, addMs(now, 1), 10)).to.have.length(1)
     })
 
     it('after expiry it is premium with a past end: only a re-sync writes free', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
@@ -76,5 +77,5 @@ async function askPayos(ctx: Context, session: ProviderSession, told: Transfer):
 
 /** PayOS told of money that it does not list yet. */
 async function lookAgainSoon(ctx: Context, session: ProviderSession): Promise<void> {
-  await inTransaction(ctx, (tx) => hastenLookup(tx, session.id, addMs(tx.now, MINUTE_MS)))
+  await inTransaction(ctx, async (tx) => hastenLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
 }
