@@ -109,16 +109,14 @@ function arithmeticFaults(line: LedgerLine): string[] {
   return faults
 }
 
-/**
- * Whether the rules give what the line says. What a version with other rules wrote is held against one of ours alone: that it took no
- * paid time away.
- */
+/** Whether the rules give what the line says. A line of a version that had other rules is held against its arithmetic alone. */
 function replayFaults(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
+  if (line.isOlder) return []
   const effect = decide(before, last, quoteOf(line), line.appliedAt)
   if (isThat(effect, line)) return []
   if (before && shortens(line, before) && effect.kind !== 'restarted')
     return [`ends ${show(line.endAfter)} what was paid until ${show(line.endBefore)}, and no decision is behind it`]
-  return line.isOlder ? [] : [`is ${line.kind} on price ${line.priceId}, and the rules say ${wordsOf(effect)}`]
+  return [`is ${line.kind} on price ${line.priceId}, and the rules say ${wordsOf(effect)}`]
 }
 
 function quoteOf(line: LedgerLine) {
