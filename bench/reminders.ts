@@ -1,3 +1,4 @@
+import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { SERVER } from '../test/support/factories.ts'
 import { createApp } from '#apps/create-app.ts'
@@ -98,7 +99,7 @@ function median(values: readonly number[]): number {
 
 /** `count` subscriptions of as many customers; every n-th ends in the 3-day window, the others within the year after it. */
 async function fill(ctx: Context, count: number): Promise<void> {
-  const { app_id } = await createApp(ctx, 'bench', { name: 'Bench', auth: 'hmac' })
+  const { app_id } = await perform(ctx, operator('bench'), createApp, { name: 'Bench', auth: 'hmac' }, {})
   const app = await getApp(ctx.db, app_id)
   const price = { amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }
   const plan = await perform(ctx, SERVER, createPlan, { code: 'bench', name: 'Bench', prices: [price] }, { app })

@@ -243,7 +243,9 @@ function namesOf(folder: string): RegExp[] {
   names.delete('test')
   return [...names].map((name) => {
     const words = name.split('-').map((word) => `[${word.charAt(0)}${word.charAt(0).toUpperCase()}]${word.slice(1)}`)
-    return new RegExp(`(?<![A-Za-z])${words.join('_?')}(?![a-z])|(?<=[a-z])${capitalized(name)}(?![a-z])|providers/${folder}/`)
+    return new RegExp(
+      `(?<![A-Za-z])${words.join('_?')}(?![a-z])|(?<=[a-z])${capitalized(name)}(?![a-z])|providers/${folder}/`,
+    )
   })
 }
 

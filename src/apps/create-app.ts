@@ -1,18 +1,17 @@
 import { z } from 'zod'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Config } from '#config.ts'
 import { newApiSecret, randomHex } from '#shared/crypto.ts'
-import { text, validate } from '#shared/validate.ts'
+import { text } from '#shared/validate.ts'
 import { insertApp, secretPlace } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
-export const createAppInput = (allowInsecure: boolean) =>
+const createAppInput = ({ webhook }: Config) =>
   z.strictObject({
     name: text(191),
     auth: z.enum(['hmac', 'identity'], 'must be hmac or identity'),
     sandbox: z.boolean().default(false),
-    webhook_url: webhookUrl(allowInsecure).optional(),
+    webhook_url: webhookUrl(webhook.allowInsecure).optional(),
   })
 
 export interface CreatedApp {
@@ -23,18 +22,19 @@ export interface CreatedApp {
 }
 
 /** Registers a seller's app (contract 6). */
-export async function createApp(ctx: Context, actor: string, input: unknown): Promise<CreatedApp> {
-  const { name, auth, sandbox, webhook_url = null } = validate(createAppInput(ctx.config.webhook.allowInsecure), input)
-  const apiKey = `pk_${sandbox ? 'test' : 'live'}_${randomHex(12)}`
-  const secret = auth === 'hmac' ? newApiSecret() : null
-  return inTransaction(ctx, async (tx) => {
+export const createApp = command({
+  name: 'app.create',
+  input: createAppInput,
+  async run(tx, { name, auth, sandbox, webhook_url = null }): Promise<CreatedApp> {
+    const apiKey = `pk_${sandbox ? 'test' : 'live'}_${randomHex(12)}`
+    const secret = auth === 'hmac' ? newApiSecret() : null
     const appId = await insertApp(tx, {
       name,
       apiKey,
       auth,
       isSandbox: sandbox,
       disabledAt: null,
-      apiSecret: secret && ctx.keyring.seal(secret, secretPlace('api_secret', apiKey)),
+      apiSecret: secret && tx.ctx.keyring.seal(secret, secretPlace('api_secret', apiKey)),
       webhookUrl: webhook_url,
       webhookSecret: null,
       mailFrom: null,
@@ -49,8 +49,7 @@ export async function createApp(ctx: Context, actor: string, input: unknown): Pr
       createdAt: tx.now,
       updatedAt: tx.now,
     })
-    const after = { name, auth, sandbox, webhook_url }
-    await recordAudit(tx, { actor, action: 'app.create', appId, subject: `app ${appId}`, after })
+    await tx.audit({ appId, subject: `app ${appId}`, after: { name, auth, sandbox, webhook_url } })
     return { app_id: appId, api_key: apiKey, api_secret: secret }
-  })
-}
+  },
+})

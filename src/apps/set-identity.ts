@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Config } from '#config.ts'
 import { AppError } from '#shared/errors.ts'
-import { text, validate, webAddress } from '#shared/validate.ts'
+import { text, webAddress } from '#shared/validate.ts'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
 import { getApp, updateAppRow, type App } from './store.ts'
 
-const setIdentityInput = (isDevelopment: boolean) =>
-  z.discriminatedUnion(
+const setIdentityInput = ({ env }: Config) => {
+  const isDevelopment = env === 'development'
+  return z.discriminatedUnion(
     'provider',
     [
       z.strictObject({
@@ -27,26 +27,21 @@ const setIdentityInput = (isDevelopment: boolean) =>
     ],
     'must be firebase or oidc',
   )
+}
 
 /** Says who issues the identity tokens of an app's end users (contract 2). Throws `invalid_request`. */
-export async function setIdentity(ctx: Context, actor: string, app: App, input: unknown): Promise<App> {
-  if (app.auth !== 'identity') {
-    throw new AppError(
-      'invalid_request',
-      'only identity-token apps have an identity provider: this one signs its requests',
-    )
-  }
-  const identity = validate(setIdentityInput(ctx.config.env === 'development'), input)
-  return inTransaction(ctx, async (tx) => {
+export const setIdentity = command({
+  name: 'app.set-identity',
+  input: setIdentityInput,
+  async run(tx, identity, { app }: { readonly app: App }) {
+    if (app.auth !== 'identity') {
+      throw new AppError(
+        'invalid_request',
+        'only identity-token apps have an identity provider: this one signs its requests',
+      )
+    }
     await updateAppRow(tx, app.id, { identity })
-    await recordAudit(tx, {
-      actor,
-      action: 'app.set-identity',
-      appId: app.id,
-      subject: `app ${app.id}`,
-      before: { identity: app.identity },
-      after: { identity },
-    })
+    await tx.audit({ appId: app.id, subject: `app ${app.id}`, before: { identity: app.identity }, after: { identity } })
     return getApp(tx, app.id)
-  })
-}
+  },
+})

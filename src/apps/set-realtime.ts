@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Config } from '#config.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { validate, webAddress } from '#shared/validate.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
@@ -10,8 +9,9 @@ import { realtimePath } from './realtime-path.ts'
 import { ServiceAccountFile } from './service-account.ts'
 import { getApp, secretPlace, updateAppRow, type App } from './store.ts'
 
-const setRealtimeInput = (isDevelopment: boolean) =>
-  z.strictObject({
+const setRealtimeInput = ({ env }: Config) => {
+  const isDevelopment = env === 'development'
+  return z.strictObject({
     databaseUrl: webAddress.refine(
       (value) => isDatabaseUrl(value, isDevelopment),
       isDevelopment
@@ -22,39 +22,39 @@ const setRealtimeInput = (isDevelopment: boolean) =>
     serviceAccount: z.string().max(50_000, 'is too long'),
     path: realtimePath.default('users/{uid}/subscription'),
   })
+}
 
 /**
  * Gives an identity-token app the realtime database that its clients read their state from; the service account is sealed. Nodes of
  * subscriptions that exist already are written by the next change or by a re-sync. Throws `invalid_request`.
  */
-export async function setRealtime(ctx: Context, actor: string, app: App, input: unknown): Promise<App> {
-  if (app.auth !== 'identity') {
-    throw new AppError(
-      'invalid_request',
-      'only identity-token apps have a realtime database: this one signs its requests',
-    )
-  }
-  const { databaseUrl, serviceAccount, path } = validate(setRealtimeInput(ctx.config.env === 'development'), input)
-  const account = readAccount(serviceAccount)
-  const place = secretPlace('realtime_service_account', app.apiKey)
-  return inTransaction(ctx, async (tx) => {
+export const setRealtime = command({
+  name: 'app.set-realtime',
+  input: setRealtimeInput,
+  async run(tx, { databaseUrl, serviceAccount, path }, { app }: { readonly app: App }) {
+    if (app.auth !== 'identity') {
+      throw new AppError(
+        'invalid_request',
+        'only identity-token apps have a realtime database: this one signs its requests',
+      )
+    }
+    const account = readAccount(serviceAccount)
+    const place = secretPlace('realtime_service_account', app.apiKey)
     await updateAppRow(tx, app.id, {
       realtimeDatabaseUrl: databaseUrl,
-      realtimeServiceAccount: ctx.keyring.seal(JSON.stringify(account), place),
+      realtimeServiceAccount: tx.ctx.keyring.seal(JSON.stringify(account), place),
       realtimePath: path,
     })
     const updated = await getApp(tx, app.id)
-    await recordAudit(tx, {
-      actor,
-      action: 'app.set-realtime',
+    await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,
       before: { realtime: presentApp(app)['realtime'] },
       after: { realtime: presentApp(updated)['realtime'], service_account: account.client_email },
     })
     return updated
-  })
-}
+  },
+})
 
 /** The address alone: the database's name is its host, or `ns` where the host serves several. */
 function isDatabaseUrl(value: string, isDevelopment: boolean): boolean {

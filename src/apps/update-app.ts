@@ -1,10 +1,9 @@
 import { z } from 'zod'
+import { command, nothing } from '#commands/command.ts'
 import type { Config } from '#config.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
-import { emailAddress, text, validate } from '#shared/validate.ts'
+import { given } from '#shared/patch.ts'
+import { emailAddress, text } from '#shared/validate.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
@@ -24,27 +23,33 @@ const updateAppInput = ({ env, webhook }: Config) =>
   })
 
 /** Changes an app's settings; null clears one. Throws `invalid_request` where nothing is to be changed. */
-export async function updateApp(ctx: Context, actor: string, app: App, input: unknown): Promise<App> {
-  const changes = validate(updateAppInput(ctx.config), input)
-  if (Object.keys(changes).length === 0) throw new AppError('invalid_request', 'nothing to change: name a setting')
-  if (changes.path && !app.realtimeDatabaseUrl)
-    throw invalidField('path', 'needs a realtime database: use app set-realtime')
-  refuseForServers(app, changes)
-  return inTransaction(ctx, async (tx) => {
-    await updateAppRow(tx, app.id, {
-      ...(changes.name === undefined ? {} : { name: changes.name }),
-      ...(changes.webhook_url === undefined ? {} : { webhookUrl: changes.webhook_url }),
-      ...(changes.mail_from === undefined ? {} : { mailFrom: changes.mail_from }),
-      ...(changes.path === undefined ? {} : { realtimePath: changes.path }),
-      ...(changes.client_amounts === undefined ? {} : { allowsClientAmounts: changes.client_amounts }),
-      ...(changes.return_origins === undefined ? {} : { returnOrigins: changes.return_origins }),
-    })
+export const updateApp = command({
+  name: 'app.update',
+  input: updateAppInput,
+  async run(tx, changes, { app }: { readonly app: App }) {
+    if (Object.keys(changes).length === 0) throw new AppError('invalid_request', 'nothing to change: name a setting')
+    if (changes.path && !app.realtimeDatabaseUrl)
+      throw invalidField('path', 'needs a realtime database: use app set-realtime')
+    refuseForServers(app, changes)
+    const { name, webhook_url, mail_from, path, client_amounts, return_origins } = changes
+    await updateAppRow(
+      tx,
+      app.id,
+      given({
+        name,
+        webhookUrl: webhook_url,
+        mailFrom: mail_from,
+        realtimePath: path,
+        allowsClientAmounts: client_amounts,
+        returnOrigins: return_origins,
+      }),
+    )
     const updated = await getApp(tx, app.id)
     const [before, after] = [presentApp(app), presentApp(updated)]
-    await recordAudit(tx, { actor, action: 'app.update', appId: app.id, subject: `app ${app.id}`, before, after })
+    await tx.audit({ appId: app.id, subject: `app ${app.id}`, before, after })
     return updated
-  })
-}
+  },
+})
 
 /** These limit clients alone: on an app whose server signs they would seem to protect and do nothing. */
 function refuseForServers(app: App, changes: object): void {
@@ -54,18 +59,18 @@ function refuseForServers(app: App, changes: object): void {
 }
 
 /** Disables or enables an app. What was opened before completes all the same (contract 4). */
-export async function setAppDisabled(ctx: Context, actor: string, app: App, isDisabled: boolean): Promise<App> {
-  return inTransaction(ctx, async (tx) => {
+export const setAppDisabled = command({
+  name: 'app.disable',
+  input: nothing,
+  async run(tx, _input, { app, isDisabled }: { readonly app: App; readonly isDisabled: boolean }) {
     await updateAppRow(tx, app.id, { disabledAt: isDisabled ? tx.now : null })
-    const action = isDisabled ? 'app.disable' : 'app.enable'
-    await recordAudit(tx, {
-      actor,
-      action,
+    await tx.audit({
+      action: isDisabled ? 'app.disable' : 'app.enable',
       appId: app.id,
       subject: `app ${app.id}`,
       before: { disabled: app.disabledAt !== null },
       after: { disabled: isDisabled },
     })
     return getApp(tx, app.id)
-  })
-}
+  },
+})

@@ -7,7 +7,7 @@ import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
-import { banner, inSession } from './session.ts'
+import { banner, inSession, performAs } from './session.ts'
 import { formatFields } from './table.ts'
 import { registerExport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
@@ -45,7 +45,7 @@ function registerCreate(app: Command): void {
     .option('--sandbox', 'a sandbox app: test method, test clock, no real money')
     .option('--webhook-url <url>', 'where its webhooks go')
     .action(async (options: CreateOptions, command: Command) => {
-      await inChange(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async (session) => {
         const name = await required(options.name, '--name', 'Name of the app:')
         const auth = await requiredChoice(options.auth, '--auth', 'How does it authenticate?', () =>
           Promise.resolve([
@@ -55,7 +55,13 @@ function registerCreate(app: Command): void {
         )
         const { createApp } = await import('#apps/create-app.ts')
         const webhook = options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl }
-        const created = await createApp(ctx, actor, { name, auth, sandbox: options.sandbox ?? false, ...webhook })
+        const created = await performAs(
+          session,
+          createApp,
+          { name, auth, sandbox: options.sandbox ?? false, ...webhook },
+          {},
+        )
+        const { out } = session
         out.result(created, () => {
           out.line(formatFields({ ...created }))
           if (created.api_secret !== null) out.line('Keep api_secret now: it is not shown again.')
@@ -148,7 +154,7 @@ function registerUpdate(app: Command): void {
           throw new UsageError(
             'nothing to change: give --name, --webhook-url, --mail-from, --path, --client-amounts or --return-origins',
           )
-        await printApp(session.out, await updateApp(session.ctx, session.actor, await session.app(named), input))
+        await printApp(session.out, await performAs(session, updateApp, input, { app: await session.app(named) }))
       })
     })
   withDryRun(update)
@@ -180,7 +186,10 @@ function registerSwitches(app: Command): void {
           const { setAppDisabled } = await import('#apps/update-app.ts')
           const found = await session.app(named)
           if (isDisabling) await goAhead(options.yes ?? options.dryRun, `Disable ${banner(found)}?`)
-          await printApp(session.out, await setAppDisabled(session.ctx, session.actor, found, isDisabling))
+          await printApp(
+            session.out,
+            await performAs(session, setAppDisabled, undefined, { app: found, isDisabled: isDisabling }),
+          )
         })
       })
     withDryRun(command)
@@ -212,20 +221,16 @@ function registerSecrets(app: Command): void {
     withDryRun(command)
     withExamples(command, `app ${name} 1`)
   }
-  rotate(
-    'rotate-secret',
-    'a new API secret, shown this once; the old one is void at once',
-    async ({ ctx, actor }, found) => {
-      const { rotateSecret } = await import('#apps/rotate-secret.ts')
-      return { ...(await rotateSecret(ctx, actor, found)) }
-    },
-  )
+  rotate('rotate-secret', 'a new API secret, shown this once; the old one is void at once', async (session, found) => {
+    const { rotateSecret } = await import('#apps/rotate-secret.ts')
+    return { ...(await performAs(session, rotateSecret, undefined, { app: found })) }
+  })
   rotate(
     'rotate-webhook-secret',
     'a new webhook secret, shown this once; the old one is void at once',
-    async ({ ctx, actor }, found) => {
+    async (session, found) => {
       const { rotateWebhookSecret } = await import('#apps/rotate-secret.ts')
-      return { ...(await rotateWebhookSecret(ctx, actor, found)) }
+      return { ...(await performAs(session, rotateWebhookSecret, undefined, { app: found })) }
     },
   )
 }
@@ -256,7 +261,7 @@ function registerIdentity(app: Command): void {
         const { setIdentity } = await import('#apps/set-identity.ts')
         const found = await session.app(named)
         const input = await identityInput(options)
-        await printApp(session.out, await setIdentity(session.ctx, session.actor, found, input))
+        await printApp(session.out, await performAs(session, setIdentity, input, { app: found }))
       })
     })
   withDryRun(identity)
@@ -281,7 +286,7 @@ function registerIdentity(app: Command): void {
           import('./read-file.ts'),
         ])
         const input = { databaseUrl, serviceAccount: readTextFile(file), path: options.path ?? '' }
-        await printApp(session.out, await setRealtime(session.ctx, session.actor, found, input))
+        await printApp(session.out, await performAs(session, setRealtime, input, { app: found }))
       })
     })
   withDryRun(realtime)

@@ -1,4 +1,5 @@
-import type { z } from 'zod'
+import { z } from 'zod'
+import type { Config } from '#config.ts'
 import type { Change } from './audit.ts'
 import type { Caller } from './caller.ts'
 import type { Tx } from './transaction.ts'
@@ -17,7 +18,7 @@ export interface CommandTx extends Tx {
 export interface Command<Scope, Result> {
   /** `plan.create`: the action of its audit entries. */
   readonly name: string
-  readonly input: z.ZodType
+  readonly input: InputSchema<z.ZodType>
   /**
    * Whether a second run, after a commit whose answer was lost, answers the same by itself, since a unique row or a condition decides.
    * Otherwise `perform` finds out by a token whether the first run was committed.
@@ -26,9 +27,15 @@ export interface Command<Scope, Result> {
   run(tx: CommandTx, input: unknown, scope: Scope): Promise<Result>
 }
 
+/** A schema, or how the settings make it. */
+type InputSchema<Schema extends z.ZodType> = Schema | ((config: Config) => Schema)
+
+/** The input of a command that is told everything by its scope. */
+export const nothing = z.undefined()
+
 interface Definition<Schema extends z.ZodType, Scope, Result> {
   readonly name: string
-  readonly input: Schema
+  readonly input: InputSchema<Schema>
   readonly isRepeatable?: boolean
   /** The work, in one transaction. It may run several times: no network in it, no counters outside `tx`. */
   run(tx: CommandTx, input: z.output<Schema>, scope: Scope): Promise<Result>

@@ -26,7 +26,8 @@ export async function perform<Scope, Result>(
   scope: Scope,
   { keep }: PerformOptions<Result> = {},
 ): Promise<Result> {
-  const checked = validate(command.input, input)
+  const schema = typeof command.input === 'function' ? command.input(ctx.config) : command.input
+  const checked = validate(schema, input)
   return runUnit(ctx, {
     hasToken: !command.isRepeatable,
     async work(tx) {

@@ -1,5 +1,7 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
@@ -22,7 +24,7 @@ export interface RotationOptions {
  */
 export async function rotateKeys(
   ctx: Context,
-  actor: string,
+  caller: Caller,
   { onProgress = () => undefined }: RotationOptions = {},
 ): Promise<RotationReport> {
   const closed: string[] = []
@@ -35,7 +37,7 @@ export async function rotateKeys(
     onProgress({ rotated, already_current: current })
   }
   const report = { rotated, already_current: current }
-  if (rotated > 0) await record(ctx, actor, report)
+  if (rotated > 0) await perform(ctx, caller, recordRotation, undefined, report)
   if (closed.length > 0) {
     const others = `${rotated} others were rotated`
     throw new AppError('invalid_request', `${closed.length} secret(s) do not open, ${others}: ${closed.join('; ')}`)
@@ -67,13 +69,9 @@ async function save(ctx: Context, renewed: readonly Resealed[]): Promise<number>
   })
 }
 
-async function record(ctx: Context, actor: string, report: RotationReport): Promise<void> {
-  await inTransaction(ctx, (tx) =>
-    recordAudit(tx, {
-      actor,
-      action: 'key.rotate',
-      subject: `key ${ctx.keyring.currentId}`,
-      after: { ...report },
-    }),
-  )
-}
+const recordRotation = command({
+  name: 'key.rotate',
+  input: nothing,
+  run: (tx, _input, report: RotationReport) =>
+    tx.audit({ subject: `key ${tx.ctx.keyring.currentId}`, after: { ...report } }),
+})

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
@@ -39,7 +41,7 @@ describe('what a client may choose in a checkout', () => {
       raw: JSON.stringify(body),
     })
   const update = async (input: object, updated: TestApp = app) =>
-    updateApp(service.ctx, 'linh', await getApp(service.ctx.db, updated.app.id), input)
+    perform(service.ctx, operator('linh'), updateApp, input, { app: await getApp(service.ctx.db, updated.app.id) })
 
   describe('the amount', () => {
     it('is 403 forbidden in mode payment, until an operator allows it and after it is taken back', async () => {
@@ -131,7 +133,9 @@ describe('what a client may choose in a checkout', () => {
       const production = testContext({}, { env: 'production' })
       for (const origin of ['http://localhost:3000', 'http://127.0.0.1:8080', 'http://[::1]:8080']) {
         expect((await update({ return_origins: [origin] })).returnOrigins).to.deep.equal([origin])
-        const fault = await faultOf(updateApp(production, 'linh', app.app, { return_origins: [origin] }))
+        const fault = await faultOf(
+          perform(production, operator('linh'), updateApp, { return_origins: [origin] }, { app: app.app }),
+        )
         expect(fault.field).to.equal('return_origins')
       }
     })

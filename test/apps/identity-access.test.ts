@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
@@ -150,7 +152,7 @@ describe('identity-token apps', () => {
   })
 
   it('a disabled app answers app_disabled to a good token, unauthorized to a bad one', async () => {
-    await setAppDisabled(service.ctx, 'tester', app.app, true)
+    await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
     expect((await call('GET', '/api/v1/plans')).body.error.code).to.equal('app_disabled')
     const headers = { 'X-App-Key': app.apiKey, Authorization: 'Bearer a.b.c' }
     expect((await service.call('GET', '/api/v1/plans', { headers })).body.error.code).to.equal('unauthorized')

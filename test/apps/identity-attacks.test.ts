@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { createHmac } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -46,7 +48,7 @@ describe('identity tokens of an OIDC issuer', () => {
     service = await startService()
     issuer = await startOidcIssuer()
     app = (await anApp(service.ctx, { auth: 'identity' })).app
-    app = await setIdentity(service.ctx, 'tester', app, identity())
+    app = await perform(service.ctx, operator('tester'), setIdentity, identity(), { app })
   })
   afterEach(async () => {
     await service.stop()
@@ -208,7 +210,7 @@ describe('identity tokens of an OIDC issuer', () => {
   it("a token is good for the app whose issuer and audience it names only, and never for a seller's server", async () => {
     const other = (await anApp(service.ctx, { auth: 'identity' })).app
     expect(told(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
-    await setIdentity(service.ctx, 'tester', other, identity({ audience: 'another-app' }))
+    await perform(service.ctx, operator('tester'), setIdentity, identity({ audience: 'another-app' }), { app: other })
     expect(told(await call(await good(), { 'X-App-Key': other.apiKey }))).to.equal(REFUSED)
     expect((await call(await good({ aud: 'another-app' }), { 'X-App-Key': other.apiKey })).status).to.equal(200)
     const hmac = (await anApp(service.ctx)).app

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { createHmac } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -22,8 +24,20 @@ const REFUSED =
 /** Adds a Firebase app to the test database, which is emptied after each test. */
 async function aFirebaseApp(projectId = PROJECT): Promise<string> {
   const ctx = testContext()
-  const { app_id, api_key } = await createApp(ctx, 'tester', { name: 'Reader', auth: 'identity' })
-  await setIdentity(ctx, 'tester', await getApp(ctx.db, app_id), { provider: 'firebase', projectId })
+  const { app_id, api_key } = await perform(
+    ctx,
+    operator('tester'),
+    createApp,
+    { name: 'Reader', auth: 'identity' },
+    {},
+  )
+  await perform(
+    ctx,
+    operator('tester'),
+    setIdentity,
+    { provider: 'firebase', projectId },
+    { app: await getApp(ctx.db, app_id) },
+  )
   return api_key
 }
 

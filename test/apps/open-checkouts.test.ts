@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { queriesOver, type Send } from '#db/queries.ts'
@@ -121,7 +123,7 @@ describe('the open checkouts of one end user', () => {
   })
 
   it('count in both modes', async () => {
-    await updateApp(service.ctx, 'linh', app.app, { client_amounts: true })
+    await perform(service.ctx, operator('linh'), updateApp, { client_amounts: true }, { app: app.app })
     await fill(99)
     const purchase = { mode: 'payment', price_id: undefined, plan_ref: 'book', amount: 1, currency: 'VND' }
     expect((await open(purchase)).status).to.equal(201)

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { generateKeyPairSync } from 'node:crypto'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
@@ -38,7 +40,7 @@ describe('an app without a server', () => {
     })
 
     it('keeps address and path, and the service account sealed, without anything it does not need', async () => {
-      const updated = await setRealtime(ctx, 'an', app, input())
+      const updated = await perform(ctx, operator('an'), setRealtime, input(), { app })
       expect(updated).to.include({ realtimeDatabaseUrl: DATABASE, realtimePath: 'users/{uid}/subscription' })
       expect(updated.realtimeServiceAccount).to.match(/^v1\.test\./)
       const place = secretPlace('realtime_service_account', app.apiKey)
@@ -47,11 +49,17 @@ describe('an app without a server', () => {
     })
 
     it('takes an account that does not say its type', async () => {
-      await setRealtime(ctx, 'an', app, input({ serviceAccount: aServiceAccountFile({ type: undefined }) }))
+      await perform(
+        ctx,
+        operator('an'),
+        setRealtime,
+        input({ serviceAccount: aServiceAccountFile({ type: undefined }) }),
+        { app },
+      )
     })
 
     it('nothing of the private key is shown, audited or logged', async () => {
-      const updated = await setRealtime(ctx, 'an', app, input())
+      const updated = await perform(ctx, operator('an'), setRealtime, input(), { app })
       const row = await audit('app.set-realtime')
       expect(row.actor).to.equal('an')
       expect(row.after_state).to.contain(DATABASE).and.to.contain('svc@demo-proj.iam.gserviceaccount.com')
@@ -63,7 +71,7 @@ describe('an app without a server', () => {
 
     it('takes another path, and the name of a database as ns', async () => {
       const databaseUrl = 'https://localhost:5443/?ns=demo-proj'
-      const updated = await setRealtime(ctx, 'an', app, input({ databaseUrl, path: 'p/{uid}' }))
+      const updated = await perform(ctx, operator('an'), setRealtime, input({ databaseUrl, path: 'p/{uid}' }), { app })
       expect(updated).to.include({ realtimeDatabaseUrl: databaseUrl, realtimePath: 'p/{uid}' })
     })
 
@@ -110,22 +118,26 @@ describe('an app without a server', () => {
     ]
     for (const [what, changes, field] of faults) {
       it(`refuses ${what}, naming ${field}`, async () => {
-        const error = await refusal(setRealtime(ctx, 'an', app, input(changes())))
+        const error = await refusal(perform(ctx, operator('an'), setRealtime, input(changes()), { app }))
         expect(error).to.include({ code: 'invalid_request', field })
         expect(error.message).not.to.contain('BEGIN')
       })
     }
 
     it('plain http is for loopback in development alone', async () => {
-      await setRealtime(ctx, 'an', app, input({ databaseUrl: 'http://127.0.0.1:9000?ns=demo-proj' }))
+      await perform(ctx, operator('an'), setRealtime, input({ databaseUrl: 'http://127.0.0.1:9000?ns=demo-proj' }), {
+        app,
+      })
       const production = { ...ctx, config: { ...ctx.config, env: 'production' as const } }
-      const error = await refusal(setRealtime(production, 'an', app, input({ databaseUrl: 'http://127.0.0.1:9000' })))
+      const error = await refusal(
+        perform(production, operator('an'), setRealtime, input({ databaseUrl: 'http://127.0.0.1:9000' }), { app }),
+      )
       expect(error).to.include({ code: 'invalid_request', field: 'databaseUrl' })
     })
 
     it('is for identity-token apps alone', async () => {
       const hmac = (await anApp(ctx)).app
-      const error = await refusal(setRealtime(ctx, 'an', hmac, input()))
+      const error = await refusal(perform(ctx, operator('an'), setRealtime, input(), { app: hmac }))
       expect(error.code).to.equal('invalid_request')
       expect(error.message).to.contain('only identity-token apps')
     })
@@ -141,9 +153,15 @@ describe('an app without a server', () => {
     })
 
     it('keeps a Firebase project or an OIDC issuer, with an audit entry', async () => {
-      const firebase = await setIdentity(ctx, 'an', app, { provider: 'firebase', projectId: 'demo-proj' })
+      const firebase = await perform(
+        ctx,
+        operator('an'),
+        setIdentity,
+        { provider: 'firebase', projectId: 'demo-proj' },
+        { app },
+      )
       expect(firebase.identity).to.deep.equal({ provider: 'firebase', projectId: 'demo-proj' })
-      const other = await setIdentity(ctx, 'an', firebase, oidc())
+      const other = await perform(ctx, operator('an'), setIdentity, oidc(), { app: firebase })
       expect(other.identity).to.deep.equal(oidc())
       expect((await audit('app.set-identity')).after_state).to.contain('demo-proj')
     })
@@ -160,20 +178,25 @@ describe('an app without a server', () => {
     ]
     for (const [what, input, field] of faults) {
       it(`refuses ${what}, naming ${field}`, async () => {
-        expect(await refusal(setIdentity(ctx, 'an', app, input))).to.include({ code: 'invalid_request', field })
+        expect(await refusal(perform(ctx, operator('an'), setIdentity, input, { app }))).to.include({
+          code: 'invalid_request',
+          field,
+        })
       })
     }
 
     it('a key set over http is for loopback in development alone', async () => {
       const local = oidc({ jwksUrl: 'http://localhost:9000/jwks' })
-      await setIdentity(ctx, 'an', app, local)
+      await perform(ctx, operator('an'), setIdentity, local, { app })
       const production = { ...ctx, config: { ...ctx.config, env: 'production' as const } }
-      expect(await refusal(setIdentity(production, 'an', app, local))).to.include({ field: 'jwksUrl' })
+      expect(await refusal(perform(production, operator('an'), setIdentity, local, { app }))).to.include({
+        field: 'jwksUrl',
+      })
     })
 
     it('is for identity-token apps alone', async () => {
       const hmac = (await anApp(ctx)).app
-      const error = await refusal(setIdentity(ctx, 'an', hmac, oidc()))
+      const error = await refusal(perform(ctx, operator('an'), setIdentity, oidc(), { app: hmac }))
       expect(error.message).to.contain('only identity-token apps')
     })
   })

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
@@ -168,7 +170,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
     const plan = await aPlan(ctx, phone)
     await aSubscription(ctx, phone, plan)
     const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
-    await setRealtime(ctx, 'tester', await getApp(ctx.db, phone.app.id), database)
+    await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, phone.app.id) })
     const reminder = await anUnconfirmedReminder(ctx, shop)
     const [event] = await ctx.db.source.query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
     await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setRealtime } from '#apps/set-realtime.ts'
@@ -253,7 +255,7 @@ describe('the command line: payments, and work that runs by itself', function ()
     const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
     const id = String(app.app.id)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    await setRealtime(ctx, 'tester', await getApp(ctx.db, app.app.id), database)
+    await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, app.app.id) })
     expect(await cli.json(['realtime', 'resync', id, 'user-1'])).to.deep.equal({ written: 1, failed: 0 })
     expect(await peer.read('users/user-1/subscription/plan')).to.equal('premium')
     expect(await cli.table(['realtime', 'resync', id, '--all', '--dry-run'])).to.include('0 nodes differ')

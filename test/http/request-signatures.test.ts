@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
@@ -231,16 +233,16 @@ describe('signed requests', () => {
     })
 
     it('are checked before the app: a disabled one answers 403 app_disabled to a right signature alone', async () => {
-      await setAppDisabled(service.ctx, 'tester', app.app, true)
+      await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
       expectRefusal(await signed('GET', PLANS), 403, 'app_disabled')
       expectRefusal(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
-      await setAppDisabled(service.ctx, 'tester', app.app, false)
+      await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: false })
       expect((await signed('GET', PLANS)).status).to.equal(200)
     })
 
     it('by a secret that was rotated are void at once', async () => {
       expect((await signed('GET', PLANS)).status).to.equal(200)
-      const { api_secret } = await rotateSecret(service.ctx, 'tester', app.app)
+      const { api_secret } = await perform(service.ctx, operator('tester'), rotateSecret, undefined, { app: app.app })
       expectRefusal(await signed('GET', PLANS), 401, 'unauthorized')
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0), api_secret)
       expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })).status).to.equal(200)

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
@@ -238,7 +240,7 @@ describe('doctor (contract 6)', () => {
       detail: 'no event has failed; 1 app(s) have no webhook address, and ask for their events or are told nothing',
       mend: null,
     })
-    await updateApp(ctx, 'linh', app.app, { webhook_url: 'http://127.0.0.1:9/hooks' })
+    await perform(ctx, operator('linh'), updateApp, { webhook_url: 'http://127.0.0.1:9/hooks' }, { app: app.app })
     const { ok, detail, mend } = await finding(ctx, 'webhooks')
     expect([ok, detail]).to.deep.equal([
       true,

@@ -1,3 +1,4 @@
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
@@ -25,7 +26,7 @@ describe('key rotate (contract 6)', () => {
     const ctx = testContext()
     const [first] = await fiveSecrets(ctx)
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
-    expect(await rotateKeys(both, 'mai')).to.deep.equal({ rotated: 5, already_current: 0 })
+    expect(await rotateKeys(both, operator('mai'))).to.deep.equal({ rotated: 5, already_current: 0 })
     const onlyNew = { ...ctx, keyring: parseKeyring(NEW_KEY) }
     const { apiSecret, apiKey } = await getApp(ctx.db, first.app.id)
     expect(onlyNew.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.equal(first.secret)
@@ -43,14 +44,14 @@ describe('key rotate (contract 6)', () => {
     const crash = (report: { rotated: number }) => {
       if (report.rotated > 0) throw new Error('power cut')
     }
-    await rotateKeys(both, 'mai', { onProgress: crash }).catch(() => undefined)
+    await rotateKeys(both, operator('mai'), { onProgress: crash }).catch(() => undefined)
     const seen: object[] = []
-    expect(await rotateKeys(both, 'mai', { onProgress: (report) => seen.push(report) })).to.deep.equal({
+    expect(await rotateKeys(both, operator('mai'), { onProgress: (report) => seen.push(report) })).to.deep.equal({
       rotated: 1,
       already_current: 4,
     })
     expect(seen.at(-1)).to.deep.equal({ rotated: 1, already_current: 4 })
-    expect(await rotateKeys(both, 'mai')).to.deep.equal({ rotated: 0, already_current: 5 })
+    expect(await rotateKeys(both, operator('mai'))).to.deep.equal({ rotated: 0, already_current: 5 })
   })
 
   it('rotates the others where a key is missing, and names each secret that does not open', async () => {
@@ -60,7 +61,7 @@ describe('key rotate (contract 6)', () => {
     const sealed = lost.seal('whsec_lost', secretPlace('webhook_secret', first.apiKey))
     await ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [sealed, first.app.id])
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
-    const error = await rotateKeys(both, 'mai').catch((thrown: unknown) => thrown as Error)
+    const error = await rotateKeys(both, operator('mai')).catch((thrown: unknown) => thrown as Error)
     expect((error as Error).message).to.match(/^1 secret\(s\) do not open, 4 others were rotated: /)
     expect((error as Error).message).to.include(`the webhook_secret of app ${first.app.id}`)
     expect((error as Error).message).to.include('needs encryption key "lost"')
@@ -69,7 +70,7 @@ describe('key rotate (contract 6)', () => {
   it('the audit log tells who rotated to which key, and no secret', async () => {
     const ctx = testContext()
     await fiveSecrets(ctx)
-    await rotateKeys({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'mai')
+    await rotateKeys({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, operator('mai'))
     const [entry] = await listAuditEntries(ctx.db, { subject: 'key new', limit: 1 })
     expect(entry).to.include({ actor: 'mai', action: 'key.rotate' })
     expect(entry?.afterState).to.deep.equal({ rotated: 5, already_current: 0 })

@@ -199,7 +199,10 @@ describe('realtime database sync', () => {
   it('app disabled: payments already started complete and are written', async () => {
     const [monthly] = await story.plan('pro', MONTHLY)
     const checkout = await story.checkout({ price_id: monthly })
-    await setAppDisabled(story.service.ctx, 'tester', story.app.app, true)
+    await perform(story.service.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: story.app.app,
+      isDisabled: true,
+    })
     expect((await story.as('user-1').get('/api/v1/plans')).body.error.code).to.equal('app_disabled')
     await story.pay(checkout)
     expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
@@ -83,7 +85,10 @@ describe('reminders plan', () => {
   it('tells of a disabled app that its customers get none', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-29 10:00:00')
-    await setAppDisabled(scene.ctx, 'tester', await scene.app(), true)
+    await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: await scene.app(),
+      isDisabled: true,
+    })
     expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'app_disabled']])
   })
 })

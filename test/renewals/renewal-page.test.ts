@@ -1,3 +1,4 @@
+import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -236,7 +237,10 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     it('of a disabled app completes; nothing new is opened', async () => {
       await renew('bank_transfer')
       const { ctx } = story.service
-      await setAppDisabled(ctx, 'tester', await getApp(ctx.db, story.app.app.id), true)
+      await perform(ctx, operator('tester'), setAppDisabled, undefined, {
+        app: await getApp(ctx.db, story.app.app.id),
+        isDisabled: true,
+      })
       expect((await renew('bank_transfer')).status).to.equal(200)
       story.at('2026-01-31 12:00:00')
       expectRefusal(await renew('bank_transfer'), 403, 'app_disabled')

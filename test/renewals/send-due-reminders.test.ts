@@ -1,3 +1,4 @@
+import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -158,10 +159,16 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('customers of a disabled app get none, and get them again when it is enabled', async () => {
       await scene.subscribe()
-      await setAppDisabled(scene.ctx, 'tester', scene.seller.app, true)
+      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+        app: scene.seller.app,
+        isDisabled: true,
+      })
       await sweepAt('2026-03-29 10:00:00')
       expect(scene.inbox.mails).to.have.lengthOf(0)
-      await setAppDisabled(scene.ctx, 'tester', await scene.app(), false)
+      await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {
+        app: await scene.app(),
+        isDisabled: false,
+      })
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])
     })

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { setIdentity } from '#apps/set-identity.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
@@ -59,9 +61,9 @@ export async function startClientStory(
     audience: issuer.audience,
     jwksUrl: issuer.jwksUrl,
   }
-  await setIdentity(ctx, 'tester', made.app, identity)
+  await perform(ctx, operator('tester'), setIdentity, identity, { app: made.app })
   const database = { databaseUrl, serviceAccount: aServiceAccountFile() }
-  await setRealtime(ctx, 'tester', made.app, database)
+  await perform(ctx, operator('tester'), setRealtime, database, { app: made.app })
   const app = { ...made, app: await getApp(ctx.db, made.app.id) }
   const story: ClientStory = {
     service,

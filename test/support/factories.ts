@@ -1,5 +1,5 @@
 import { perform } from '#commands/perform.ts'
-import type { Caller } from '#commands/caller.ts'
+import { operator, type Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
 import { enableMethod } from '#providers/methods.ts'
 import type { Method } from '#providers/providers.ts'
@@ -39,15 +39,23 @@ const OPERATOR = 'tester'
 /** A sandbox app with the test method, unless told otherwise. */
 export async function anApp(ctx: Context, options: AppOptions = {}): Promise<TestApp> {
   const { name = 'Reader', auth = 'hmac', sandbox = true, webhookUrl, methods = sandbox ? ['test'] : [] } = options
-  const created = await createApp(ctx, OPERATOR, {
-    name,
-    auth,
-    sandbox,
-    ...(webhookUrl ? { webhook_url: webhookUrl } : {}),
-  })
+  const created = await perform(
+    ctx,
+    operator(OPERATOR),
+    createApp,
+    {
+      name,
+      auth,
+      sandbox,
+      ...(webhookUrl ? { webhook_url: webhookUrl } : {}),
+    },
+    {},
+  )
   const load = () => getApp(ctx.db, created.app_id)
   for (const method of methods) await enableMethod(ctx, OPERATOR, await load(), method)
-  const webhookSecret = webhookUrl ? (await rotateWebhookSecret(ctx, OPERATOR, await load())).webhook_secret : null
+  const webhookSecret = webhookUrl
+    ? (await perform(ctx, operator(OPERATOR), rotateWebhookSecret, undefined, { app: await load() })).webhook_secret
+    : null
   return { app: await load(), apiKey: created.api_key, secret: created.api_secret ?? '', webhookSecret }
 }
 

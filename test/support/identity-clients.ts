@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import type { JWTPayload } from 'jose'
 import { setIdentity } from '#apps/set-identity.ts'
 import type { Context } from '#context.ts'
@@ -20,7 +22,7 @@ export async function startIdentityClients(): Promise<IdentityClients> {
     async app(ctx) {
       const made = await anApp(ctx, { auth: 'identity' })
       const identity = { provider: 'oidc', issuer: name, audience, jwksUrl }
-      return { ...made, app: await setIdentity(ctx, 'tester', made.app, identity) }
+      return { ...made, app: await perform(ctx, operator('tester'), setIdentity, identity, { app: made.app }) }
     },
     async headers(ctx, { apiKey }, sub, claims = {}) {
       const token = await issuer.token(ctx.clock.now(), sub, claims)

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
@@ -112,7 +114,10 @@ describe('money that arrives (contract 4)', () => {
   })
 
   it('a payment of a disabled app completes', async () => {
-    await setAppDisabled(story.service.ctx, 'tester', story.app.app, true)
+    await perform(story.service.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: story.app.app,
+      isDisabled: true,
+    })
     expect((await arrives(99_000)).kind).to.equal('processed')
     expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
   })

@@ -1,3 +1,5 @@
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -223,7 +225,9 @@ describe('webhook delivery', () => {
     await deliverDue(ctx)
     expect(receiver.received).to.have.length(60)
     receiver.received.length = 0
-    receiver.secret = (await rotateWebhookSecret(ctx, 'tester', app.app)).webhook_secret
+    receiver.secret = (
+      await perform(ctx, operator('tester'), rotateWebhookSecret, undefined, { app: app.app })
+    ).webhook_secret
     receiver.answer = 200
     ctx.clock.advance('1m')
     expect(await deliverDue(ctx)).to.include({ delivered: 60 })
