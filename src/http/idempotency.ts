@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { within } from '#shared/budget.ts'
@@ -119,7 +120,10 @@ async function answerOrRefusal(
 
 async function prolong({ ctx, scope, leaseToken }: Hold): Promise<void> {
   try {
-    await inTransaction(ctx, (tx) => prolongIdempotencyKey(tx, leaseToken, scope, addMs(tx.now, LEASE_MS)))
+    await inTransaction(ctx, async (tx) => {
+      const leaseUntil = addMs(await databaseNow(ctx, tx), LEASE_MS)
+      await prolongIdempotencyKey(tx, leaseToken, scope, leaseUntil)
+    })
   } catch (error) {
     ctx.log.warn({ error }, 'the lease of an Idempotency-Key was not prolonged')
   }
@@ -153,16 +157,16 @@ function answerOf({ answerStatus, answerBody }: IdempotencyKey): Answer {
 /** The kept answer; null where this request holds the key now and must run. */
 async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseToken: string): Promise<Answer | null> {
   return inTransaction(ctx, async (tx) => {
-    const leaseUntil = addMs(tx.now, LEASE_MS)
-    const fresh = { requestHash, leaseToken, leaseUntil }
-    const row = { ...scope, ...fresh, answerStatus: null, answerBody: null, createdAt: tx.now }
+    const now = await databaseNow(ctx, tx)
+    const fresh = { requestHash, leaseToken, leaseUntil: addMs(now, LEASE_MS), createdAt: now }
+    const row = { ...scope, ...fresh, answerStatus: null, answerBody: null }
     if (await insertIdempotencyKey(tx, row)) return null
     const first = await findIdempotencyKey(tx, scope)
     if (!first) throw stillRunning()
     // Taken by this very request, in a commit whose answer was lost.
     if (first.leaseToken === leaseToken) return null
-    const isOld = first.createdAt < addMs(tx.now, -ANSWER_KEPT_MS)
-    const isDead = first.answerStatus === null && first.leaseUntil < tx.now
+    const isOld = first.createdAt < addMs(now, -ANSWER_KEPT_MS)
+    const isDead = first.answerStatus === null && first.leaseUntil < now
     if (isOld || (isDead && first.requestHash === requestHash)) {
       if (await takeOverIdempotencyKey(tx, first, fresh)) return null
       throw stillRunning()

@@ -13,6 +13,7 @@ export const idempotencyKeys = table('idempotency_keys', {
   idempotencyKey: exact('idempotency_key', 255),
   requestHash: exact('request_hash', 64),
   leaseToken: exact('lease_token', 64),
+  /** By the database's clock, as is `createdAt`. */
   leaseUntil: realTime('lease_until'),
   answerStatus: int('answer_status').nullable(),
   answerBody: bytes('answer_body').nullable(),
@@ -37,13 +38,13 @@ export async function findIdempotencyKey(db: Queries, scope: Scope): Promise<Ide
 export async function takeOverIdempotencyKey(
   tx: Tx,
   stale: IdempotencyKey,
-  fresh: Pick<IdempotencyKey, 'requestHash' | 'leaseToken' | 'leaseUntil'>,
+  fresh: Pick<IdempotencyKey, 'requestHash' | 'leaseToken' | 'leaseUntil' | 'createdAt'>,
 ): Promise<boolean> {
   return (
     (await tx.update(
       idempotencyKeys,
       { id: stale.id, leaseToken: stale.leaseToken },
-      { ...fresh, answerStatus: null, answerBody: null, createdAt: tx.now },
+      { ...fresh, answerStatus: null, answerBody: null },
     )) === 1
   )
 }

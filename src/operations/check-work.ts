@@ -83,6 +83,11 @@ function standingFinding(
   { appId, failed, retrying, failingSince, lastError }: WebhookStanding,
   isLive: boolean,
 ): Finding {
+  if (lastError === 'secret_unreadable') {
+    const detail = `app ${appId}: its events wait, since its webhook secret does not open`
+    const mend = `see keys: the events go out within a minute once the key is back; where it is lost, run billing-cli app rotate-webhook-secret ${appId}`
+    return fault('webhooks', detail, mend)
+  }
   const counts = `${failed} failed for good, ${retrying} to be tried again`
   if (failingSince === null) {
     const mend = `run billing-cli webhook retry --failed ${appId}`

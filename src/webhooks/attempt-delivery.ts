@@ -15,8 +15,14 @@ export interface MadeAttempt {
   readonly responseHead: string | null
 }
 
-/** What became of a claimed event: an attempt, or none, as its app has no webhook any more. */
-export type AttemptResult = MadeAttempt | { readonly event: ClaimedEvent; readonly error: 'not_configured' }
+/** Why no attempt was made: the app has no webhook any more, or the secret that signs does not open under our keys. */
+export interface MadeNoAttempt {
+  readonly event: ClaimedEvent
+  readonly error: 'not_configured' | 'secret_unreadable'
+}
+
+/** What became of a claimed event. */
+export type AttemptResult = MadeAttempt | MadeNoAttempt
 
 /**
  * Sends a claimed event once, signed now with the app's present secret. Any 2xx acknowledges; everything else is a failure
@@ -31,7 +37,8 @@ export async function attemptDelivery(
 ): Promise<AttemptResult> {
   const target = await targets.of(event.appId)
   if (target === 'none') return { event, error: 'not_configured' }
-  return target === 'unreadable' ? unsent(ctx, event) : send(ctx, client, target, event, signal)
+  if (target === 'unreadable') return { event, error: 'secret_unreadable' }
+  return send(ctx, client, target, event, signal)
 }
 
 async function send(
@@ -56,10 +63,4 @@ async function send(
 
 function errorOfStatus(status: number | null): string | null {
   return status !== null && status >= 200 && status < 300 ? null : `http_${status ?? 'none'}`
-}
-
-function unsent(ctx: Context, event: ClaimedEvent): MadeAttempt {
-  const now = ctx.clock.now()
-  const nothing = { durationMs: 0, httpStatus: null, responseHead: null }
-  return { event, startedAt: now, ...nothing, error: 'secret_unreadable' }
 }

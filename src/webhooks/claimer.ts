@@ -20,6 +20,8 @@ export interface Claimer {
   claim(): Promise<boolean>
   /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null where there is none. */
   take(mayBegin: (appId: number) => boolean): LeasedEvent | null
+  /** Claims nothing of the app for a while: its events could not be sent for a reason on our side. */
+  pause(appId: number, ms: number): void
   /** Has the next `claim` poll for apps with due events. */
   pollSoon(): void
   /** Milliseconds until it polls anyway. */
@@ -38,10 +40,17 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   // longest comes first.
   const due = new Map<number, DueEvent[]>()
   const claimed = openTurns(({ appId }: LeasedEvent) => appId)
+  const pausedUntilMs = new Map<number, number>()
   let mustPoll = true
   let polledAtMs = 0
 
   const untilPollMs = (): number => Math.max(0, Math.ceil(polledAtMs + POLL_MS - performance.now()))
+
+  const isPaused = (appId: number): boolean => {
+    const untilMs = pausedUntilMs.get(appId)
+    if (untilMs !== undefined && untilMs <= performance.now()) pausedUntilMs.delete(appId)
+    return pausedUntilMs.has(appId)
+  }
 
   /** Asks which apps have due events. */
   const poll = async (): Promise<void> => {
@@ -49,7 +58,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     polledAtMs = performance.now()
     const now = await databaseNow(ctx, ctx.db)
     const pending = await listAppsWithPending(ctx.db)
-    const found = pending.filter(({ appId, dueAt }) => dueAt <= now && !due.has(appId))
+    const found = pending.filter(({ appId, dueAt }) => dueAt <= now && !due.has(appId) && !isPaused(appId))
     for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
   }
 
@@ -85,6 +94,10 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
 
   return {
     untilPollMs,
+    pause(appId, ms) {
+      pausedUntilMs.set(appId, performance.now() + ms)
+      due.delete(appId)
+    },
     pollSoon: () => void (mustPoll = true),
     take: (mayBegin) => claimed.take(mayBegin),
     isIdle: () => due.size + claimed.size === 0,

@@ -4,6 +4,7 @@ import { SECOND_MS } from '#shared/time.ts'
 import { attemptDelivery } from './attempt-delivery.ts'
 import type { LeasedEvent } from './claim-due-events.ts'
 import type { Claimer } from './claimer.ts'
+import { UNREADABLE_PAUSE_MS } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import type { Recorder } from './recorder.ts'
 import type { Slots } from './slots.ts'
@@ -40,6 +41,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
     try {
       const result = await attemptDelivery(ctx, client, targets, event, interrupt.signal)
       hung = result.error === 'timeout'
+      if (result.error === 'secret_unreadable') claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
       recorder.record(result, event.leaseEndsMs)
     } finally {
       slots.end(slot, hung)

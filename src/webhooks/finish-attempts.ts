@@ -1,10 +1,13 @@
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import type { AttemptResult, MadeAttempt } from './attempt-delivery.ts'
+import type { AttemptResult, MadeAttempt, MadeNoAttempt } from './attempt-delivery.ts'
 import { databaseNow } from '#db/database-now.ts'
-import type { RealTime } from '#shared/time.ts'
+import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
-import { insertAttempts, markDelivered, markFailed, markNotConfigured } from './store.ts'
+import { insertAttempts, markDelivered, markFailed, markNotConfigured, putOff } from './store.ts'
+
+/** How long an event waits whose app's secret does not open: a key that is missing is put back by an operator. */
+export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
 /** What a group of attempts came to; `lost` were finished by somebody else, who took over the lease. */
 export interface Tally {
@@ -12,13 +15,22 @@ export interface Tally {
   retried: number
   failed: number
   notConfigured: number
+  /** Not sent, since the secret that signs does not open. */
+  putOff: number
   lost: number
 }
 
-const OUTCOMES = ['delivered', 'retried', 'failed', 'notConfigured', 'lost'] as const satisfies (keyof Tally)[]
+const OUTCOMES = [
+  'delivered',
+  'retried',
+  'failed',
+  'notConfigured',
+  'putOff',
+  'lost',
+] as const satisfies (keyof Tally)[]
 
 export function emptyTally(): Tally {
-  return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, lost: 0 }
+  return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, putOff: 0, lost: 0 }
 }
 
 export function addTo(tally: Tally, more: Tally): void {
@@ -42,7 +54,8 @@ export async function finishAttempts(ctx: Context, results: readonly AttemptResu
       const now = await databaseNow(ctx, tx)
       for (const result of failed) await finishFailed(tx, result, now, written)
     }
-    await finishNotConfigured(tx, results.filter(isNotConfigured), written)
+    await finishNotConfigured(tx, madeNone(results, 'not_configured'), written)
+    await finishUnreadable(tx, madeNone(results, 'secret_unreadable'), written)
     await recordAttempts(tx, results.filter(isMade))
     return written
   })
@@ -54,7 +67,7 @@ export async function finishAttempts(ctx: Context, results: readonly AttemptResu
 }
 
 function isMade(result: AttemptResult): result is MadeAttempt {
-  return result.error !== 'not_configured'
+  return 'startedAt' in result
 }
 
 function isDelivered(result: AttemptResult): boolean {
@@ -65,8 +78,8 @@ function isFailed(result: AttemptResult): result is MadeAttempt & { error: strin
   return result.error !== null && isMade(result)
 }
 
-function isNotConfigured(result: AttemptResult): boolean {
-  return result.error === 'not_configured'
+function madeNone(results: readonly AttemptResult[], error: MadeNoAttempt['error']): AttemptResult[] {
+  return results.filter((result) => !isMade(result) && result.error === error)
 }
 
 async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
@@ -93,6 +106,14 @@ async function finishFailed(
 async function finishNotConfigured(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
   for (const [leaseToken, eventIds] of byLease(results)) {
     tally.notConfigured += await markNotConfigured(tx, leaseToken, eventIds)
+  }
+}
+
+async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
+  if (results.length === 0) return
+  const until = addMs(await databaseNow(tx.ctx, tx), UNREADABLE_PAUSE_MS)
+  for (const [leaseToken, eventIds] of byLease(results)) {
+    tally.putOff += await putOff(tx, leaseToken, eventIds, until, 'secret_unreadable')
   }
 }
 

@@ -4,6 +4,7 @@ import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { openGuardedClient } from '#http/outbound.ts'
+import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
 import { newLease } from './claim-due-events.ts'
@@ -27,14 +28,18 @@ export interface TestDelivery {
 
 /**
  * Sends a signed `webhook.test` event to the app's receiver now and tells how it answered. It is kept as an event, and tried once.
- * Throws `invalid_request` where the app has no webhook.
+ * Throws `invalid_request` where the app has no webhook, or its secret does not open.
  */
 export async function sendTestEvent(ctx: Context, actor: string, app: App): Promise<TestDelivery> {
   requireWebhook(app)
+  const targets = openTargets(ctx)
+  if ((await targets.of(app.id)) === 'unreadable') {
+    throw new AppError('invalid_request', `the webhook secret of app ${app.id} does not open: run billing-cli doctor`)
+  }
   const event = await writeTestEvent(ctx, actor, app)
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
-    const result = await attemptDelivery(ctx, client, openTargets(ctx), event)
+    const result = await attemptDelivery(ctx, client, targets, event)
     await finishAttempts(ctx, [result])
     return presentTest(event, result)
   } finally {

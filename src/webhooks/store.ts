@@ -304,6 +304,21 @@ export async function release(tx: Tx, leaseToken: string, eventIds: readonly num
   )
 }
 
+/** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`, and the attempt does not count. */
+export async function putOff(
+  tx: Tx,
+  leaseToken: string,
+  eventIds: readonly number[],
+  nextAttemptAt: RealTime,
+  error: string,
+): Promise<number> {
+  return tx.run(
+    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
+     WHERE id IN (?) AND lease_token = ?`,
+    [nextAttemptAt, error, eventIds, leaseToken],
+  )
+}
+
 /** Ends leases of events whose app has no webhook any more: kept, not delivered, the attempt does not count. */
 export async function markNotConfigured(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<number> {
   return tx.run(

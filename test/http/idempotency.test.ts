@@ -3,16 +3,19 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
+import { answerOnce } from '#http/idempotency.ts'
 import { insertIdempotencyKey } from '#http/store.ts'
 import { TABLES } from '#open-context.ts'
 import { sha256Hex } from '#shared/crypto.ts'
-import { addMs, type RealTime } from '#shared/time.ts'
+import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
+import { until } from '../support/until.ts'
 
 const CUSTOMERS = '/api/v1/customers'
 const AN = { name: 'An', email: 'an@example.com' }
@@ -157,6 +160,40 @@ describe('repeated requests', () => {
       expect((await post(AN, 'dead')).status).to.equal(201)
       service.ctx.clock.advance('2s')
       expect((await post(AN, 'alive')).status).to.equal(201)
+    })
+
+    it('whose first request still runs is not free, whatever the clock of another daemon says', async () => {
+      const { ctx } = service
+      const { clock } = ctx
+      const daemon = (offsetMs: number): Context => ({
+        ...ctx,
+        clock: { now: () => addMs(clock.now(), offsetMs), database: clock },
+      })
+      const request = {
+        appId: app.app.id,
+        path: CUSTOMERS,
+        key: 'k',
+        subject: '',
+        body: Buffer.from('{}'),
+        requestId: 'r',
+      }
+      const work = (text: string, after = Promise.resolve()) => ({
+        isCommand: false,
+        run: () => after.then(() => ({ status: 201, body: Buffer.from(text) })),
+      })
+      let finish = (): void => undefined
+      const finished = new Promise<void>((resolve) => (finish = resolve))
+      const first = answerOnce(daemon(-5 * HOUR_MS), request, work('first', finished))
+      await until(async () => (await ctx.db.query('SELECT id FROM idempotency_keys')).length === 1)
+      for (const hours of [0, 5, 30, -30]) {
+        const refused = await answerOnce(daemon(hours * HOUR_MS), request, work('another')).catch(
+          (thrown: unknown) => thrown,
+        )
+        expect(refused, `${hours} h off`).to.include({ code: 'idempotency_conflict' })
+      }
+      finish()
+      expect((await first).body.toString()).to.equal('first')
+      expect((await answerOnce(daemon(30 * HOUR_MS), request, work('another'))).body.toString()).to.equal('first')
     })
 
     it('has its answer committed with the work, on every call that takes one', async () => {

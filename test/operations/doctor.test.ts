@@ -18,6 +18,7 @@ import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
+import { emitEvent } from '#webhooks/emit-event.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
@@ -90,6 +91,31 @@ describe('doctor (contract 6)', () => {
     const other = await anApp(ctx)
     await ctx.db.query('UPDATE apps SET api_secret = ? WHERE id = ?', [app.apiSecret, other.app.id])
     expect((await finding(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
+  })
+
+  it('events that wait for a secret that does not open are a fault until they are sent', async () => {
+    const ctx = aContext()
+    const receiver = await Receiver.start()
+    try {
+      const { app } = await anApp(ctx, { webhookUrl: receiver.url, sandbox: false })
+      const right = app.webhookSecret
+      const setSecret = (secret: string | null) =>
+        ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [secret, app.id])
+      await setSecret('v1.lost.AA.AA.AA')
+      const subject = { externalRef: 'u', transactionId: null }
+      const data = { external_ref: 'u', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
+      await inTransaction(ctx, (tx) => emitEvent(tx, app, 'transaction.completed', data, subject))
+      await deliverDue(ctx)
+      const waiting = await finding(ctx, 'webhooks')
+      expect(waiting).to.include({ ok: false })
+      expect(waiting.detail).to.equal(`app ${app.id}: its events wait, since its webhook secret does not open`)
+      await setSecret(right)
+      ctx.clock.advance('1m')
+      expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+      expect(await finding(ctx, 'webhooks')).to.include({ ok: true })
+    } finally {
+      await receiver.stop()
+    }
   })
 
   it('secrets under an older key are a warning, mended by key rotate', async () => {

@@ -6,10 +6,12 @@ import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseId } from '#shared/ids.ts'
+import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import {
   findEvent,
@@ -283,12 +285,46 @@ describe('webhook delivery', () => {
     expect(receiver.received).to.have.length(0)
   })
 
-  it('fails the attempt where the secret cannot be opened', async () => {
-    await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookSecret: 'v1.lost.AA.AA.AA' }))
-    const [id] = await emit()
-    await deliverDue(ctx)
-    expect(await event(id!)).to.include({ deliveryStatus: 'pending', lastError: 'secret_unreadable' })
-    expect(receiver.received).to.have.length(0)
+  describe('where the secret cannot be opened', () => {
+    const setSecret = (webhookSecret: string): Promise<unknown> =>
+      inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookSecret }))
+    let right: string
+
+    beforeEach(async () => {
+      right = app.app.webhookSecret!
+      await setSecret('v1.lost.AA.AA.AA')
+    })
+
+    it('events wait, however long, and lose no attempt', async () => {
+      const [id] = await emit()
+      for (let minute = 0; minute < 30; minute += 1) {
+        await deliverDue(ctx)
+        expect(await event(id!)).to.include({ deliveryStatus: 'pending', attempts: 0, retriesLeft: 5 })
+        ctx.clock.advance('1m')
+      }
+      expect(await event(id!)).to.include({ lastError: 'secret_unreadable', leaseToken: null })
+      expect(await attempts(id!)).to.deep.equal([])
+      await setSecret(right)
+      expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+      expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 1, lastError: null })
+      expect(receiver.received.map(({ attempt, verified }) => [attempt, verified])).to.deep.equal([[1, true]])
+    })
+
+    it('only some events of the app are tried, and those of others are sent', async () => {
+      const other = await anApp(ctx, { webhookUrl: receiver.url })
+      receiver.secret = other.webhookSecret
+      await emit(300)
+      await emit(20, other)
+      expect(await deliverDue(ctx)).to.include({ delivered: 20 })
+      const [{ tried }] = await ctx.db.query('SELECT COUNT(last_error) AS tried FROM events')
+      expect(Number(tried)).to.be.within(1, 16)
+    })
+
+    it('a test event is refused', async () => {
+      const refused = await sendTestEvent(ctx, 'ann', app.app).catch((error: unknown) => error as Error)
+      expect(refused).to.be.instanceOf(AppError).and.have.property('code', 'invalid_request')
+      expect(await lastEventId()).to.equal(0)
+    })
   })
 
   it('never writes a secret or a body to the log', async () => {
