@@ -1,8 +1,11 @@
+import { z } from 'zod'
 import { appNow, realTime } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { payer } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
-import { isMethod, METHODS, providerOf, type Method } from '#providers/providers.ts'
+import { isMethod, METHODS, providerOf } from '#providers/providers.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
 import { checkoutUrl } from './create-session.ts'
@@ -22,7 +25,7 @@ export async function chooseMethod(ctx: Context, token: string, method: unknown)
       field: 'payment_method',
     })
   }
-  await rememberChoice(ctx, view, method)
+  await perform(ctx, payer, rememberChoice, { payment_method: method }, view)
   return providerOf(method).open(ctx, requestOf(ctx, view))
 }
 
@@ -33,14 +36,17 @@ export function requireOpen({ state }: CheckoutView): void {
     throw new AppError('checkout_expired', 'the subscription has changed since this checkout link was made')
 }
 
-async function rememberChoice(ctx: Context, { app, transaction }: CheckoutView, method: Method): Promise<void> {
-  await inTransaction(ctx, async (tx) => {
+const rememberChoice = command({
+  name: 'checkout.choose-method',
+  input: z.strictObject({ payment_method: z.enum(METHODS) }),
+  isRepeatable: true,
+  async run(tx, { payment_method: method }, { app, transaction }: Pick<CheckoutView, 'app' | 'transaction'>) {
     await updateTransactionIn(tx, transaction.id, 'pending', {
       providerCode: providerOf(method).code,
       updatedAt: appNow(app, tx.now),
     })
-  })
-}
+  },
+})
 
 /** What a provider is asked to open. */
 export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {

@@ -1,6 +1,9 @@
+import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
+import { payer } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
@@ -22,8 +25,15 @@ export async function openBankPage(ctx: Context, token: string): Promise<Checkou
     })
   }
   await provider.open(ctx, requestOf(ctx, view))
-  await inTransaction(ctx, async (tx) => {
-    await updateTransactionIn(tx, view.transaction.id, 'pending', { bankPageOpenedAt: appNow(view.app, tx.now) })
-  })
+  await perform(ctx, payer, takeTransfers, {}, view)
   return viewCheckout(ctx, token)
 }
+
+const takeTransfers = command({
+  name: 'checkout.open-bank-page',
+  input: z.strictObject({}),
+  isRepeatable: true,
+  async run(tx, _input, { app, transaction }: Pick<CheckoutView, 'app' | 'transaction'>) {
+    await updateTransactionIn(tx, transaction.id, 'pending', { bankPageOpenedAt: appNow(app, tx.now) })
+  },
+})

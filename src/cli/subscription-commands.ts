@@ -130,6 +130,23 @@ function registerChanges(subscription: Command): void {
     )
   withDryRun(attach)
   withExamples(attach, 'subscription attach-customer 1 user-42 cus_5')
+  const end = subscription
+    .command('end [app] [external_ref]')
+    .description('end a subscription now, a lifetime one too, whose purchase was refunded, disputed or a mistake')
+    .option('--note <text>', 'why; kept in the audit log')
+    .action(
+      async (named: string | undefined, ref: string | undefined, options: { note?: string }, command: Command) => {
+        await inChange(command, async (session) => {
+          const { endSubscription } = await import('#subscriptions/end-subscription.ts')
+          const app = await session.app(named)
+          const externalRef = await required(ref, '<external_ref>')
+          const input = { note: await required(options.note, '--note', 'Why? (kept in the audit log)') }
+          await print(session, app, await performAs(session, endSubscription, input, { app, externalRef }))
+        })
+      },
+    )
+  withDryRun(end)
+  withExamples(end, 'subscription end 1 user-42 --note "refunded: bought by mistake"')
 }
 
 function registerReminders(subscription: Command): void {

@@ -31,7 +31,7 @@ export function registerImport(subscription: Command): void {
     .option('--dry-run', 'only say what each line would do')
     .action(
       async (named: string | undefined, file: string | undefined, options: { dryRun?: boolean }, self: Command) => {
-        await inSession(self, async ({ ctx, out, actor, app: pick }) => {
+        await inSession(self, async ({ ctx, out, caller, app: pick }) => {
           const [{ importSubscriptions }, { readTextFile }] = await Promise.all([
             import('#operations/import-subscriptions.ts'),
             import('./read-file.ts'),
@@ -41,7 +41,7 @@ export function registerImport(subscription: Command): void {
           const onLine = (done: number, of: number) => {
             if (done % 100 === 0) out.progress(`${done} of ${of} lines`)
           }
-          const report = await importSubscriptions(ctx, actor, found, csv, { dryRun: options.dryRun ?? false, onLine })
+          const report = await importSubscriptions(ctx, caller, found, csv, { dryRun: options.dryRun ?? false, onLine })
           out.result(report, () => {
             out.line(banner(found))
             const rows = report.lines.map((line) => [line.line, line.external_ref, line.result, line.reason])

@@ -4,19 +4,21 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomerFor, insertCustomer } from '#customers/store.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
-import { parseAppTime } from '#shared/time.ts'
-import { emailAddress, text, validate } from '#shared/validate.ts'
+import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
+import { emailAddress, text } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { writeDecision } from '#subscriptions/apply-payment.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
 import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
-import { findSubscription, findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from './formula-cell.ts'
 
 /** A line of the file; texts as they stand there. */
@@ -59,7 +61,7 @@ export interface ImportReport {
  */
 export async function importSubscriptions(
   ctx: Context,
-  actor: string,
+  caller: Caller,
   app: App,
   csv: string,
   options: { readonly dryRun: boolean; readonly onLine?: (done: number, of: number) => void },
@@ -67,19 +69,11 @@ export async function importSubscriptions(
   const records = readTable(csv)
   const lines: LineReport[] = []
   for (const [index, record] of records.entries()) {
-    lines.push(await importLine(ctx, app, index + 2, record, options.dryRun))
+    lines.push(await takeLine(ctx, caller, app, { line: index + 2, record, isDryRun: options.dryRun }))
     options.onLine?.(index + 1, records.length)
   }
   const count = (result: LineReport['result']) => lines.filter((line) => line.result === result).length
-  const report = { imported: count('imported'), skipped: count('skipped'), refused: count('refused'), lines }
-  if (!options.dryRun) {
-    const { imported, skipped, refused } = report
-    const after = { imported, skipped, refused }
-    await inTransaction(ctx, (tx) =>
-      recordAudit(tx, { actor, action: 'subscription.import', appId: app.id, subject: `app ${app.id}`, after }),
-    )
-  }
-  return report
+  return { imported: count('imported'), skipped: count('skipped'), refused: count('refused'), lines }
 }
 
 function readTable(csv: string): Record<string, string>[] {
@@ -97,40 +91,27 @@ function requireColumns(header: string[]): string[] {
   return header
 }
 
-async function importLine(
+async function takeLine(
   ctx: Context,
+  caller: Caller,
   app: App,
-  line: number,
-  record: Record<string, string>,
-  isDryRun: boolean,
+  { line, record, isDryRun }: { line: number; record: Record<string, string>; isDryRun: boolean },
 ): Promise<LineReport> {
-  const externalRef = record['external_ref'] ?? ''
+  const named = { line, external_ref: record['external_ref'] ?? '' }
+  const inner = isDryRun ? { ...ctx, rehearsal: { changes: [], events: [] } } : ctx
   try {
-    const input = validate(ImportLine, record)
-    checkRealtimeKey(app, input.external_ref)
-    const found = await requirePrice(ctx, app, input)
-    const period = periodOf(app, input, found)
-    if (isDryRun) {
-      const isThere = (await findSubscription(ctx.db, app.id, input.external_ref)) !== null
-      return isThere
-        ? skipped(line, externalRef)
-        : { line, external_ref: externalRef, result: 'would_import', reason: null }
-    }
-    const isNew = await inTransaction(ctx, (tx) => writeImport(tx, app, input, found, period))
-    return isNew ? { line, external_ref: externalRef, result: 'imported', reason: null } : skipped(line, externalRef)
+    if (!(await perform(inner, caller, importSubscription, record, { app })))
+      return { ...named, result: 'skipped', reason: 'has a subscription already' }
+    return { ...named, result: isDryRun ? 'would_import' : 'imported', reason: null }
   } catch (error) {
     if (!(error instanceof AppError)) throw error
-    return { line, external_ref: externalRef, result: 'refused', reason: error.message }
+    return { ...named, result: 'refused', reason: error.message }
   }
 }
 
-function skipped(line: number, externalRef: string): LineReport {
-  return { line, external_ref: externalRef, result: 'skipped', reason: 'has a subscription already' }
-}
-
-async function requirePrice(ctx: Context, app: App, { price_id }: ImportLine): Promise<PriceWithPlan> {
+async function requirePrice(tx: Tx, app: App, { price_id }: ImportLine): Promise<PriceWithPlan> {
   const id = parseId('price', price_id)
-  const found = id === null ? null : await findPrice(ctx.db, app.id, id)
+  const found = id === null ? null : await findPrice(tx, app.id, id)
   if (!found) throw new AppError('invalid_request', `price_id: ${clipped(price_id)} is no price of this app`)
   return found
 }
@@ -155,28 +136,34 @@ function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period
   return { start, end, anchorDay }
 }
 
-/** Whether the subscription is new; false where the end user has one. */
-async function writeImport(
-  tx: Tx,
-  app: App,
+/** One line: whether the subscription is new; false where the end user has one. */
+const importSubscription = command({
+  name: 'subscription.import',
   input: ImportLine,
-  { price, plan }: PriceWithPlan,
-  period: Period,
-): Promise<boolean> {
-  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
-  if (await findSubscriptionOfEndUser(tx, endUserId)) return false
-  const customerId = await customerOf(tx, app, input)
-  const change = {
-    planId: plan.id,
-    priceId: price.id,
-    ...(customerId === null ? {} : { customerId }),
-    period,
-    inTrial: false,
-  }
-  const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change)
-  await writeDecision(tx, app, 'imported', saved, null)
-  return true
-}
+  async run(tx, input, { app }: { readonly app: App }): Promise<boolean> {
+    checkRealtimeKey(app, input.external_ref)
+    const found = await requirePrice(tx, app, input)
+    const period = periodOf(app, input, found)
+    const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+    if (await findSubscriptionOfEndUser(tx, endUserId)) return false
+    const customerId = await customerOf(tx, app, input)
+    const change = {
+      planId: found.plan.id,
+      priceId: found.price.id,
+      ...(customerId === null ? {} : { customerId }),
+      period,
+      inTrial: false,
+    }
+    const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change)
+    await writeDecision(tx, app, 'imported', saved, null)
+    await tx.audit({
+      appId: app.id,
+      subject: `subscription ${saved.id}`,
+      after: { price_id: input.price_id, current_period_end: formatTimestampOrNull(period.end) },
+    })
+    return true
+  },
+})
 
 /** The app's customer of this address, unless another end user made it; made where there is none; null where the file names none. */
 async function customerOf(

@@ -3,7 +3,9 @@ import { appNow } from '#apps/app-time.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { insertCheckoutSession } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { payer } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
@@ -48,7 +50,7 @@ export async function openRenewal(
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
   requirePayable(view, input.payment_method)
-  const checkoutToken = await inTransaction(ctx, (tx) => openOrFind(tx, renewalToken, view))
+  const checkoutToken = await perform(ctx, payer, openPayment, {}, { renewalToken, view })
   const { redirectUrl } = await chooseMethod(ctx, checkoutToken, input.payment_method)
   return { kind: 'go_on', redirectUrl }
 }
@@ -65,45 +67,55 @@ function requirePayable(view: RenewalView, method: Method): void {
 }
 
 /** The token of the checkout that the payer goes on with. Two calls at once find one: the end user's lock lets one in. */
-async function openOrFind(tx: Tx, renewalToken: string, view: RenewalView): Promise<string> {
-  const { app } = view
-  await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
-  const subscription = await getRenewable(tx, renewalToken)
-  const now = appNow(app, tx.now)
-  const payable = await findPayable(tx, subscription, now)
-  if (payable) return payable.token
-  const found = await priceOf(tx, subscription)
-  const { plan, price } = found
-  const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
-  const subject = { ...found, current: subscription, endUserId }
-  const transactionId = await openTransaction(tx, app, {
-    endUserId,
-    externalRef,
-    mode: 'subscription',
-    planRef: plan.code,
-    planId: plan.id,
-    priceId: price.id,
-    // As it is told to the seller; a customer attached before it is paid stays.
-    customerId,
-    ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
-    amount: price.amount,
-    currency: price.currency,
-  })
-  const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
-  const token = randomHex(32)
-  await insertCheckoutSession(tx, {
-    appId: app.id,
-    endUserId,
-    token,
-    origin: 'renewal',
-    subscriptionId,
-    transactionId,
-    customerId,
-    paymentMethod: null,
-    successUrl: link,
-    cancelUrl: link,
-    expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
-    createdAt: now,
-  })
-  return token
-}
+const openPayment = command({
+  name: 'renewal.open',
+  input: z.strictObject({}),
+  // The second run finds what the first one opened.
+  isRepeatable: true,
+  async run(
+    tx,
+    _input,
+    { renewalToken, view }: { readonly renewalToken: string; readonly view: RenewalView },
+  ): Promise<string> {
+    const { app } = view
+    await lockExistingEndUser(tx, app.id, view.subscription.externalRef)
+    const subscription = await getRenewable(tx, renewalToken)
+    const now = appNow(app, tx.now)
+    const payable = await findPayable(tx, subscription, now)
+    if (payable) return payable.token
+    const found = await priceOf(tx, subscription)
+    const { plan, price } = found
+    const { id: subscriptionId, endUserId, externalRef, customerId } = subscription
+    const subject = { ...found, current: subscription, endUserId }
+    const transactionId = await openTransaction(tx, app, {
+      endUserId,
+      externalRef,
+      mode: 'subscription',
+      planRef: plan.code,
+      planId: plan.id,
+      priceId: price.id,
+      // As it is told to the seller; a customer attached before it is paid stays.
+      customerId,
+      ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
+      amount: price.amount,
+      currency: price.currency,
+    })
+    const link = renewalLink(tx.ctx.config.baseUrl, renewalToken)
+    const token = randomHex(32)
+    await insertCheckoutSession(tx, {
+      appId: app.id,
+      endUserId,
+      token,
+      origin: 'renewal',
+      subscriptionId,
+      transactionId,
+      customerId,
+      paymentMethod: null,
+      successUrl: link,
+      cancelUrl: link,
+      expiresAt: wholeSeconds(addMs(now, tx.ctx.config.checkoutTtlSeconds * SECOND_MS)),
+      createdAt: now,
+    })
+    return token
+  },
+})

@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
-import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
+import { formatTimestampOrNull, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { decidePayment, intervalOf, type QuotedPayment } from './decide-payment.ts'
 import type { Refusal } from './lifecycle.ts'
@@ -122,7 +122,14 @@ export async function writeDecision(
   if (!found) throw new Error(`subscription ${saved.id} names a price that is not there`)
   const period = { start: saved.periodStart, end: saved.currentPeriodEnd, anchorDay: saved.anchorDay }
   const interval = intervalOf(found.price, false)
-  const line = { transactionId: null, kind, interval, isTrial: saved.inTrial, appliedAt: now, openedAt: now }
+  const line = {
+    transactionId: null,
+    kind,
+    interval,
+    isTrial: saved.inTrial,
+    appliedAt: wholeSeconds(now),
+    openedAt: now,
+  }
   await writeLedger(tx, saved, before, period, line)
 }
 

@@ -158,6 +158,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +│ - +│ active/],
     ])
     await sit([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
+    await sit([['subscription end', [APP, user, type('Why?', 'refunded')], 'expired']])
   })
 
   it('money, and work that runs by itself', async () => {

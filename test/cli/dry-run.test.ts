@@ -98,6 +98,7 @@ describe('--dry-run', () => {
         ['subscription'],
         told('subscription.updated'),
       ],
+      [['subscription', 'end', app, 'user-1', '--note', 'refunded'], ['subscription'], told('subscription.updated')],
       [['subscription', 'reminders', app, 'user-1', 'off'], ['subscription'], []],
       [['webhook', 'retry', `evt_${event!.id}`], [`evt_${event!.id}`], []],
       [

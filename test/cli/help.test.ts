@@ -60,7 +60,7 @@ describe("the command line's help", () => {
       ...['list', 'show', 'create', 'update', 'archive', 'restore'].map((verb) => `plan ${verb}`),
       ...['add', 'archive', 'restore'].map((verb) => `price ${verb}`),
       ...['bank-mail list', 'bank-mail match', 'bank-mail close', 'customer list', 'customer show'],
-      ...['list', 'show', 'switch-plan', 'attach-customer'].map((verb) => `subscription ${verb}`),
+      ...['list', 'show', 'switch-plan', 'attach-customer', 'end'].map((verb) => `subscription ${verb}`),
       ...['list', 'show', 'resolve'].map((verb) => `transaction ${verb}`),
       ...['list', 'retry', 'test'].map((verb) => `webhook ${verb}`),
     ])

@@ -213,5 +213,32 @@ describe('the command line: plans, customers and subscriptions', function () {
     expect(await cli.json(words)).to.include({ price_id: priceId(theirs, 1) })
   })
 
+  it('ends a subscription now, a lifetime one too, with a note; a new checkout is possible then', async () => {
+    const plan = await aPlan(ctx, app, { prices: [LIFETIME, MONTHLY] })
+    await aSubscription(ctx, app, plan)
+    const words = ['subscription', 'end', id, 'user-1', '--note', 'refunded: bought by mistake']
+    const planned = await cli.json([...words, '--dry-run'])
+    expect(planned.changes[0].before).to.deep.equal({ current_period_end: null })
+    expect(planned.events.map((event: { event_type: string }) => event.event_type)).to.deep.equal([
+      'subscription.updated',
+    ])
+    expect((await cli.json(['subscription', 'show', id, 'user-1'])).status).to.equal('active')
+
+    const ended = await cli.json(words)
+    expect(ended).to.include({ external_ref: 'user-1', status: 'expired' })
+    expect(ended.current_period_end).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    const [entry] = await cli.json(['audit', 'list'])
+    expect(entry).to.deep.include({ action: 'subscription.end', reason: 'refunded: bought by mistake' })
+    await cli.faults(
+      [1, words, 'ended at'],
+      [1, ['subscription', 'end', id, 'nobody', '--note', 'x'], 'billing-cli subscription list'],
+      [2, ['subscription', 'end', id, 'user-1'], '--note'],
+    )
+
+    await aSubscription(ctx, app, plan, { price_id: priceId(plan, 1) })
+    expect(await cli.table(words)).to.include('expired')
+    expect((await cli.json(['ledger', 'verify', '--app', id])).faults).to.deep.equal([])
+  })
+
   itRunsEveryForm('selling.test.ts')
 })

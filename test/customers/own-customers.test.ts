@@ -1,9 +1,9 @@
 import { perform } from '#commands/perform.ts'
-import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import type { JWTPayload } from 'jose'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { customers } from '#customers/store.ts'
+import { operator } from '#commands/caller.ts'
 import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { getSubscription } from '#subscriptions/store.ts'
@@ -169,7 +169,7 @@ describe('the customers of one end user', () => {
       `user-8,${price},2026-04-01 00:00:00,bo@example.com`,
       `user-9,${price},2026-04-01 00:00:00,chi@example.com`,
     ]
-    await importSubscriptions(ctx, 'linh', app.app, lines.join('\n'), { dryRun: false })
+    await importSubscriptions(ctx, operator('linh'), app.app, lines.join('\n'), { dryRun: false })
     const rows: { ref: string; customer: string }[] = await ctx.db.query(
       "SELECT external_ref AS ref, customer_id AS customer FROM subscriptions WHERE external_ref <> 'user-1' ORDER BY id",
     )

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import { command } from '#commands/command.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatTimestamp, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
+import { text } from '#shared/validate.ts'
+import { writeDecision } from './apply-payment.ts'
+import { effectiveStatus } from './lifecycle.ts'
+import { viewSubscription } from './present.ts'
+import { recordChange } from './record-change.ts'
+import { getSubscription, lockExistingEndUser } from './store.ts'
+
+const EndSubscriptionInput = z.strictObject({
+  /** Why; kept in the audit log. */
+  note: text(500),
+})
+
+/**
+ * An operator ends a subscription now, a lifetime one too: its purchase was refunded, disputed or a mistake (contract 7). A new checkout
+ * is possible then. Throws `not_found`, and `invalid_request` where it has ended already.
+ */
+export const endSubscription = command({
+  name: 'subscription.end',
+  input: EndSubscriptionInput,
+  async run(tx, { note }, { app, externalRef }: { readonly app: App; readonly externalRef: string }) {
+    await lockExistingEndUser(tx, app.id, externalRef)
+    const current = await getSubscription(tx, app.id, externalRef)
+    const now = wholeSeconds(appNow(app, tx.now))
+    const { currentPeriodEnd, periodStart } = current
+    if (currentPeriodEnd && effectiveStatus(current, now) === 'expired')
+      throw new AppError('invalid_request', `this subscription ended at ${formatTimestamp(currentPeriodEnd)} UTC`)
+    const start = periodStart < now ? periodStart : now
+    const saved = await recordChange(tx, app, current, { period: { start, end: now, anchorDay: now.getUTCDate() } })
+    await writeDecision(tx, app, 'ended', saved, current)
+    await tx.audit({
+      appId: app.id,
+      subject: `subscription ${saved.id}`,
+      before: { current_period_end: formatTimestampOrNull(currentPeriodEnd) },
+      after: { current_period_end: formatTimestamp(now) },
+      reason: note,
+    })
+    return viewSubscription(tx, saved)
+  },
+})
