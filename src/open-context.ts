@@ -11,6 +11,7 @@ import { auditLog, commitTokens } from '#commands/store.ts'
 import { jobRuns } from '#db/store.ts'
 import type { AnyTable } from '#db/table.ts'
 import { idempotencyKeys } from '#http/store.ts'
+import { allocations, payments, refunds } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { bankAccountAssignments, bankAccounts } from '#bank-accounts/store.ts'
@@ -21,7 +22,7 @@ import { parseKeyring, type Keyring } from '#shared/crypto.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock, type Clock } from '#shared/time.ts'
 import { endUsers, paymentApplications, subscriptions, trialGrants } from '#subscriptions/store.ts'
-import { payments, providerEvents, transactions } from '#transactions/store.ts'
+import { providerEvents, transactionChanges, transactions } from '#transactions/store.ts'
 import { deliveryAttempts, events } from '#webhooks/store.ts'
 
 /** Every table, for the connection and for the test that holds them against the migrations. */
@@ -39,7 +40,10 @@ export const TABLES: readonly AnyTable[] = [
   paymentApplications,
   realtimeWrites,
   transactions,
+  transactionChanges,
   payments,
+  allocations,
+  refunds,
   providerEvents,
   providerSessions,
   providerPauses,

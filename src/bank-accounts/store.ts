@@ -48,6 +48,12 @@ export async function findBankAccountByForwardCode(db: Queries, forwardCode: str
   return db.one(bankAccounts, 'WHERE forward_code = ?', [forwardCode])
 }
 
+/** The one app that has the account or had it; null where there are several, or none. */
+export async function findSoleOwner(db: Queries, bankAccountId: number): Promise<number | null> {
+  const owners = await db.all(bankAccountAssignments, 'WHERE bank_account_id = ? LIMIT 2', [bankAccountId])
+  return owners.length === 1 ? (owners[0]?.appId ?? null) : null
+}
+
 /** All accounts, the oldest first. */
 export async function listBankAccountRows(db: Queries): Promise<BankAccount[]> {
   return db.all(bankAccounts, 'ORDER BY id')

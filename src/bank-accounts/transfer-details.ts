@@ -1,5 +1,6 @@
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { findBank } from './banks.ts'
@@ -27,8 +28,9 @@ export interface TransferDetails {
  */
 export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
   const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
-  const { transferCode, amount, amountReceived } = transaction
-  const amountDue = amount - amountReceived
+  const { transferCode, amount } = transaction
+  const amountDue = dueOf(transaction)
+  const amountReceived = keptOf(transaction)
   if (!account || transferCode === null || amountDue <= 0) {
     throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
       field: 'payment_method',

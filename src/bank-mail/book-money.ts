@@ -1,8 +1,15 @@
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { confirmIn, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
-import { hasProviderEvent, insertProviderEvent } from '#transactions/store.ts'
+import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
+import type { Decision } from '#transactions/change-transaction.ts'
+import { bookPayment } from '#transactions/confirm-payment.ts'
+import { hasProviderEvent, insertProviderEvent, type Transaction } from '#transactions/store.ts'
+import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
+import type { BankMail } from './store.ts'
+
+/** In the reference of money whose mail shows neither its bank nor an account of ours. */
+const UNKNOWN_BANK = '?'
 
 /** Money that a genuine mail told of. */
 export interface MailMoney {
@@ -11,44 +18,114 @@ export interface MailMoney {
   /** What the bank calls the movement, or a fingerprint of it. */
   readonly reference: string
   readonly messageIdHash: string | null
+  /** The account of ours that was credited; null where the mail does not show it. */
+  readonly bankAccountId: number | null
   /** Whole dong. */
   readonly amount: number
   readonly paidAt: RealTime
 }
 
-export interface BookedMoney {
-  readonly kind: 'processed' | 'underpaid' | 'already_completed' | 'duplicate'
-  readonly transactionStatus: string
-  readonly payment: ConfirmedPayment
-  /** Null where the mail was known, so that nothing was reported. */
-  readonly confirmed: ConfirmOutcome | null
-}
+export type BookedMoney =
+  | {
+      readonly kind: 'processed' | 'underpaid' | 'already_completed'
+      readonly transaction: Transaction
+      readonly paymentId: number
+    }
+  | { readonly kind: 'duplicate' }
 
 /**
- * Books the money for the transaction, through the one door for money. `duplicate` where a mail of the same Message-ID, or about the
+ * Books the money for the transaction, through the entry point for money. `duplicate` where a mail of the same Message-ID, or about the
  * same movement, was booked before. Both are kept under a unique key in the transaction that books the money: of copies that come
  * at once one is booked, and none is remembered whose money was not.
  */
-export async function bookMoney(tx: Tx, money: MailMoney, transactionId: number): Promise<BookedMoney> {
-  const payment: ConfirmedPayment = {
+export async function bookMoney(
+  tx: Tx,
+  money: MailMoney,
+  transactionId: number,
+  decision?: Decision,
+): Promise<BookedMoney> {
+  if (!(await rememberMessage(tx, money, transactionId))) return { kind: 'duplicate' }
+  const booked = await bookPayment(tx, {
     provider: 'bank_transfer',
     eventId: movementEvent(money.bank, money.reference),
     eventType: 'bank_mail.credit',
-    reference: `${money.bank} ${money.reference}`,
+    reference: referenceOf(money),
+    bankAccountId: money.bankAccountId,
     transactionId,
     amount: money.amount,
     currency: 'VND',
     paidAt: money.paidAt,
+    ...(decision ? { decision } : {}),
+  })
+  switch (booked.kind) {
+    case 'unknown_transaction':
+    case 'wrong_currency':
+      throw new Error(`transaction ${transactionId} cannot take a bank transfer: ${booked.kind}`)
+    case 'duplicate':
+      return booked
+    case 'processed':
+    case 'underpaid':
+    case 'already_completed':
+      return booked.paymentId === null ? { kind: 'duplicate' } : { ...booked, paymentId: booked.paymentId }
   }
-  if (!(await rememberMessage(tx, money, transactionId))) {
-    return { kind: 'duplicate', transactionStatus: '', payment, confirmed: null }
+}
+
+/** Money of a mail that nobody can be given yet. */
+export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
+  /** Null until somebody says it: where the mail does not prove it. */
+  readonly amount: number | null
+  /** Null where it is not known whose it is. */
+  readonly appId: number | null
+}
+
+/**
+ * Records money that nobody can be given yet, so that operators find it among the payments. Of mails about one movement the first
+ * makes the payment, and the first that proves an amount gives it that. `isWaiting`: whether anything of it waits for an operator.
+ */
+export async function recordWaitingMoney(
+  tx: Tx,
+  money: WaitingMoney,
+): Promise<{ readonly paymentId: number; readonly isWaiting: boolean }> {
+  const { amount, appId, bankAccountId, paidAt } = money
+  const reference = referenceOf(money)
+  const inserted = await insertPayment(tx, {
+    appId,
+    endUserId: null,
+    provider: 'bank_transfer',
+    providerAccountId: null,
+    bankAccountId,
+    reference,
+    chargeReference: null,
+    amount,
+    amountLeft: amount,
+    currency: 'VND',
+    paidAt,
+    receivedAt: tx.now,
+    closedAt: null,
+  })
+  if (inserted !== null) return { paymentId: inserted, isWaiting: true }
+  const existing = await lockPaymentOf(tx, 'bank_transfer', reference)
+  if (!existing) throw new Error(`the payment ${reference} exists and is not there`)
+  if (existing.amount === null && amount !== null) {
+    // What was closed was a mail that proved nothing; this one does.
+    await updatePayment(tx, existing.id, { amount, amountLeft: amount, closedAt: null })
+    return { paymentId: existing.id, isWaiting: true }
   }
-  const confirmed = await confirmIn(tx, payment)
-  const { kind, transaction } = confirmed
-  if (kind === 'unknown_transaction' || kind === 'wrong_currency' || !transaction) {
-    throw new Error(`transaction ${transactionId} cannot take a bank transfer: ${kind}`)
-  }
-  return { kind, transactionStatus: transaction.status, payment, confirmed }
+  return { paymentId: existing.id, isWaiting: existing.closedAt === null && existing.amountLeft !== 0 }
+}
+
+/** What a mail's money is known by: the bank's movement; or, where it names none, the mail itself, so that it is not booked twice. */
+export async function movementOf(
+  db: Queries,
+  mail: Pick<BankMail, 'bank' | 'bankReference' | 'bankAccountId' | 'contentHash'>,
+): Promise<Pick<MailMoney, 'bank' | 'reference'>> {
+  const { bank, bankReference, bankAccountId, contentHash } = mail
+  const account = bank !== null || bankAccountId === null ? null : await findBankAccount(db, bankAccountId)
+  return { bank: bank ?? account?.bank ?? UNKNOWN_BANK, reference: bankReference ?? `content ${contentHash}` }
+}
+
+function referenceOf({ bank, reference }: Pick<MailMoney, 'bank' | 'reference'>): string {
+  return `${bank} ${reference}`
 }
 
 /** Whether the movement that a mail tells of was booked before. */

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { updatePayment } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
 import { integer, text, validate } from '#shared/validate.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
-import { markBankMailClosed, type BankMail } from './store.ts'
+import { endReviewsOfPayment, markBankMailClosed, type BankMail } from './store.ts'
 
 const CloseBankMailInput = z.strictObject({
   id: integer(1),
@@ -22,6 +23,11 @@ export async function closeBankMail(ctx: Context, actor: string, input: unknown)
   await inTransaction(ctx, async (tx) => {
     const mail = await requireWaitingMail(tx, id)
     if (!(await markBankMailClosed(tx, id))) throw invalidField('id', 'was matched or closed meanwhile')
+    if (mail.paymentId !== null) {
+      // Its money is closed with it, and so are other mails about the same money.
+      await updatePayment(tx, mail.paymentId, { closedAt: tx.now })
+      await endReviewsOfPayment(tx, mail.paymentId)
+    }
     await recordAudit(tx, {
       actor,
       action: 'bank-mail.close',

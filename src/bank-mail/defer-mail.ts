@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { findBankAccountByForwardCode } from '#bank-accounts/store.ts'
+import { findBankAccountByForwardCode, findSoleOwner } from '#bank-accounts/store.ts'
+import { movementOf, recordWaitingMoney } from './book-money.ts'
 import { contentHashOf } from './content-hash.ts'
 import type { Answer } from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
@@ -26,7 +27,18 @@ export async function deferMail(
     const isLast = (await countDeferredMails(tx, contentHash)) >= MOST_DEFERRALS
     const code = forwardCodeIn(mail.envelopeTo)
     const account = code === null ? null : await findBankAccountByForwardCode(tx, code)
-    const isOurs = account !== null || ctx.config.env === 'development'
+    const isReviewed = isLast && (account !== null || ctx.config.env === 'development')
+    const bankAccountId = account?.id ?? null
+    const mailMoney = { bank: null, bankReference: null, bankAccountId, contentHash }
+    const waiting = isReviewed
+      ? await recordWaitingMoney(tx, {
+          ...(await movementOf(tx, mailMoney)),
+          amount: null,
+          bankAccountId,
+          appId: bankAccountId === null ? null : await findSoleOwner(tx, bankAccountId),
+          paidAt: tx.now,
+        })
+      : null
     await insertBankMail(tx, {
       receivedAt: tx.now,
       messageId: null,
@@ -39,10 +51,11 @@ export async function deferMail(
       status: isLast ? 'rejected' : 'deferred',
       reason: isLast ? 'untrusted_sender' : 'unreadable',
       appId: null,
-      bankAccountId: account?.id ?? null,
+      bankAccountId,
       transactionId: null,
       paidAt: null,
-      review: isLast && isOurs ? 'unreadable' : null,
+      review: waiting?.isWaiting === true ? 'unreadable' : null,
+      paymentId: waiting?.paymentId ?? null,
       matchedAt: null,
       closedAt: null,
       forwarding: null,

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { dueOf } from '#payments/balance.ts'
 import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
@@ -85,7 +86,7 @@ async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
     return {
       transaction,
       transactionId: transaction.id,
-      amountDue: transaction.amount - transaction.amountReceived,
+      amountDue: dueOf(transaction),
       createdAt: app ? realTime(app, transaction.createdAt) : asRealTime(transaction.createdAt),
       isBankPageOpened: transaction.bankPageOpenedAt !== null,
       mayHavePaidOn: (bankAccountId) => owners.get(bankAccountId)?.has(transaction.appId) === true,

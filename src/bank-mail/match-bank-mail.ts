@@ -2,17 +2,17 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { recordAudit } from '#commands/audit.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { findBankAccount } from '#bank-accounts/store.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
+import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
 import { integer, text, validate } from '#shared/validate.ts'
 import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
-import { tellOutcome } from '#transactions/confirm-payment.ts'
+import type { Decision } from '#transactions/change-transaction.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
-import { bookMoney, type BookedMoney, type MailMoney } from './book-money.ts'
+import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
-import { endReviewsOfMovement, markBankMailMatched, type BankMail, type Review } from './store.ts'
+import { endReviewsOfPayment, markBankMailMatched, type BankMail, type Review } from './store.ts'
 
 /** More than a bank moves at once, and far within what sums hold. */
 const LARGEST_AMOUNT = 1e13
@@ -48,8 +48,8 @@ export interface MatchPreview extends MatchedMail {
 export async function matchBankMail(ctx: Context, actor: string, input: unknown): Promise<MatchedMail> {
   const { note, ...target } = validate(MatchBankMailInput, input)
   const { id, transactionId } = target
-  const { money, status } = await inTransaction(ctx, async (tx) => {
-    const match = await matchIn(tx, target)
+  const { status } = await inTransaction(ctx, async (tx) => {
+    const match = await matchIn(tx, target, { actor, note })
     await recordAudit(tx, {
       actor,
       action: 'bank-mail.match',
@@ -61,7 +61,6 @@ export async function matchBankMail(ctx: Context, actor: string, input: unknown)
     })
     return match
   })
-  report(ctx, money)
   if (status === 'processed') await closeOpenSessions(ctx, transactionId)
   return { status, transactionId }
 }
@@ -73,7 +72,7 @@ export async function previewMatch(ctx: Context, input: MatchTarget): Promise<Ma
   try {
     return await inTransaction(ctx, async (tx) => {
       const before = await validUntil(tx, transactionId)
-      const match = await matchIn(tx, target)
+      const match = await matchIn(tx, target, { actor: '', note: '' })
       const effects = effectsOf(match, before, await validUntil(tx, transactionId))
       throw new TakenBack({ status: match.status, transactionId, effects })
     })
@@ -96,22 +95,27 @@ class TakenBack extends Error {
 interface Match {
   readonly mail: BankMail
   readonly amount: number
+  /** As it is after the match. */
   readonly transaction: Transaction
-  readonly money: BookedMoney
   readonly status: MatchedMail['status']
 }
 
-async function matchIn(tx: Tx, { id, transactionId, amount: givenAmount }: MatchTarget): Promise<Match> {
+async function matchIn(
+  tx: Tx,
+  { id, transactionId, amount: givenAmount }: MatchTarget,
+  decision: Decision,
+): Promise<Match> {
   const mail = await requireWaitingMail(tx, id)
   const amount = amountOf(mail, givenAmount)
-  const transaction = await requirePayable(tx, transactionId)
-  const money = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId)
-  if (money.kind === 'duplicate')
-    throw new AppError('invalid_request', 'this money was booked before, from another mail')
-  const changes = { transactionId, appId: transaction.appId, amount }
+  await requirePayable(tx, transactionId)
+  const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId, decision)
+  if (booked.kind === 'duplicate')
+    throw new AppError('invalid_request', 'this money was booked before, from another mail or by payment move')
+  const { transaction, paymentId, kind: status } = booked
+  const changes = { transactionId, appId: transaction.appId, amount, paymentId }
   if (!(await markBankMailMatched(tx, mail.id, changes))) throw invalidField('id', 'was matched meanwhile')
-  if (mail.bank !== null && mail.bankReference !== null) await endReviewsOfMovement(tx, mail.bank, mail.bankReference)
-  return { mail, amount, transaction, money, status: money.kind }
+  await endReviewsOfPayment(tx, paymentId)
+  return { mail, amount, transaction, status }
 }
 
 function amountOf({ amount }: BankMail, given: number | undefined): number {
@@ -122,14 +126,14 @@ function amountOf({ amount }: BankMail, given: number | undefined): number {
 }
 
 function effectsOf({ mail, amount, transaction, status }: Match, before: string, after: string): string[] {
-  const { id, externalRef, amount: asked, amountReceived, currency } = transaction
+  const { id, externalRef, amount: asked, currency } = transaction
   const booked = `${amount} ${currency} of ${mail.bank ?? 'the bank'} are booked for transaction ${id} of ${externalRef}`
   const effects = [...warningsOf(mail), booked]
   switch (status) {
     case 'processed':
       return [...effects, 'the transaction completes', `valid until: ${before} -> ${after}`]
     case 'underpaid':
-      return [...effects, `${amountReceived + amount} of ${asked} ${currency} have come then: flagged underpaid`]
+      return [...effects, `${keptOf(transaction)} of ${asked} ${currency} have come then: flagged underpaid`]
     case 'already_completed':
       return [...effects, `the transaction is ${transaction.status} already: flagged, for money that came twice`]
   }
@@ -157,25 +161,14 @@ async function validUntil(tx: Tx, transactionId: number): Promise<string> {
   return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
 }
 
-async function requirePayable(tx: Tx, transactionId: number): Promise<Transaction> {
+async function requirePayable(tx: Tx, transactionId: number): Promise<void> {
   const transaction = await findTransaction(tx, transactionId)
   if (!transaction) throw notFound('transaction')
   if (transaction.currency !== 'VND') throw invalidField('transaction_id', 'is not in VND')
-  return transaction
 }
 
-/**
- * The money as the mail stated it when it came. One that names no movement stands for itself, so that it is not booked twice; one that
- * names no bank counts as of the account's.
- */
+/** The money as the mail stated it when it came. */
 async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {
-  const { bankAccountId, bankReference, contentHash, messageIdHash, receivedAt } = mail
-  const account = bankAccountId === null ? null : await findBankAccount(tx, bankAccountId)
-  const bank = mail.bank ?? account?.bank
-  if (bank === undefined) throw invalidField('id', 'is a mail of no bank that is known')
-  return { bank, reference: bankReference ?? `content ${contentHash}`, messageIdHash, amount, paidAt: receivedAt }
-}
-
-function report(ctx: Context, { payment, confirmed }: BookedMoney): void {
-  if (confirmed) tellOutcome(ctx, payment, confirmed)
+  const { bankAccountId, messageIdHash, receivedAt } = mail
+  return { ...(await movementOf(tx, mail)), messageIdHash, bankAccountId, amount, paidAt: receivedAt }
 }

@@ -1,24 +1,24 @@
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { inTransaction, type Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import {
   findBankAccountByForwardCode,
+  findSoleOwner,
   listAccountsOfApp,
   listBankAccountsNumbered,
   type BankAccount,
 } from '#bank-accounts/store.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
-import { tellOutcome } from '#transactions/confirm-payment.ts'
 import { findTransactionByTransferCode, type Transaction } from '#transactions/store.ts'
 import { readerOf } from './banks/readers.ts'
-import { bookMoney, isBooked, type MailMoney } from './book-money.ts'
+import { bookMoney, isBooked, movementOf, recordWaitingMoney, type MailMoney, type WaitingMoney } from './book-money.ts'
 import { answerOf, refusalOf, transferCodeOf, type Answer, type MailFacts, type PayableFacts } from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { endReviewsOfMovement, insertBankMail, type BankMail } from './store.ts'
+import { endReviewsOfPayment, insertBankMail, type BankMail } from './store.ts'
 
 /** A mail as it was read. */
 export interface ReceivedMail extends RelayedMail {
@@ -41,15 +41,22 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Ans
   const answer =
     refusal || !money || !transaction
       ? await keep(ctx, summary, refusal ?? { status: 'ignored', reason: 'no_transfer_code' })
-      : await take(ctx, { ...summary, review: null }, money, transaction)
+      : await take(ctx, { ...summary, review: null }, { ...money, bankAccountId: summary.bankAccountId }, transaction)
   tell(ctx, summary, answer)
   return answer
 }
 
 async function keep(ctx: Context, summary: MailSummary, answer: Answer): Promise<Answer> {
   await inTransaction(ctx, async (tx) => {
-    const review = (await isBooked(tx, summary)) ? null : summary.review
-    await insertBankMail(tx, { ...summary, ...columnsOf(answer), review, receivedAt: tx.now })
+    const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
+    const waiting = isReviewed ? await recordWaitingMoney(tx, await waitingMoneyOf(tx, summary)) : null
+    await insertBankMail(tx, {
+      ...summary,
+      ...columnsOf(answer),
+      paymentId: waiting?.paymentId ?? null,
+      review: waiting?.isWaiting === true ? summary.review : null,
+      receivedAt: tx.now,
+    })
   })
   return answer
 }
@@ -57,22 +64,24 @@ async function keep(ctx: Context, summary: MailSummary, answer: Answer): Promise
 async function take(ctx: Context, summary: MailSummary, money: MailMoney, transaction: Transaction): Promise<Answer> {
   const booked = await inTransaction(ctx, async (tx) => {
     const outcome = await bookMoney(tx, money, transaction.id)
-    const answer = answerOf(outcome.kind, outcome.transactionStatus)
-    await insertBankMail(tx, { ...summary, ...columnsOf(answer), receivedAt: tx.now })
-    await endReviewsOfMovement(tx, money.bank, money.reference)
-    return { ...outcome, answer }
+    const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
+    const answer = outcome.kind === 'duplicate' ? DUPLICATE : answerOf(outcome.kind, outcome.transaction.status)
+    await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
+    if (paymentId !== null) await endReviewsOfPayment(tx, paymentId)
+    return { kind: outcome.kind, answer }
   })
-  if (booked.confirmed) tellOutcome(ctx, booked.payment, booked.confirmed)
   // Nobody shall pay by card what came by transfer. The relay waits for no provider.
   if (booked.kind === 'processed') void closeOpenSessions(ctx, transaction.id)
   return booked.answer
 }
 
+const DUPLICATE: Answer = { status: 'duplicate' }
+
 function factsOf({ bank, trust, credit }: MailReading): MailFacts {
   return { bank, isTrusted: trust !== null, credit }
 }
 
-function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): MailMoney | null {
+function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Omit<MailMoney, 'bankAccountId'> | null {
   if (!bank || !credit) return null
   const { reference, amount } = credit
   // The time of receipt: a bank's own time is of the minute at best, and a period must not begin before its money was known of.
@@ -155,7 +164,7 @@ async function addressedAccount(db: Queries, mail: RelayedMail): Promise<BankAcc
   return code === null ? null : findBankAccountByForwardCode(db, code)
 }
 
-type MailSummary = Omit<BankMail, 'id' | 'receivedAt' | 'status' | 'reason'>
+type MailSummary = Omit<BankMail, 'id' | 'receivedAt' | 'status' | 'reason' | 'paymentId'>
 
 function summaryOf(
   { reading }: ReceivedMail,
@@ -182,6 +191,15 @@ function summaryOf(
     // Anybody may send such a mail; whoever does not know an account's address has nothing to ask.
     forwarding: account ? reading.forwarding : null,
   }
+}
+
+/** What operators are to find of a mail's money. What a mail does not prove is not counted as money until somebody says how much it is. */
+async function waitingMoneyOf(tx: Tx, summary: MailSummary): Promise<WaitingMoney> {
+  const { review, amount, bankAccountId, appId } = summary
+  const owner = bankAccountId === null ? null : await findSoleOwner(tx, bankAccountId)
+  const known = await movementOf(tx, summary)
+  const paidAt = tx.now
+  return { ...known, amount: review === 'credit' ? amount : null, bankAccountId, appId: appId ?? owner, paidAt }
 }
 
 function columnsOf(answer: Answer): Pick<BankMail, 'status' | 'reason'> {

@@ -44,6 +44,8 @@ export const bankMails = table('bank_mails', {
   matchedAt: realTime('matched_at').nullable(),
   /** When an operator closed it without one. */
   closedAt: realTime('closed_at').nullable(),
+  /** The money that it tells of, once it is in the books. */
+  paymentId: bigint('payment_id').nullable(),
   /** Gmail's question whether it may forward a mailbox to the account's address. */
   forwarding: json<ForwardingRequest>('forwarding').nullable(),
 })
@@ -106,7 +108,7 @@ export async function listForwardingRows(db: Queries, since: RealTime, limit: nu
 export async function markBankMailMatched(
   tx: Tx,
   mailId: number,
-  changes: Pick<BankMail, 'transactionId' | 'appId' | 'amount'>,
+  changes: Pick<BankMail, 'transactionId' | 'appId' | 'amount' | 'paymentId'>,
 ): Promise<boolean> {
   return endReview(tx, mailId, { ...changes, matchedAt: tx.now })
 }
@@ -120,9 +122,9 @@ async function endReview(tx: Tx, mailId: number, changes: Partial<Omit<BankMail,
   return (await tx.update(bankMails, { id: mailId, review: REVIEWS }, { ...changes, review: null })) === 1
 }
 
-/** Mails about a movement that was booked wait for nobody: they came by another way, or again. */
-export async function endReviewsOfMovement(tx: Tx, bank: string, bankReference: string): Promise<void> {
-  await tx.update(bankMails, { review: REVIEWS, bank, bankReference }, { review: null })
+/** Mails about money that waits no more wait for nobody either. */
+export async function endReviewsOfPayment(tx: Tx, paymentId: number): Promise<void> {
+  await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null })
 }
 
 /** Pending payments that have been offered as bank transfers, the newest first: whom unmatched money may be meant for. */

@@ -6,7 +6,7 @@ import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
-import { updateTransactionIn } from '#transactions/store.ts'
+import { insertChange, updateTransactionIn } from '#transactions/store.ts'
 import { requestOf } from './choose-method.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
@@ -34,6 +34,8 @@ const takeTransfers = command({
   input: z.strictObject({}),
   isRepeatable: true,
   async run(tx, _input, { app, transaction }: Pick<CheckoutView, 'app' | 'transaction'>) {
-    await updateTransactionIn(tx, transaction.id, 'pending', { bankPageOpenedAt: appNow(app, tx.now) })
+    const { id: transactionId, appId } = transaction
+    if (await updateTransactionIn(tx, transactionId, 'pending', { bankPageOpenedAt: appNow(app, tx.now) }))
+      await insertChange(tx, { appId, transactionId, kind: 'bank_page', flagReason: null, actor: null, note: null })
   },
 })

@@ -168,11 +168,12 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const [{ listPayments }, { providerOfCode }] = await Promise.all([
-    import('#transactions/store.ts'),
-    import('#providers/providers.ts'),
+  const [{ listPaymentsOf }, { isRefundedByProvider }] = await Promise.all([
+    import('#payments/store.ts'),
+    import('#providers/refunds.ts'),
   ])
-  const isByHand = (await listPayments(ctx.db, transactionId)).some(({ provider }) => !providerOfCode(provider)?.refund)
+  const payments = await listPaymentsOf(ctx.db, transactionId)
+  const isByHand = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
   return isByHand ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }
 

@@ -18,6 +18,7 @@ import { LookUpFailures1795200000015 } from '#migrations/1795200000015-look-up-f
 import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { Quotes1795200000018 } from '#migrations/1795200000018-quotes.ts'
+import { MoneyLedger1795200000019 } from '#migrations/1795200000019-money-ledger.ts'
 import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -46,6 +47,7 @@ export const MIGRATIONS: Migrations = [
   DailyMails1795200000016,
   OpenCheckouts1795200000017,
   Quotes1795200000018,
+  MoneyLedger1795200000019,
   CommitTokens1795200000021,
   ReminderRetries1795200000022,
 ]

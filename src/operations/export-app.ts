@@ -8,6 +8,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { customers } from '#customers/store.ts'
+import { allocations, payments, refunds } from '#payments/store.ts'
 import { presentPlan } from '#plans/present.ts'
 import { getPlan, plans } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
@@ -15,7 +16,7 @@ import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
 import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { payments, transactions } from '#transactions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
 import { guardCell } from './formula-cell.ts'
@@ -42,14 +43,32 @@ const PARTS: readonly Part[] = [
   })),
   part('transactions', transactions, (_ctx, _app, row) => presentTransaction(row)),
   part('payments', payments, (_ctx, _app, row) => ({
-    transaction_id: row.transactionId,
+    payment_id: row.id,
     provider_code: row.provider,
     reference: row.reference,
     amount: row.amount,
+    amount_left: row.amountLeft,
     currency: row.currency,
     paid_at: formatTimestamp(row.paidAt),
     received_at: formatTimestamp(row.receivedAt),
-    refunded_at: formatTimestampOrNull(row.refundedAt),
+    closed_at: formatTimestampOrNull(row.closedAt),
+  })),
+  part('allocations', allocations, (_ctx, _app, row) => ({
+    payment_id: row.paymentId,
+    transaction_id: row.transactionId,
+    refund_id: row.refundId,
+    amount: row.amount,
+    cause: row.cause,
+    at: formatTimestamp(row.at),
+  })),
+  part('refunds', refunds, (_ctx, _app, row) => ({
+    refund_id: row.id,
+    payment_id: row.paymentId,
+    amount: row.amount,
+    status: row.status,
+    reference: row.reference,
+    created_at: formatTimestamp(row.createdAt),
+    ended_at: formatTimestampOrNull(row.endedAt),
   })),
   part('ledger', paymentApplications, (_ctx, _app, row) => ({
     subscription_id: row.subscriptionId,

@@ -1,10 +1,11 @@
-import type { Payment, Transaction } from '#transactions/store.ts'
+import { keptOf } from '#payments/balance.ts'
+import type { Transaction } from '#transactions/store.ts'
 
 export const RESOLUTIONS = ['refund', 'complete', 'dismiss'] as const
 export type Resolution = (typeof RESOLUTIONS)[number]
 
 /** Why an operator may not resolve the transaction so, as a sentence that says what to do; null where they may. */
-export function refusalOf(transaction: Transaction, action: Resolution, payments: readonly Payment[]): string | null {
+export function refusalOf(transaction: Transaction, action: Resolution, amount: number | null): string | null {
   const { flagReason, status } = transaction
   switch (action) {
     case 'complete':
@@ -14,9 +15,7 @@ export function refusalOf(transaction: Transaction, action: Resolution, payments
     case 'dismiss':
       return flagReason === null ? 'it is not flagged: there is nothing to dismiss' : null
     case 'refund':
-      // So that a command that is given twice does not take back, after the surplus, what was bought.
-      if (flagReason === null && transaction.resolution === 'refunded') return 'it was refunded already'
-      return paymentsToRefund(transaction, payments).length === 0 ? 'no money is left to be refunded' : null
+      return refusalOfRefund(transaction, amount)
   }
 }
 
@@ -25,28 +24,22 @@ export function isSuperseded({ status, flagReason }: Transaction): boolean {
   return status === 'completed' && flagReason === 'superseded'
 }
 
-/**
- * The payments that a refund gives back. A duplicate gives back what came beyond the amount, newest first; anything else gives back
- * all.
- */
-export function paymentsToRefund(transaction: Transaction, payments: readonly Payment[]): Payment[] {
-  const kept = payments.filter((payment) => payment.refundedAt === null)
-  if (transaction.flagReason !== 'duplicate_payment') return kept
-  let surplus = kept.reduce((sum, { amount }) => sum + amount, 0) - transaction.amount
-  return [...kept].reverse().filter(({ amount }) => {
-    const isSurplus = amount <= surplus
-    if (isSurplus) surplus -= amount
-    return isSurplus
-  })
+function refusalOfRefund(transaction: Transaction, amount: number | null): string | null {
+  const kept = keptOf(transaction)
+  if (kept === 0)
+    return transaction.amountRefunded > 0 ? 'all of it was refunded already' : 'no money is left to be refunded'
+  // So that a command that is given twice does not take back, after the surplus, what was bought.
+  if (amount === null && transaction.flagReason === null && transaction.resolution === 'refunded')
+    return `it was refunded already; to refund more of the ${kept} ${transaction.currency} that are kept, give --amount`
+  return amount !== null && amount > kept ? `only ${kept} ${transaction.currency} are left to be refunded` : null
 }
 
-/** Whether all the money is given back, so that the transaction ends as `refunded`. */
-export function endsRefunded({ flagReason }: Transaction): boolean {
-  return flagReason !== 'duplicate_payment'
+/** What a refund gives back: `amount`, else of a duplicate what came beyond the price, and of anything else all that is kept. */
+export function amountToRefund(transaction: Transaction, amount: number | null): number {
+  return amount ?? (transaction.flagReason === 'duplicate_payment' ? transaction.amountLeft : keptOf(transaction))
 }
 
 /** Whether the payment was applied to a subscription, whose period a refund leaves as it is. */
-export function keepsPeriod({ flagReason, mode, status }: Transaction): boolean {
-  const isApplied = flagReason === null || flagReason === 'duplicate_payment'
-  return mode === 'subscription' && status === 'completed' && isApplied
+export function keepsPeriod({ mode, status, amountUsed }: Transaction): boolean {
+  return mode === 'subscription' && status === 'completed' && amountUsed > 0
 }

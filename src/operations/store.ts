@@ -166,8 +166,7 @@ export async function sumFlagged(db: Queries, appId: number | null = null): Prom
       unapplied: bigint(),
     }),
     `SELECT a.is_sandbox AS isSandbox, t.flag_reason AS reason, t.currency, COUNT(*) AS transactions,
-       SUM(CASE WHEN t.flag_reason = 'duplicate_payment' THEN GREATEST(t.amount_received - t.amount, 0)
-           ELSE t.amount_received END) AS unapplied
+       SUM(t.amount_left) AS unapplied
      FROM transactions t JOIN apps a ON a.id = t.app_id
      WHERE t.flag_reason IS NOT NULL${appId === null ? '' : ' AND t.app_id = ?'}
      GROUP BY a.is_sandbox, t.flag_reason, t.currency ORDER BY a.is_sandbox, t.flag_reason, t.currency`,
@@ -255,16 +254,20 @@ export interface CashMonth {
   readonly refunded: number
 }
 
-/** Money received, in the month in which it was paid, and money given back, in the month in which that was. Oldest month first. */
+/**
+ * Money received, in the month in which it was paid, once it is known whose it is; and money given back, in the month in which that was
+ * done. Oldest month first.
+ */
 export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise<CashMonth[]> {
   return db.all(
     shape({ currency: text(), month: text(), payments: bigint(), received: bigint(), refunded: bigint() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
      FROM (SELECT currency, DATE_FORMAT(paid_at, '%Y-%m') AS month, 1 AS payments, amount AS received, 0 AS refunded
-           FROM payments WHERE app_id IN (?)
+           FROM payments WHERE app_id IN (?) AND end_user_id IS NOT NULL
            UNION ALL
-           SELECT currency, DATE_FORMAT(refunded_at, '%Y-%m'), 0, 0, amount
-           FROM payments WHERE app_id IN (?) AND refunded_at IS NOT NULL) x
+           SELECT p.currency, DATE_FORMAT(r.ended_at, '%Y-%m'), 0, 0, r.amount
+           FROM refunds r JOIN payments p ON p.id = r.payment_id
+           WHERE p.app_id IN (?) AND p.end_user_id IS NOT NULL AND r.status = 'succeeded') x
      GROUP BY x.currency, x.month ORDER BY x.currency, x.month`,
     [appIds, appIds],
   )
@@ -293,7 +296,7 @@ export async function listUnservedPeriods(
 ): Promise<PaidPeriod[]> {
   return db.all(
     shape({ id: id(), currency: text(), amount: bigint(), start: appTime(), end: appTime(), now: appTime() }),
-    `SELECT l.id, t.currency, LEAST(t.amount, t.amount_received) AS amount,
+    `SELECT l.id, t.currency, t.amount_used AS amount,
        CASE WHEN l.kind = 'extended' THEN l.end_before ELSE l.period_start END AS start, l.end_after AS end, ${APP_NOW} AS now
      FROM payment_applications l
      JOIN subscriptions s ON s.id = l.subscription_id
@@ -345,7 +348,7 @@ export type AppTable<R extends AppRow> = Table<R>
 
 export interface AppRow {
   readonly id: number
-  readonly appId: number
+  readonly appId: number | null
 }
 
 /** Rows of an app in any table that has its id, in the order of their ids, for walking through all of them. */

@@ -2,15 +2,33 @@ import { getApp, type App } from '#apps/store.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { listAuditEntries } from '#commands/store.ts'
+import {
+  listAllocationsOfTransaction,
+  listPaymentsOf,
+  listRefundsOfTransaction,
+  type Allocation,
+  type Payment,
+  type Refund,
+} from '#payments/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#renewals/store.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
-import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import {
+  findApplicationOfTransaction,
+  findSubscriptionOfEndUser,
+  type PaymentApplication,
+} from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { findTransaction, listPayments, listProviderEvents, type Transaction } from '#transactions/store.ts'
+import {
+  findTransaction,
+  listChanges,
+  listProviderEvents,
+  type Transaction,
+  type TransactionChange,
+} from '#transactions/store.ts'
 import { listAttempts, listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 
 /** One thing that happened; `at` is real time, in UTC. */
@@ -41,8 +59,9 @@ export async function tellTransaction(ctx: Context, transactionId: number): Prom
   const app = await getApp(ctx.db, transaction.appId)
   const parts = await Promise.all([
     checkoutMoments(ctx, app, transaction),
+    providerMoments(ctx, transaction),
     moneyMoments(ctx, transaction),
-    effectMoments(ctx, app, transaction),
+    effectMoments(ctx, transaction),
     toldMoments(ctx, transaction),
     mailMoments(ctx, transaction),
     auditMoments(ctx, transaction),
@@ -60,24 +79,11 @@ async function checkoutMoments(ctx: Context, app: App, transaction: Transaction)
   const opened = session
     ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}, link until ${formatTimestamp(session.expiresAt)}`
     : `opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}`
-  const bankPage = transaction.bankPageOpenedAt
-    ? [
-        {
-          at: realTime(app, transaction.bankPageOpenedAt),
-          part: 'checkout',
-          text: `bank page opened, transfer code ${transaction.transferCode ?? '-'}`,
-        },
-      ]
-    : []
-  return [{ at: realTime(app, transaction.createdAt), part: 'checkout', text: opened }, ...bankPage]
+  return [{ at: realTime(app, transaction.createdAt), part: 'checkout', text: opened }]
 }
 
-async function moneyMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
-  const [payments, events, sessions] = await Promise.all([
-    listPayments(ctx.db, id),
-    listProviderEvents(ctx.db, id),
-    listProviderSessionsOf(ctx.db, id),
-  ])
+async function providerMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
+  const [events, sessions] = await Promise.all([listProviderEvents(ctx.db, id), listProviderSessionsOf(ctx.db, id)])
   return [
     ...sessions.map((session) => ({
       at: session.createdAt,
@@ -89,40 +95,97 @@ async function moneyMoments(ctx: Context, { id }: Transaction): Promise<Moment[]
       part: 'provider',
       text: `${event.provider} told ${event.eventType}: ${event.outcome}${event.note === null ? '' : ` (${event.note})`}`,
     })),
-    ...payments.flatMap((payment) => [
-      {
-        at: payment.receivedAt,
-        part: 'money',
-        text: `received ${payment.amount} ${payment.currency} by ${payment.provider}, reference ${payment.reference}, paid ${formatTimestamp(payment.paidAt)}`,
-      },
-      ...(payment.refundedAt
-        ? [
-            {
-              at: payment.refundedAt,
-              part: 'money',
-              text: `refunded ${payment.amount} ${payment.currency}, reference ${payment.refundReference ?? '-'}`,
-            },
-          ]
-        : []),
-    ]),
   ]
 }
 
-async function effectMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
-  const application = await findApplicationOfTransaction(ctx.db, transaction.id)
-  const flagged = transaction.flaggedAt
-    ? [{ at: realTime(app, transaction.flaggedAt), part: 'effect', text: `flagged ${transaction.flagReason ?? ''}` }]
-    : []
-  const completed = transaction.completedAt
+async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promise<Moment[]> {
+  const [payments, allocations, refunds] = await Promise.all([
+    listPaymentsOf(ctx.db, id),
+    listAllocationsOfTransaction(ctx.db, id),
+    listRefundsOfTransaction(ctx.db, id),
+  ])
+  const known = new Map(payments.map((payment) => [payment.id, payment]))
+  const moved = allocations.flatMap((allocation) => {
+    const payment = known.get(allocation.paymentId)
+    const text = payment && allocationText(allocation, payment, currency)
+    return text ? [{ at: allocation.at, part: 'money', text: `${text}${byWhom(allocation)}` }] : []
+  })
+  return [...moved, ...refunds.flatMap((refund) => refundMoments(refund, currency))]
+}
+
+/** Null for what the lines about refunds say. */
+function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
+  const { provider, reference, paidAt } = payment
+  const money = `${Math.abs(amount)} ${currency}`
+  const named = `payment ${paymentId} by ${provider}, reference ${reference}, paid ${formatTimestamp(paidAt)}`
+  switch (cause) {
+    case 'booked':
+      return `received ${money}: ${named}`
+    case 'matched':
+      return `matched ${money}: ${named}`
+    case 'moved':
+      return `moved ${money} ${amount < 0 ? 'away from' : 'to'} this transaction: ${named}`
+    case 'refund':
+    case 'refund_failed':
+      return null
+  }
+}
+
+function refundMoments(
+  refund: Refund & { readonly taken: number; readonly provider: string },
+  currency: string,
+): Moment[] {
+  const { id, taken, provider, status, reference, failure, createdAt, endedAt } = refund
+  const money = `${taken} ${currency} of payment ${refund.paymentId} by ${provider}`
+  const named = reference === null ? '' : `, reference ${reference}`
+  const isAtOnce = endedAt?.getTime() === createdAt.getTime()
+  const ordered = isAtOnce
+    ? []
+    : [{ at: createdAt, part: 'money', text: `refund ${id} of ${money} ordered${byWhom(refund)}, now ${status}` }]
+  const outcome = status === 'failed' ? `failed (${failure ?? 'no reason given'})` : status
+  const ended = endedAt
     ? [
         {
-          at: realTime(app, transaction.completedAt),
-          part: 'effect',
-          text: application ? effectText(application) : 'completed, nothing applied to a subscription',
+          at: endedAt,
+          part: 'money',
+          text: `refund ${id} of ${money} ${outcome}${named}${isAtOnce ? byWhom(refund) : ''}`,
         },
       ]
     : []
-  return [...completed, ...flagged]
+  return [...ordered, ...ended]
+}
+
+function byWhom({ actor, note }: { readonly actor: string | null; readonly note: string | null }): string {
+  return actor === null ? '' : `, by ${actor} ("${note ?? ''}")`
+}
+
+async function effectMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
+  const application = await findApplicationOfTransaction(ctx.db, transaction.id)
+  const changes = await listChanges(ctx.db, transaction.id)
+  return changes.map((change) => ({
+    at: change.at,
+    part: change.kind === 'bank_page' ? 'checkout' : 'effect',
+    text: `${changeText(change, transaction, application)}${byWhom(change)}`,
+  }))
+}
+
+function changeText(
+  { kind, flagReason }: TransactionChange,
+  { transferCode }: Transaction,
+  application: PaymentApplication | null,
+): string {
+  switch (kind) {
+    case 'completed':
+      return application ? effectText(application) : 'completed, nothing applied to a subscription'
+    case 'refunded':
+      return 'ended as refunded'
+    case 'flagged':
+      return `flagged ${flagReason ?? ''}`
+    case 'unflagged':
+      return `flag ${flagReason ?? ''} cleared`
+    case 'bank_page':
+      return `bank page opened, transfer code ${transferCode ?? '-'}`
+  }
 }
 
 function effectText(application: {

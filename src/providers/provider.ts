@@ -3,7 +3,9 @@ import type { App } from '#apps/store.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
-import type { Payment, Transaction } from '#transactions/store.ts'
+import type { Payment, Refund } from '#payments/store.ts'
+import type { RefundAnswer } from '#transactions/refund-money.ts'
+import type { Transaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { CredentialsSpec } from './credentials-spec.ts'
 import type { ProviderSession } from './store.ts'
@@ -55,12 +57,30 @@ export interface Decision<Status extends string = string> {
   readonly transactionId: number | null
 }
 
-/** Money that shall go back to the payer. */
-export type RefundablePayment = Pick<Payment, 'appId' | 'transactionId' | 'provider' | 'reference'>
-
 export interface NoteRefundsOptions {
   readonly signal?: AbortSignal
   readonly appId?: number
+}
+
+/** What became of asking a provider for a refund; `unknown`: it may have been made or not. */
+export type RefundCall =
+  | RefundAnswer
+  | {
+      readonly status: 'unknown'
+      /** Whether the provider answered, with a failure of its own: it repeats that under the same idempotency key. */
+      readonly isAnswered: boolean
+      /** For the operator. */
+      readonly message: string
+    }
+
+/** How a provider gives money back. */
+export interface ProviderRefunds {
+  /** What an operator is told: `refunds 9900 VND to the card`. */
+  describe(money: string): string
+  /** Makes the refund, once, however often it is asked for; `isRepeated`: an earlier call may have made it. Never inside a transaction. */
+  make(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall>
+  /** Asks for a refund whose reference is known. */
+  lookUp(ctx: Context, payment: Payment, refund: Refund): Promise<RefundCall>
 }
 
 /**
@@ -99,8 +119,8 @@ export interface Provider<Method extends string = string> {
   lookUp?(ctx: Context, app: App, session: ProviderSession): Promise<LookUp>
   /** Makes a session unpayable whose transaction was completed in another way. Best effort. */
   close?(ctx: Context, app: App, session: ProviderSession): Promise<void>
-  /** Gives money back to the payer; absent where only a person can. Repeating it under the same key is safe. Throws `provider_error`. */
-  refund?(ctx: Context, payment: RefundablePayment, idempotencyKey: string): Promise<{ refundReference: string }>
+  /** Absent where money is given back by a transfer that somebody makes. */
+  readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and notes those that are new; returns how many. */
   noteRefunds?(ctx: Context, options: NoteRefundsOptions): Promise<number>
 }

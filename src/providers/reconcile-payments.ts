@@ -9,6 +9,7 @@ import { AccountUnavailable } from './account-unavailable.ts'
 import { endSession } from './begin-session.ts'
 import type { LookUp, Provider } from './provider.ts'
 import { listProviders, providerOfCode } from './providers.ts'
+import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
 import {
   beginPause,
@@ -53,6 +54,8 @@ export interface ReconcileCounts {
   failed: number
   /** Refunds made at a provider that are new to operators; in payments. */
   refundsNoted: number
+  /** Refunds that were under way and succeeded or failed. */
+  refundsEnded: number
 }
 
 /** What one pass over sessions knows. */
@@ -76,6 +79,7 @@ interface Pass {
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await lookUpSessions(ctx, options)
   if (!options.signal?.aborted) {
+    counts.refundsEnded = await reconcileRefunds(ctx, options)
     counts.refundsNoted = await noteRefunds(ctx, options)
   }
   return counts
@@ -100,7 +104,7 @@ async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
   const now = await databaseNow(ctx, ctx.db)
   const active = isPauseIgnored ? [] : pauses.filter(({ pausedUntil }) => pausedUntil > now)
   return {
-    counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 },
+    counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 },
     paused: new Set(active.map(nameOf)),
     failing: new Set(pauses.map(nameOf)),
     away: new Map(),

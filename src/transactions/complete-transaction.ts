@@ -1,43 +1,44 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { completed } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { changeTransaction, type Decision, type TransactionChanges } from './change-transaction.ts'
 import { quotedPayment } from './quoted-payment.ts'
-import { updateTransactionIn, type ProviderCode, type Transaction } from './store.ts'
+import type { ProviderCode, Transaction } from './store.ts'
 
 export interface Completion {
   readonly providerCode: ProviderCode
-  readonly amountReceived: number
   /** Real time. */
   readonly paidAt: RealTime
 }
 
 /**
  * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
- * be applied is completed and flagged. A step, under the end user's lock.
+ * be applied is completed and flagged. `transaction` says what was received for it, also where that is not stored yet. Returns it as it
+ * is then. A step, under the end user's lock.
  */
 export async function completeTransaction(
   tx: Tx,
   app: App,
   transaction: Transaction,
   completion: Completion,
-): Promise<void> {
-  const now = appNow(app, tx.now)
+  decision: Decision | null = null,
+): Promise<Transaction> {
   const refusal = await give(tx, app, transaction, completion)
-  const isCompleted = await updateTransactionIn(tx, transaction.id, 'pending', {
+  const changes: TransactionChanges = {
+    ...completed(transaction, transaction.amount, refusal === null),
     status: 'completed',
     providerCode: completion.providerCode,
-    amountReceived: completion.amountReceived,
     flagReason: refusal,
-    flaggedAt: refusal === null ? null : now,
-    completedAt: now,
-    updatedAt: now,
-  })
-  if (!isCompleted) throw new Error(`transaction ${transaction.id} was completed by another under the lock`)
+    completedAt: appNow(app, tx.now),
+    ...(decision ? { resolution: 'completed', resolvedAt: appNow(app, tx.now) } : {}),
+  }
+  return changeTransaction(tx, app, transaction, changes, decision)
 }
 
 async function give(tx: Tx, app: App, transaction: Transaction, completion: Completion): Promise<Refusal | null> {
@@ -61,7 +62,8 @@ export async function applySuperseded(
   app: App,
   transaction: Transaction,
   providerCode: ProviderCode,
-): Promise<void> {
+  decision: Decision,
+): Promise<Transaction> {
   const quote = quotedPayment(transaction)
   const now = appNow(app, tx.now)
   const paidAt = wholeSeconds(now)
@@ -79,9 +81,9 @@ export async function applySuperseded(
   if (refusal !== null) {
     throw new AppError('invalid_request', `transaction ${transaction.id} cannot be applied: ${refusal}`)
   }
-  const changes = { flagReason: null, flaggedAt: null, updatedAt: now }
-  if (!(await updateTransactionIn(tx, transaction.id, 'completed', changes)))
-    throw new Error(`transaction ${transaction.id} is no longer completed under the lock`)
+  const resolved = { flagReason: null, resolution: 'completed', resolvedAt: now } as const
+  const changes = { ...completed(transaction, transaction.amount, true), ...resolved }
+  return changeTransaction(tx, app, transaction, changes, decision)
 }
 
 function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }: Transaction) {

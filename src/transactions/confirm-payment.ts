@@ -1,22 +1,14 @@
-import { appNow } from '#apps/app-time.ts'
-import { getApp, type App } from '#apps/store.ts'
+import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
-import { lockEndUser } from '#subscriptions/store.ts'
+import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
-import { completeTransaction } from './complete-transaction.ts'
-import {
-  findTransaction,
-  getTransaction,
-  insertPayment,
-  insertProviderEvent,
-  listPayments,
-  updateTransactionIn,
-  type FlagReason,
-  type ProviderCode,
-  type Transaction,
-} from './store.ts'
+import { allocate } from './allocate.ts'
+import type { Decision } from './change-transaction.ts'
+import { receiveMoney } from './receive-money.ts'
+import { findOwner, getTransaction, insertProviderEvent, type ProviderCode, type Transaction } from './store.ts'
 
 /** Money that a provider, a bank or an operator says has arrived. Adapters prove it genuine, translate it to this, and call. */
 export interface ConfirmedPayment {
@@ -26,141 +18,125 @@ export interface ConfirmedPayment {
   readonly eventType?: string
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
+  /** What the provider calls the charge, where that is not the reference. */
+  readonly chargeReference?: string | null
+  /** The account of ours that it was credited to, where the bank shows it. */
+  readonly bankAccountId?: number | null
   readonly transactionId: number
   /** In the smallest unit of `currency`. */
   readonly amount: number
   readonly currency: string
   /** Real time at which it was paid, as far as the provider can be believed; else when it was received. */
   readonly paidAt: RealTime
+  /** The operator who said whose money it is; absent where the provider or the payer did. */
+  readonly decision?: Decision
 }
 
 export type ConfirmOutcome =
-  | { readonly kind: 'processed' | 'underpaid' | 'already_completed' | 'duplicate'; readonly transaction: Transaction }
-  | { readonly kind: 'unknown_transaction' | 'wrong_currency'; readonly transaction: Transaction | null }
+  | {
+      readonly kind: 'processed' | 'underpaid' | 'already_completed'
+      readonly transaction: Transaction
+      /** Null where the same money was reported before. */
+      readonly paymentId: number | null
+    }
+  | { readonly kind: 'duplicate' }
+  | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /**
- * The one door for money (contract 4): whatever confirms a payment calls this. In one transaction, under the end user's lock, it
- * remembers the provider's event, reads the transaction again, records the money, completes and applies it, and writes the events to
+ * The entry point for money (contract 4): whatever confirms a payment calls this. In one transaction, under the end user's lock, it
+ * records the provider's event and the payment, books it for the transaction, completes and applies that, and writes the events to
  * send. Nothing is sent inside. `duplicate`: this event or this money was here before, and nothing was run.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const outcome = await inTransaction(ctx, (tx) => confirmIn(tx, payment))
-  tellOutcome(ctx, payment, outcome)
+  return inTransaction(ctx, (tx) => bookPayment(tx, payment))
+}
+
+/** The steps of `confirmPayment`, for a command that has more to write in the same transaction. Its outcome is reported after the commit. */
+export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
+  const outcome = await book(tx, payment)
+  tx.afterCommit(() => report(tx.ctx, payment, outcome))
   return outcome
 }
 
-/** Counts and logs what became of a payment, once it is committed. */
-export function tellOutcome(ctx: Context, payment: ConfirmedPayment, outcome: ConfirmOutcome): void {
-  ctx.count('payments_total', { provider: payment.provider, outcome: outcome.kind })
-  const transaction = outcome.transaction
-  ctx.log.info(
-    { provider: payment.provider, outcome: outcome.kind, transactionId: payment.transactionId },
-    'a payment was reported',
-  )
-  if (transaction?.flagReason && outcome.kind !== 'duplicate') {
-    ctx.count('payments_flagged_total', { reason: transaction.flagReason })
-    ctx.log.warn(
-      { transactionId: transaction.id, reason: transaction.flagReason },
-      'a payment needs an operator: transaction resolve',
-    )
+async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
+  const owner = await findOwner(tx, payment.transactionId)
+  if (!owner) return { kind: 'unknown_transaction' }
+  if (!(await recordEvent(tx, payment, owner.appId))) return { kind: 'duplicate' }
+  await lockExistingEndUser(tx, owner.appId, owner.externalRef)
+  const transaction = await getTransaction(tx, payment.transactionId)
+  if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
+  const app = await getApp(tx, owner.appId)
+  const paymentId = await recordPayment(tx, transaction, payment)
+  if (paymentId === null) {
+    if (transaction.status === 'pending') return { kind: 'duplicate' }
+    // The same payment under another event: its node may have been lost with the daemon that took the first.
+    await rewriteNode(tx, app, transaction.endUserId)
+    return { kind: 'already_completed', transaction, paymentId }
   }
+  return { ...(await receiveMoney(tx, app, transaction, payment)), paymentId }
 }
 
-/** The steps of `confirmPayment`, for a command that has more to write in the same transaction; it tells the outcome after that. */
-export async function confirmIn(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const found = await findTransaction(tx, payment.transactionId)
-  if (!found) return { kind: 'unknown_transaction', transaction: null }
-  if (!(await rememberEvent(tx, payment, found))) return { kind: 'duplicate', transaction: found }
-  await lockEndUser(tx, found.appId, found.externalRef)
-  const app = await getApp(tx, found.appId)
-  const transaction = await getTransaction(tx, found.id)
-  if (payment.currency !== transaction.currency) return { kind: 'wrong_currency', transaction }
-  const isNew = await recordMoney(tx, transaction, payment)
-  if (transaction.status !== 'pending') return confirmSettled(tx, app, transaction, isNew)
-  if (!isNew) return { kind: 'duplicate', transaction }
-  return confirmPending(tx, app, transaction, payment)
-}
-
-async function rememberEvent(tx: Tx, payment: ConfirmedPayment, transaction: Transaction): Promise<boolean> {
+async function recordEvent(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
   if (payment.eventId === null) return true
   return insertProviderEvent(tx, {
     provider: payment.provider,
     eventId: payment.eventId,
     eventType: payment.eventType ?? 'payment',
-    appId: transaction.appId,
-    transactionId: transaction.id,
+    appId,
+    transactionId: payment.transactionId,
     outcome: 'applied',
     note: null,
     receivedAt: tx.now,
   })
 }
 
-async function recordMoney(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<boolean> {
-  return insertPayment(tx, {
-    appId: transaction.appId,
-    transactionId: transaction.id,
-    provider: payment.provider,
-    reference: payment.reference,
-    amount: payment.amount,
+/**
+ * Records the payment and books all of it for the transaction. Money that waited for somebody to say whose it is, and is reported again
+ * with its transaction, is booked now. Null where nothing of it is left to be booked.
+ */
+async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<number | null> {
+  const { appId, endUserId } = transaction
+  const { provider, reference, amount } = payment
+  const known = { appId, endUserId, amount, amountLeft: 0 }
+  const chargeReference = payment.chargeReference ?? null
+  const bankAccountId = payment.bankAccountId ?? null
+  const inserted = await insertPayment(tx, {
+    ...known,
+    provider,
+    reference,
+    chargeReference,
+    bankAccountId,
+    providerAccountId: null,
     currency: payment.currency,
     paidAt: payment.paidAt,
     receivedAt: tx.now,
-    refundedAt: null,
-    refundReference: null,
+    closedAt: null,
   })
-}
-
-/** Money for a transaction that is settled already: the same payment told again rewrites the node, other money is flagged. */
-async function confirmSettled(
-  tx: Tx,
-  app: App,
-  transaction: Transaction,
-  isNewMoney: boolean,
-): Promise<ConfirmOutcome> {
-  if (isNewMoney) {
-    await saveReceived(tx, app, transaction, { flagReason: transaction.flagReason ?? 'duplicate_payment' })
-  } else {
-    await rewriteNode(tx, app, transaction.endUserId)
+  const cause = payment.decision ? 'matched' : 'booked'
+  if (inserted !== null) {
+    await allocate(tx, transaction, { paymentId: inserted, amount, cause, decision: payment.decision ?? null })
+    return inserted
   }
-  return { kind: 'already_completed', transaction: await getTransaction(tx, transaction.id) }
+  const waiting = await lockPaymentOf(tx, provider, reference)
+  if (!waiting || !isUntouched(waiting)) return null
+  await updatePayment(tx, waiting.id, { ...known, closedAt: null })
+  await allocate(tx, transaction, { paymentId: waiting.id, amount, cause, decision: payment.decision ?? null })
+  return waiting.id
 }
 
-async function confirmPending(
-  tx: Tx,
-  app: App,
-  transaction: Transaction,
-  payment: ConfirmedPayment,
-): Promise<ConfirmOutcome> {
-  const received = await sumReceived(tx, transaction.id)
-  if (received < transaction.amount) {
-    await saveReceived(tx, app, transaction, { flagReason: 'underpaid', providerCode: payment.provider })
-    return { kind: 'underpaid', transaction: await getTransaction(tx, transaction.id) }
+/** Whether nothing of a payment was booked or given back yet. */
+function isUntouched({ amount, amountLeft }: { amount: number | null; amountLeft: number | null }): boolean {
+  return amount === null || amountLeft === amount
+}
+
+/** Counts and logs what became of a payment. */
+function report(ctx: Context, payment: ConfirmedPayment, outcome: ConfirmOutcome): void {
+  const { provider, transactionId } = payment
+  ctx.count('payments_total', { provider, outcome: outcome.kind })
+  ctx.log.info({ provider, outcome: outcome.kind, transactionId }, 'a payment was reported')
+  const reason = 'transaction' in outcome ? outcome.transaction.flagReason : null
+  if (reason) {
+    ctx.count('payments_flagged_total', { reason })
+    ctx.log.warn({ transactionId, reason }, 'a payment needs an operator: transaction resolve')
   }
-  await completeTransaction(tx, app, transaction, {
-    providerCode: payment.provider,
-    amountReceived: received,
-    paidAt: payment.paidAt,
-  })
-  return { kind: 'processed', transaction: await getTransaction(tx, transaction.id) }
-}
-
-async function saveReceived(
-  tx: Tx,
-  app: App,
-  transaction: Transaction,
-  changes: { readonly flagReason: FlagReason; readonly providerCode?: ProviderCode },
-): Promise<void> {
-  const now = appNow(app, tx.now)
-  const isFlaggedNow = transaction.flagReason === changes.flagReason
-  await updateTransactionIn(tx, transaction.id, transaction.status, {
-    ...changes,
-    amountReceived: await sumReceived(tx, transaction.id),
-    flaggedAt: isFlaggedNow ? transaction.flaggedAt : now,
-    updatedAt: now,
-  })
-}
-
-async function sumReceived(tx: Tx, transactionId: number): Promise<number> {
-  const received = await listPayments(tx, transactionId)
-  return received.reduce((sum, { amount }) => sum + amount, 0)
 }

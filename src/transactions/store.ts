@@ -1,10 +1,11 @@
-import { appTime, bigint, exact, flag, id, realTime, words } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id, realTime, text, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { MONEY_RULES } from '#payments/store.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
@@ -36,7 +37,14 @@ export const transactions = table('transactions', {
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
   amount: bigint('amount'),
+  /** All that came for it and was not moved away since, given back or not: `payments/balance.ts` tells how the four figures change. */
   amountReceived: bigint('amount_received'),
+  /** Given back, or on its way back. */
+  amountRefunded: bigint('amount_refunded'),
+  /** What paid for what was given. */
+  amountUsed: bigint('amount_used'),
+  /** What waits for a decision, where it is flagged; else what came beyond the amount: a surplus. */
+  amountLeft: bigint('amount_left'),
   currency: exact('currency', 3),
   status: exact('status', 16).as<TransactionStatus>(),
   providerCode: exact('provider_code', 32).as<ProviderCode>().nullable(),
@@ -56,21 +64,22 @@ export const transactions = table('transactions', {
 })
 export type Transaction = Row<typeof transactions>
 
-/** Money that arrived, from wherever; unique by provider and the provider's reference. */
-export const payments = table('payments', {
+/** `unflagged` clears the flag that the row names. */
+export type ChangeKind = 'bank_page' | 'flagged' | 'unflagged' | 'completed' | 'refunded'
+
+/** What became of a transaction, in the order in which it happened. Rows are only ever added. */
+export const transactionChanges = table('transaction_changes', {
   id: id(),
   appId: bigint('app_id'),
   transactionId: bigint('transaction_id'),
-  provider: exact('provider', 32).as<ProviderCode>(),
-  reference: exact('reference', 191),
-  amount: bigint('amount'),
-  currency: exact('currency', 3),
-  paidAt: realTime('paid_at'),
-  receivedAt: realTime('received_at'),
-  refundedAt: realTime('refunded_at').nullable(),
-  refundReference: exact('refund_reference', 191).nullable(),
+  at: realTime('at'),
+  kind: exact('kind', 16).as<ChangeKind>(),
+  flagReason: exact('flag_reason', 32).as<FlagReason>().nullable(),
+  /** The operator; null where nobody decided it. */
+  actor: words('actor', 191).nullable(),
+  note: words('note', 500).nullable(),
 })
-export type Payment = Row<typeof payments>
+export type TransactionChange = Row<typeof transactionChanges>
 
 /** What a provider told us, once: unique by provider and the provider's event id. */
 export const providerEvents = table('provider_events', {
@@ -93,6 +102,18 @@ export async function insertTransaction(tx: Tx, row: Omit<Transaction, 'id'>): P
 
 export async function findTransaction(db: Queries, transactionId: number): Promise<Transaction | null> {
   return db.one(transactions, 'WHERE id = ?', [transactionId])
+}
+
+/** Whose transaction it is, for the lock under which it is to be read. This never changes. */
+export async function findOwner(
+  db: Queries,
+  transactionId: number,
+): Promise<Pick<Transaction, 'appId' | 'externalRef'> | null> {
+  return db.one(
+    shape({ appId: bigint(), externalRef: text() }),
+    'SELECT app_id AS appId, external_ref AS externalRef FROM transactions WHERE id = ?',
+    [transactionId],
+  )
 }
 
 /** Throws `not_found`. */
@@ -142,23 +163,13 @@ export async function updateTransactionIn(
   return (await tx.update(transactions, { id: transactionId, status }, changes)) === 1
 }
 
-/** Whether the payment is new; false where this provider reported this reference before. */
-export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<boolean> {
-  return insertedNew('payments_provider_reference', tx.insert(payments, row))
+export async function insertChange(tx: Tx, row: Omit<TransactionChange, 'id' | 'at'>): Promise<void> {
+  await tx.insert(transactionChanges, { ...row, at: tx.now })
 }
 
-export async function listPayments(db: Queries, transactionId: number): Promise<Payment[]> {
-  return db.all(payments, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
-}
-
-export async function markPaymentRefunded(tx: Tx, paymentId: number, refundReference: string): Promise<boolean> {
-  return (
-    (await tx.run('UPDATE payments SET refunded_at = ?, refund_reference = ? WHERE id = ? AND refunded_at IS NULL', [
-      tx.now,
-      refundReference,
-      paymentId,
-    ])) === 1
-  )
+/** What became of a transaction, the first first. */
+export async function listChanges(db: Queries, transactionId: number): Promise<TransactionChange[]> {
+  return db.all(transactionChanges, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
 /** Whether the event is new; false where the provider told it before. */
@@ -198,14 +209,37 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
   },
   {
     subject: 'transaction',
-    fault: 'received another sum than its payments are',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN payments p ON p.transaction_id = x.id
-          WHERE 1 = 1 GROUP BY x.id, x.amount_received HAVING COALESCE(SUM(p.amount), 0) <> x.amount_received`,
+    fault: 'received another sum than was booked for it',
+    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NULL
+          WHERE 1 = 1 GROUP BY x.id, x.amount_received HAVING COALESCE(SUM(b.amount), 0) <> x.amount_received`,
+  },
+  {
+    subject: 'transaction',
+    fault: 'gave back another sum than its refunds are',
+    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NOT NULL
+          WHERE 1 = 1 GROUP BY x.id, x.amount_refunded HAVING COALESCE(SUM(-b.amount), 0) <> x.amount_refunded`,
+  },
+  {
+    subject: 'transaction',
+    fault: 'used, has left or gave back more than it received',
+    sql: `SELECT x.id FROM transactions x
+          WHERE x.amount_used < 0 OR x.amount_left < 0 OR x.amount_refunded < 0
+             OR x.amount_received - x.amount_refunded - x.amount_used - x.amount_left < 0`,
+  },
+  {
+    subject: 'transaction',
+    fault: 'is flagged, and no money of it is left',
+    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NOT NULL AND x.amount_left = 0`,
+  },
+  {
+    subject: 'transaction',
+    fault: 'has money left, and is neither flagged nor completed',
+    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NULL AND x.amount_left > 0 AND x.status <> 'completed'`,
   },
   {
     subject: 'transaction',
     fault: 'is pending, and all of its amount was received',
-    sql: `SELECT x.id FROM transactions x WHERE x.status = 'pending' AND x.amount_received >= x.amount`,
+    sql: `SELECT x.id FROM transactions x WHERE x.status = 'pending' AND x.amount_received - x.amount_refunded >= x.amount AND x.amount_left > 0`,
   },
   {
     subject: 'subscription',
@@ -227,7 +261,7 @@ export async function findLedgerFaults(
   appId: number | null,
 ): Promise<{ subject: string; fault: string }[]> {
   const faults: { subject: string; fault: string }[] = []
-  for (const { subject, fault, sql } of LEDGER_RULES) {
+  for (const { subject, fault, sql } of [...LEDGER_RULES, ...MONEY_RULES]) {
     const ofApp = appId === null ? sql : sql.replace('WHERE ', 'WHERE x.app_id = ? AND ')
     const rows = await db.all(shape({ id: id() }), ofApp, appId === null ? [] : [appId])
     faults.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault })))

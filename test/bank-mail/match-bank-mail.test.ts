@@ -255,6 +255,7 @@ function aStrangersMail(number: number, now: RealTime): Omit<BankMail, 'id'> {
     review: null,
     matchedAt: null,
     closedAt: null,
+    paymentId: null,
     forwarding: null,
   }
 }

@@ -7,7 +7,8 @@ import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { listPayments, transactions, type Transaction } from '#transactions/store.ts'
+import { listPaymentsOf } from '#payments/store.ts'
+import { transactions, type Transaction } from '#transactions/store.ts'
 import {
   BANK_MAILS,
   bankMail,
@@ -148,7 +149,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
         const mail = await genuineMail('ACB', transferFor(payment, { amount }))
         await shop.relay(mail)
         expect((await shop.relay(mail)).body).to.deep.equal({ status: 'duplicate' })
-        expect(await listPayments(shop.service.ctx.db, payment.id)).to.have.lengthOf(1)
+        expect(await listPaymentsOf(shop.service.ctx.db, payment.id)).to.have.lengthOf(1)
       }
     })
 
@@ -188,7 +189,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       const answers = await Promise.all(Array.from({ length: 10 }, () => shop.relay(mail)))
       const statuses = answers.map((answer) => answer.body.status as string).sort()
       expect(statuses).to.deep.equal([...Array<string>(9).fill('duplicate'), 'processed'])
-      expect(await listPayments(shop.service.ctx.db, payment.id)).to.have.lengthOf(1)
+      expect(await listPaymentsOf(shop.service.ctx.db, payment.id)).to.have.lengthOf(1)
     })
   })
 

@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
 import { insertBankMail, type BankMail } from '#bank-mail/store.ts'
 import { giveTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
@@ -9,32 +10,37 @@ import { aCheckout, aCustomer, aPlan, aSubscription, priceId, type TestApp } fro
 
 let mails = 0
 
-/** A mail that the relay posted and that was ignored. Gives its id. */
+/** A mail that the relay posted and that was ignored; one that waits for an operator has its payment. Gives its id. */
 export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): Promise<number> {
   mails += 1
-  return inTransaction(ctx, (tx) =>
-    insertBankMail(tx, {
-      receivedAt: addMs(ctx.clock.now(), 1000),
-      messageId: null,
-      messageIdHash: null,
-      contentHash: String(mails).padStart(64, '0'),
-      bank: null,
-      bankReference: null,
-      amount: null,
-      transferCode: null,
-      status: 'ignored',
-      reason: 'no_transfer_code',
-      appId: null,
-      bankAccountId: null,
-      transactionId: null,
-      paidAt: null,
-      review: null,
-      matchedAt: null,
-      closedAt: null,
-      forwarding: null,
-      ...changes,
-    }),
-  )
+  const mail = {
+    receivedAt: addMs(ctx.clock.now(), 1000),
+    messageId: null,
+    messageIdHash: null,
+    contentHash: String(mails).padStart(64, '0'),
+    bank: null,
+    bankReference: null,
+    amount: null,
+    transferCode: null,
+    status: 'ignored',
+    reason: 'no_transfer_code',
+    appId: null,
+    bankAccountId: null,
+    transactionId: null,
+    paidAt: null,
+    review: null,
+    matchedAt: null,
+    closedAt: null,
+    paymentId: null,
+    forwarding: null,
+    ...changes,
+  }
+  return inTransaction(ctx, async (tx) => {
+    const money = { ...(await movementOf(tx, mail)), bankAccountId: mail.bankAccountId, appId: null, paidAt: tx.now }
+    const amount = mail.review === 'credit' ? mail.amount : null
+    const waiting = mail.review === null ? null : await recordWaitingMoney(tx, { ...money, amount })
+    return insertBankMail(tx, { ...mail, paymentId: waiting?.paymentId ?? null })
+  })
 }
 
 /** A pending payment of 99 000 VND, and a mail that brought money without naming it. */

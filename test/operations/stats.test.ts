@@ -4,6 +4,8 @@ import { describe, it } from 'mocha'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { getApp } from '#apps/store.ts'
 import { gatherStats } from '#operations/stats.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { allocations } from '#payments/store.ts'
 import { unearnedOf } from '#operations/unearned.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { testContext, type TestContext } from '../support/context.ts'
@@ -66,9 +68,8 @@ describe('stats (contract 6)', () => {
   it('cash in by currency and month, what was given back in its own month, and the sum of both', async () => {
     const ctx = testContext()
     await aBusiness(ctx)
-    await ctx.db.query(
-      "UPDATE payments SET refunded_at = '2026-04-11 00:00:00', refund_reference = 'r' WHERE amount = 99000 ORDER BY id LIMIT 1",
-    )
+    const { transactionId } = (await ctx.db.one(allocations, 'WHERE amount = 99000 ORDER BY id LIMIT 1'))!
+    await resolveTransaction(ctx, 'mai', { transactionId, action: 'refund', note: 'asked', reference: 'FT-BACK' })
     const { cash, revenue } = await gatherStats(ctx, { app: null })
     expect(cash).to.deep.equal([
       { currency: 'VND', month: '2026-03', payments: 4, received: 3_197_000, refunded: 0 },

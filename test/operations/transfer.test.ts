@@ -5,6 +5,7 @@ import { stringify } from 'csv-stringify/sync'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { exportApp } from '#operations/export-app.ts'
 import { operator } from '#commands/caller.ts'
 import { importSubscriptions } from '#operations/import-subscriptions.ts'
@@ -96,7 +97,10 @@ describe('moving in and out', () => {
   describe('app export', () => {
     it('writes every table as JSON Lines and as CSV, which agree, and no secret', async () => {
       await story.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
-      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+      const checkout = await story.checkout({ price_id: plan.prices[0] })
+      await story.pay(checkout)
+      const refund = { action: 'refund', amount: 1000, note: 'asked', reference: 'FT-BACK' } as const
+      await resolveTransaction(story.service.ctx, 'mai', { transactionId: checkout.transaction_id, ...refund })
       const folder = join(scratchFolder('export'), 'out')
       const counts = await exportApp(story.service.ctx, story.app.app, folder)
       expect(counts).to.deep.equal({
@@ -105,6 +109,8 @@ describe('moving in and out', () => {
         subscriptions: 1,
         transactions: 1,
         payments: 1,
+        allocations: 2,
+        refunds: 1,
         ledger: 1,
         events: 1,
       })

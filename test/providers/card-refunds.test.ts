@@ -1,10 +1,11 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { cardCredentials } from '#providers/card/credentials.ts'
-import { refundCardPayment } from '#providers/card/refund-payment.ts'
+import { reconcilePayments } from '#providers/reconcile-payments.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { listPaymentRows, listRefundsOfTransaction } from '#payments/store.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { inTransaction } from '#commands/transaction.ts'
-import { listPayments, markPaymentRefunded, type Payment } from '#transactions/store.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
 
@@ -15,53 +16,145 @@ describe('refunds of card payments', () => {
   })
   afterEach(() => shop.stop())
 
-  async function paidCard(): Promise<{ opened: OpenedCard; payment: Payment }> {
+  async function paidCard(): Promise<OpenedCard> {
     const opened = await shop.open()
     shop.stripe.pay(opened.session)
     await shop.notify(shop.event(opened.session))
-    const [payment] = await listPayments(shop.service.ctx.db, opened.transactionId)
-    return { opened, payment: payment! }
+    return opened
   }
   const failure = async (work: Promise<unknown>): Promise<any> => work.then(() => null).catch((error: unknown) => error)
+  const refund = (transactionId: number, amount?: number) =>
+    resolveTransaction(shop.service.ctx, 'mai', {
+      transactionId,
+      action: 'refund',
+      note: 'asked by phone',
+      ...(amount === undefined ? {} : { amount }),
+    })
+  const transaction = async (id: number) => (await shop.first.client.get(`/api/v1/transactions/${id}`)).body.data
+  const refundsOf = async (id: number) =>
+    (await listRefundsOfTransaction(shop.service.ctx.db, id)).map(({ amount, status }) => [amount, status])
+  const posts = () => shop.stripe.calls.filter(({ method, path }) => method === 'POST' && path === '/v1/refunds')
+  const waiting = async () =>
+    (await listPaymentRows(shop.service.ctx.db, { appId: null, waiting: true, below: null, limit: 10 })).map(
+      (payment) => [payment.waiting, payment.flagReason],
+    )
+  const reconcile = async () => (await reconcilePayments(shop.service.ctx, { all: true })).refundsEnded
+  const told = (type: string, object: object) =>
+    shop.notify(signedEvent(shop.first.webhookSecret, unixSeconds(shop.clock.now()), type, object))
+  const ledger = async () => (await verifyLedger(shop.service.ctx, null)).faults
 
   describe('made by us', () => {
-    it('a refund goes through Stripe once, however often it is asked for', async () => {
-      const { payment, opened } = await paidCard()
-      const first = await refundCardPayment(shop.service.ctx, payment, 'refund-1')
-      const again = await refundCardPayment(shop.service.ctx, payment, 'refund-1')
-      expect(first.refundReference).to.match(/^re_/)
-      expect(again).to.deep.equal(first)
-      const calls = shop.stripe.calls.filter(({ method, path }) => method === 'POST' && path === '/v1/refunds')
-      expect(calls[0]!.headers['idempotency-key']).to.match(/^refund-1-/)
-      expect(calls[0]!.form).to.deep.equal({
-        payment_intent: opened.session.payment_intent,
-        metadata: { transaction_id: String(opened.transactionId), app_id: String(shop.first.app.app.id) },
+    it('goes through Stripe under the key of its row, and ends the transaction as refunded', async () => {
+      const { transactionId, session } = await paidCard()
+      expect(await refund(transactionId)).to.include({ status: 'refunded', amountReceived: 1999, amountRefunded: 1999 })
+      expect(posts()).to.have.lengthOf(1)
+      const [call] = posts()
+      const [row] = await listRefundsOfTransaction(shop.service.ctx.db, transactionId)
+      expect(call!.headers['idempotency-key']).to.equal(`paygate-refund-${row!.id}`)
+      expect(call!.form).to.deep.equal({
+        payment_intent: session.payment_intent,
+        amount: 1999,
+        metadata: {
+          refund_id: String(row!.id),
+          transaction_id: String(transactionId),
+          app_id: String(shop.first.app.app.id),
+        },
       })
+      expect(row).to.include({ status: 'succeeded', reference: shop.stripe.refunds[0]!.id, actor: 'mai' })
+      expect((await failure(refund(transactionId))).message).to.include('all of it was refunded')
+      expect(await ledger()).to.deep.equal([])
     })
 
-    it('a refund that was made before under another key is found', async () => {
-      const { payment } = await paidCard()
-      const first = await refundCardPayment(shop.service.ctx, payment, 'refund-1')
-      expect(await refundCardPayment(shop.service.ctx, payment, 'refund-2')).to.deep.equal(first)
+    it('may be of a part, and of another part, and never of more than was received', async () => {
+      const { transactionId } = await paidCard()
+      expect(await refund(transactionId, 500)).to.include({ status: 'completed', amountRefunded: 500 })
+      expect((await failure(refund(transactionId, 1500))).message).to.include('only 1499 USD are left')
+      expect(await refund(transactionId, 1499)).to.include({ status: 'refunded', amountRefunded: 1999 })
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [500, 'succeeded'],
+        [1499, 'succeeded'],
+      ])
+      expect(shop.stripe.refunds.map(({ amount }) => amount)).to.deep.equal([1499, 500])
+      expect(await ledger()).to.deep.equal([])
     })
 
-    it('Stripe down or refusing is provider_error, and the refund can be asked for again', async () => {
-      const { payment } = await paidCard()
-      shop.stripe.mode = 'down'
-      expect((await failure(refundCardPayment(shop.service.ctx, payment, 'refund-1'))).code).to.equal('provider_error')
-      shop.stripe.mode = 'error'
-      expect((await failure(refundCardPayment(shop.service.ctx, payment, 'refund-1'))).code).to.equal('provider_error')
+    it('that two operators ask for at once is made once', async () => {
+      const { transactionId } = await paidCard()
+      await Promise.allSettled([refund(transactionId), refund(transactionId)])
+      expect(shop.stripe.refunds).to.have.lengthOf(1)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+    })
+
+    it('whose answer was lost stays pending, and is found at Stripe rather than made again', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'deaf'
+      expect((await failure(refund(transactionId))).message).to.include('stays pending')
+      expect(await transaction(transactionId)).to.include({ status: 'completed' })
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
       shop.stripe.mode = 'up'
-      // Stripe repeats its failure to the first key for a day.
-      expect((await failure(refundCardPayment(shop.service.ctx, payment, 'refund-1'))).code).to.equal('provider_error')
-      shop.clock.advance('1h')
-      expect((await refundCardPayment(shop.service.ctx, payment, 'refund-1')).refundReference).to.match(/^re_/)
+      shop.clock.advance('2d')
+      expect(await reconcile()).to.equal(1)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+      expect(await transaction(transactionId)).to.include({ status: 'refunded' })
+      expect(shop.stripe.refunds).to.have.lengthOf(1)
+      expect(await ledger()).to.deep.equal([])
     }).timeout(120_000)
 
-    it('a payment that is no card payment is not refunded here', async () => {
-      const { payment } = await paidCard()
-      const transfer = { ...payment, provider: 'payos' as const }
-      expect((await failure(refundCardPayment(shop.service.ctx, transfer, 'x'))).code).to.equal('invalid_request')
+    it('that Stripe could not be asked for goes on when the same command is given again', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'down'
+      expect((await failure(refund(transactionId))).code).to.equal('provider_error')
+      shop.stripe.mode = 'error'
+      expect((await failure(refund(transactionId))).code).to.equal('provider_error')
+      shop.stripe.mode = 'up'
+      expect(await refund(transactionId)).to.include({ status: 'refunded' })
+      expect(shop.stripe.refunds).to.have.lengthOf(1)
+    }).timeout(120_000)
+
+    it('that Stripe refuses leaves the transaction as it was', async () => {
+      const { transactionId, session } = await paidCard()
+      const before = await transaction(transactionId)
+      shop.stripe.refund(session, 1000)
+      const error = await failure(refund(transactionId))
+      expect(error.code).to.equal('provider_error')
+      expect(error.message).to.include('was refused')
+      expect(await transaction(transactionId)).to.deep.equal(before)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'failed']])
+      expect(await waiting()).to.deep.equal([])
+      expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that is under way is shown as pending, and a look-up or an event ends it', async () => {
+      for (const how of ['look-up', 'event'] as const) {
+        shop.stripe.refundStatus = 'pending'
+        const { transactionId } = await paidCard()
+        expect(await refund(transactionId), how).to.include({ status: 'completed', amountRefunded: 1999 })
+        expect(await refundsOf(transactionId), how).to.deep.equal([[1999, 'pending']])
+        expect(await reconcile(), how).to.equal(0)
+        const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded')
+        if (how === 'look-up') expect(await reconcile()).to.equal(1)
+        else expect((await told('refund.updated', object)).body.data.status).to.equal('ignored')
+        expect(await refundsOf(transactionId), how).to.deep.equal([[1999, 'succeeded']])
+        expect(await transaction(transactionId), how).to.include({ status: 'refunded' })
+      }
+      expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that fails later puts the money back as unapplied, also after it had succeeded', async () => {
+      for (const status of ['pending', 'succeeded'] as const) {
+        shop.stripe.refundStatus = status
+        const { transactionId } = await paidCard()
+        await refund(transactionId)
+        const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card')
+        expect((await told('refund.failed', object)).body.data.status).to.equal('noted')
+        expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'failed']])
+        expect(await transaction(transactionId)).to.include({ amount_received: 0 })
+      }
+      expect(await waiting()).to.deep.equal([
+        [1999, null],
+        [1999, null],
+      ])
+      expect(await ledger()).to.deep.equal([])
     })
   })
 
@@ -70,51 +163,81 @@ describe('refunds of card payments', () => {
       signedEvent(shop.first.webhookSecret, unixSeconds(shop.clock.now()), 'charge.refunded', charge)
 
     it('are noted once, whether told or listed; the transaction stays as it is', async () => {
-      const { opened } = await paidCard()
-      const event = charged(shop.stripe.refund(opened.session))
+      const { session, transactionId } = await paidCard()
+      const event = charged(shop.stripe.refund(session))
       expect((await shop.notify(event)).body.data.status).to.equal('noted')
-      expect((await shop.notify(event)).status).to.equal(200)
+      expect((await shop.notify(event)).body.data.status).to.equal('ignored')
       expect(await shop.refundsNoted()).to.equal(0)
       const notes = await shop.notes()
       expect(notes.map(({ outcome, note }) => ({ outcome, note }))).to.deep.equal([
         { outcome: 'noted', note: '19.99 USD of the card payment were refunded at Stripe; the period stays' },
       ])
-      const { body } = await shop.first.client.get(`/api/v1/transactions/${opened.transactionId}`)
-      expect(body.data).to.include({ status: 'completed', flagged: false })
+      expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
     })
 
-    it('are listed when nothing was told, each further part again', async () => {
-      const { opened } = await paidCard()
-      shop.stripe.refund(opened.session, 500)
+    it('become rows with their amount, each part of a charge its own, so that no more is refunded here', async () => {
+      const { session, transactionId } = await paidCard()
+      shop.stripe.refund(session, 500)
       expect(await shop.refundsNoted()).to.equal(1)
       expect(await shop.refundsNoted()).to.equal(0)
-      shop.stripe.refund(opened.session, 499)
-      expect(await shop.refundsNoted()).to.equal(1)
-      expect((await shop.notes()).map(({ note }) => note?.slice(0, 9))).to.deep.equal(['5.00 USD ', '9.99 USD '])
+      await shop.notify(charged(shop.stripe.refund(session, 499)))
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [500, 'succeeded'],
+        [499, 'succeeded'],
+      ])
+      expect((await shop.notes()).map(({ note }) => note?.slice(0, 9))).to.deep.equal(['5.00 USD ', '4.99 USD '])
+      expect(await refund(transactionId)).to.include({ amountRefunded: 1999, status: 'refunded' })
+      expect(await refundsOf(transactionId)).to.have.lengthOf(3)
+      expect(await ledger()).to.deep.equal([])
+    })
+
+    it('that fail give the money back', async () => {
+      const { session } = await paidCard()
+      await shop.notify(charged(shop.stripe.refund(session, 500)))
+      const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed')
+      await told('charge.refund.updated', object)
+      expect(await waiting()).to.deep.equal([[500, null]])
+      expect(await ledger()).to.deep.equal([])
+    })
+
+    it('of a payment from before its charge was kept are found by the charge’s own metadata', async () => {
+      const { session, transactionId } = await paidCard()
+      await shop.service.ctx.db.query('UPDATE payments SET charge_reference = NULL')
+      expect((await shop.notify(charged(shop.stripe.refund(session, 500)))).body.data.status).to.equal('noted')
+      expect(await refundsOf(transactionId)).to.deep.equal([[500, 'succeeded']])
     })
 
     it('beyond one page of Stripe are all listed', async () => {
-      for (let paid = 0; paid < 3; paid += 1) shop.stripe.refund((await paidCard()).opened.session)
+      for (let paid = 0; paid < 3; paid += 1) shop.stripe.refund((await paidCard()).session)
       const busy = await paidCard()
-      for (let part = 0; part < 110; part += 1) shop.stripe.refund(busy.opened.session, 1)
-      expect(await shop.refundsNoted()).to.equal(4)
+      for (let part = 0; part < 110; part += 1) shop.stripe.refund(busy.session, 1)
+      expect(await shop.refundsNoted()).to.equal(113)
     })
 
     it('do not include ours', async () => {
-      const { opened, payment } = await paidCard()
-      const { refundReference } = await refundCardPayment(shop.service.ctx, payment, 'refund-1')
-      await inTransaction(shop.service.ctx, (tx) => markPaymentRefunded(tx, payment.id, refundReference))
+      const { session, transactionId } = await paidCard()
+      await refund(transactionId)
       expect(await shop.refundsNoted()).to.equal(0)
-      expect((await shop.notify(charged(shop.stripe.refund(opened.session, 0)))).body.data.status).to.equal('ignored')
+      expect((await shop.notify(charged(shop.stripe.refund(session, 0)))).body.data.status).to.equal('ignored')
       expect(await shop.notes()).to.deep.equal([])
     })
 
+    it('do not include ours where the event comes before the answer', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'deaf'
+      await failure(refund(transactionId))
+      shop.stripe.mode = 'up'
+      await told('refund.created', { ...shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded') })
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+      expect(await shop.notes()).to.deep.equal([])
+    }).timeout(60_000)
+
     it("do not include another seller's charges, whatever they name", async () => {
-      const { opened } = await paidCard()
-      const charge = shop.stripe.refund(opened.session)
+      const { session, transactionId } = await paidCard()
+      const charge = shop.stripe.refund(session)
       const event = signedEvent(shop.second.webhookSecret, unixSeconds(shop.clock.now()), 'charge.refunded', {
         ...charge,
-        metadata: { transaction_id: String(opened.transactionId) },
+        metadata: { transaction_id: String(transactionId) },
       })
       expect((await shop.notify(event)).body.data.status).to.equal('ignored')
       expect(await shop.notes()).to.deep.equal([])
@@ -129,8 +252,8 @@ describe('refunds of card payments', () => {
     })
 
     it('of a seller whose credentials do not open do not keep the others from being listed', async () => {
-      const { opened } = await paidCard()
-      shop.stripe.refund(opened.session)
+      const { session } = await paidCard()
+      shop.stripe.refund(session)
       const { db } = shop.service.ctx
       const ids = [shop.second.app.app.id, shop.first.app.app.id]
       await db.query(`UPDATE payment_methods SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [ids[0]])

@@ -14,7 +14,7 @@ import { addMs, DAY_MS, HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { PAYOS_KEYS } from './payos-shop.ts'
 
-const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0 }
+const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 }
 
 describe('payments that stay pending', () => {
   let clock: TestClock
@@ -106,7 +106,7 @@ describe('payments that stay pending', () => {
       clock.advance('20m')
       await run()
       const [{ paidAt }] = await service.ctx.db.query(
-        'SELECT paid_at AS paidAt FROM payments WHERE transaction_id = ?',
+        'SELECT paid_at AS paidAt FROM payments WHERE id IN (SELECT payment_id FROM allocations WHERE transaction_id = ?)',
         [id],
       )
       expect(paidAt).to.deep.equal(new Date('2026-03-01T10:02:00Z'))

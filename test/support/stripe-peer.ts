@@ -47,7 +47,10 @@ interface PeerCharge {
   refunded: number
 }
 
-interface PeerRefund {
+/** `pending`: Stripe has taken it, and the bank has not; `failed`: the bank gave it back, to the seller's balance. */
+export type PeerRefundStatus = 'pending' | 'succeeded' | 'failed' | 'canceled'
+
+export interface PeerRefund {
   readonly id: string
   readonly charge: string
   readonly intent: string
@@ -55,6 +58,9 @@ interface PeerRefund {
   readonly currency: string
   readonly created: number
   readonly account: string
+  readonly metadata: Record<string, string>
+  status: PeerRefundStatus
+  failure_reason: string | null
 }
 
 /**
@@ -78,6 +84,12 @@ export interface StripePeer {
   settle(session: PeerSession): void
   /** The seller refunds in the dashboard. Returns the charge, as `charge.refunded` carries it. */
   refund(session: PeerSession, amount?: number): object
+  /** Every refund, newest first. */
+  readonly refunds: PeerRefund[]
+  /** What becomes of refunds that are asked for from now on. */
+  refundStatus: PeerRefundStatus
+  /** A refund comes to its end. Returns it as `refund.updated` and `refund.failed` carry it. */
+  endRefund(refund: PeerRefund, status: PeerRefundStatus, reason?: string): object
   stop(): Promise<void>
 }
 
@@ -111,6 +123,8 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     sessions,
     mode: 'up',
     refusesEmail: false,
+    refunds,
+    refundStatus: 'succeeded',
     pay(session, how = 'at once') {
       session.status = 'complete'
       session.url = null
@@ -132,8 +146,16 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     },
     refund(session, amount) {
       const charge = charges.find(({ intent }) => intent === session.payment_intent)!
-      addRefund(charge, amount ?? charge.amount - charge.refunded)
+      addRefund(charge, amount ?? charge.amount - charge.refunded, {}, 'succeeded')
       return chargeObject(charge)
+    },
+    endRefund(refund, status, reason) {
+      const charge = charges.find(({ id }) => id === refund.charge)!
+      if (refund.status !== 'failed' && refund.status !== 'canceled' && (status === 'failed' || status === 'canceled'))
+        charge.refunded -= refund.amount
+      refund.status = status
+      refund.failure_reason = reason ?? null
+      return refundObject(refund, [])
     },
     stop: () =>
       new Promise((resolve) => {
@@ -208,8 +230,10 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       if (!session) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'session' })
       return action === 'expire' ? expireSession(session) : { status: 200, body: sessionObject(session, call.form) }
     }
-    if (resource === 'refunds')
+    if (resource === 'refunds') {
+      if (id !== undefined) return retrieveRefund(id, call.form, account)
       return call.method === 'POST' ? createRefund(call.form, account) : listRefunds(call.form, account)
+    }
     return refusal(404, 'invalid_request_error', { message: `Unrecognized request URL (${call.method}: ${call.path})` })
   }
 
@@ -288,17 +312,35 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       (candidate) => candidate.intent === form.payment_intent && candidate.account === account,
     )
     if (!charge) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'payment_intent' })
-    const amount = form.amount ?? charge.amount - charge.refunded
-    if (amount === 0) return refusal(400, 'invalid_request_error', { code: 'charge_already_refunded' })
-    return { status: 200, body: refundObject(addRefund(charge, amount), {}) }
+    const left = charge.amount - charge.refunded
+    if (left === 0) return refusal(400, 'invalid_request_error', { code: 'charge_already_refunded' })
+    const amount = form.amount ?? left
+    // Stripe has no code for it: "Refund amount ($20.00) is greater than unrefunded amount on charge ($19.99)".
+    if (amount > left) return refusal(400, 'invalid_request_error', { param: 'amount' })
+    const refund = addRefund(charge, amount, form.metadata ?? {}, peer.refundStatus)
+    return { status: 200, body: refundObject(refund, []) }
   }
 
-  function addRefund(charge: PeerCharge, amount: number): PeerRefund {
-    charge.refunded += amount
+  function addRefund(
+    charge: PeerCharge,
+    amount: number,
+    metadata: Record<string, string>,
+    status: PeerRefundStatus,
+  ): PeerRefund {
+    if (status === 'pending' || status === 'succeeded') charge.refunded += amount
     const { intent, currency, account } = charge
-    const refund = { id: newId('re'), charge: charge.id, intent, amount, currency, created: now(), account }
+    const refund: PeerRefund = {
+      ...{ id: newId('re'), charge: charge.id, intent, amount, currency, created: now(), account, metadata, status },
+      failure_reason: status === 'failed' ? 'expired_or_canceled_card' : null,
+    }
     refunds.unshift(refund)
     return refund
+  }
+
+  function retrieveRefund(id: string, query: any, account: string): Reply {
+    const refund = refunds.find((candidate) => candidate.id === id && candidate.account === account)
+    if (!refund) return refusal(404, 'invalid_request_error', { code: 'resource_missing', param: 'id' })
+    return { status: 200, body: refundObject(refund, query.expand ?? []) }
   }
 
   function listRefunds(query: any, account: string): Reply {
@@ -306,27 +348,34 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       (refund) =>
         refund.account === account &&
         (query.payment_intent === undefined || refund.intent === query.payment_intent) &&
+        (query.charge === undefined || refund.charge === query.charge) &&
         (query.created?.gte === undefined || refund.created >= Number(query.created.gte)),
     )
     const start = query.starting_after ? found.findIndex(({ id }) => id === query.starting_after) + 1 : 0
     const limit = Number(query.limit ?? 10)
-    const page = found.slice(start, start + limit).map((refund) => refundObject(refund, query))
+    const page = found.slice(start, start + limit).map((refund) =>
+      refundObject(
+        refund,
+        (query.expand ?? []).map((path: string) => path.replace(/^data\./, '')),
+      ),
+    )
     return list(page, found.length > start + limit)
   }
 
-  function refundObject(refund: PeerRefund, query: any): object {
-    const charge = charges.find(({ id }) => id === refund.charge)!
-    const isExpanded = (query.expand ?? []).includes('data.charge')
-    const { id, amount, currency, created, intent } = refund
+  function refundObject(refund: PeerRefund, expand: readonly string[]): object {
+    const { id, amount, currency, created, intent, metadata, status, failure_reason } = refund
+    const charge = charges.find((candidate) => candidate.id === refund.charge)!
     return {
       id,
       object: 'refund',
       amount,
       currency,
       created,
+      metadata,
       payment_intent: intent,
-      charge: isExpanded ? chargeObject(charge) : charge.id,
-      status: 'succeeded',
+      charge: expand.includes('charge') ? chargeObject(charge) : charge.id,
+      status,
+      ...(failure_reason === null ? {} : { failure_reason }),
     }
   }
 }

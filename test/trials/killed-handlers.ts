@@ -7,7 +7,7 @@ import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
 import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { listPayments } from '#transactions/store.ts'
+import { listPaymentsOf } from '#payments/store.ts'
 import { TestClock, testContext, testEnvironment, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
@@ -126,7 +126,7 @@ async function checkWhole(ctx: TestContext, when: string): Promise<void> {
 
 async function checkOnce(ctx: TestContext, transactionId: number, when: string): Promise<void> {
   await checkWhole(ctx, when)
-  const payments = await listPayments(ctx.db, transactionId)
+  const payments = await listPaymentsOf(ctx.db, transactionId)
   const [row]: { status: string; flag: string | null; effects: string; told: string }[] = await ctx.db.query(
     `SELECT status, flag_reason AS flag,
        (SELECT COUNT(*) FROM payment_applications WHERE transaction_id = ?) AS effects,

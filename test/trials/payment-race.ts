@@ -10,7 +10,8 @@ import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
 import { hmacHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
-import { findTransaction, listPayments } from '#transactions/store.ts'
+import { listPaymentsOf } from '#payments/store.ts'
+import { findTransaction } from '#transactions/store.ts'
 import { genuineMail, OUR_MX, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
@@ -269,7 +270,7 @@ function poll({ daemons }: Stage, token: string): { end: () => Promise<number> }
 /** Both payments are in the books, one was needed: the transaction is flagged, and one period was given. */
 async function checkRound({ ctx, ...stage }: Stage, { id, amount }: Contested, externalRef: string): Promise<void> {
   const transaction = (await findTransaction(ctx.db, id))!
-  const money = (await listPayments(ctx.db, id)).map((payment) => payment.provider).sort()
+  const money = (await listPaymentsOf(ctx.db, id)).map((payment) => payment.provider).sort()
   const { status, amountReceived, flagReason } = transaction
   const found = `${status}, ${money.join(' and ')}, received ${amountReceived}, ${flagReason ?? 'no flag'}`
   const expected = `completed, bank_transfer and stripe, received ${2 * amount}, duplicate_payment`

@@ -14,7 +14,7 @@ import { confirmSession } from './confirm-session.ts'
 import { CardCredentials, cardCredentials } from './credentials.ts'
 import { noteRefunds } from './note-refunds.ts'
 import { receiveCardEvent } from './receive-event.ts'
-import { refundCardPayment } from './refund-payment.ts'
+import { cardRefunds } from './refund-payment.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
@@ -33,7 +33,7 @@ export const card = defineProvider({
   },
   redirectSources: (config) => httpsAnd(config, config.stripeApiBase),
   accepts: isChargeable,
-  refund: refundCardPayment,
+  refunds: cardRefunds,
   noteRefunds,
 
   async open(ctx, request) {

@@ -4,7 +4,7 @@ import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { RealTime } from '#shared/time.ts'
-import { differences, type CardSession } from './session-facts.ts'
+import { differences, intentOf, type CardSession } from './session-facts.ts'
 
 /** Who says that the session was paid, and when that was. */
 export interface PaidReport {
@@ -32,6 +32,7 @@ export async function confirmSession(
     eventId: report.eventId,
     eventType: report.eventType,
     reference: session.id,
+    chargeReference: intentOf(session),
     transactionId: stored.transactionId,
     amount: stored.amount,
     currency: stored.currency,

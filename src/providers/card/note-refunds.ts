@@ -2,60 +2,158 @@ import type Stripe from 'stripe'
 import { z } from 'zod'
 import { listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { NoteRefundsOptions } from '#providers/provider.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { currencyDecimals, decimalString } from '#shared/money.ts'
 import { shuffled } from '#shared/shuffled.ts'
+import {
+  findPaymentOfCharge,
+  findRefund,
+  findRefundOf,
+  listPaymentsOf,
+  type Payment,
+  type Refund,
+} from '#payments/store.ts'
+import { openCredentials } from '#providers/credentials.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
-import { findTransaction, listPayments } from '#transactions/store.ts'
+import { recordForeignRefund, recordRefundAnswer } from '#transactions/refund-money.ts'
 import { fromStripeAmount } from './amount.ts'
-import { callStripe, stripeClient, stripeFault } from './client.ts'
+import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
 import { CardCredentials } from './credentials.ts'
+import { answerOf, intentOfPayment } from './refund-payment.ts'
 
 /** Refunds are listed this far back each time, so that a daemon that was down misses none. */
 const LISTED_BACK_MS = 7 * DAY_MS
 
-const Charge = z.looseObject({
+/** An event about refunds: a charge, or one refund of it. */
+const RefundEvent = z.looseObject({
   id: z.string().min(1).max(100),
-  object: z.literal('charge'),
-  amount_refunded: z.number().int().min(0),
-  currency: z.string().regex(/^[A-Za-z]{3}$/),
-  metadata: z.looseObject({ transaction_id: z.string().optional() }).nullish(),
+  object: z.enum(['charge', 'refund']),
+  metadata: z.looseObject({ app_id: z.string().optional() }).nullish(),
+  payment_intent: z.string().max(191).nullish(),
 })
+type RefundEvent = z.infer<typeof RefundEvent>
+
+/** Events that tell of refunds. The first is of the charge, the others of one refund. */
+export const REFUND_EVENTS: ReadonlySet<string> = new Set([
+  'charge.refunded',
+  'charge.refund.updated',
+  'refund.created',
+  'refund.updated',
+  'refund.failed',
+])
 
 /**
- * Notes a charge of ours that was refunded in the provider's own dashboard: the period stays, and operators see it (contract 4). Our
- * own refunds, and charges of others, are ignored. Each further refund of the same charge is noted once.
+ * Takes an event about refunds. What counts is what Stripe answers when it is asked for them: events come late and out of order. Our
+ * own refunds come to their end so; those made in Stripe's dashboard become rows, the period stays, and operators see them (contract 4).
+ * `ignored`: nothing of it was new, or it is no charge of ours. Throws `provider_error` where Stripe cannot be asked.
  */
-export async function noteRefundedCharge(
+export async function receiveRefundEvent(
   ctx: Context,
   appIds: readonly number[],
   object: unknown,
 ): Promise<'noted' | 'ignored'> {
-  const charge = Charge.safeParse(object)
-  if (!charge.success || charge.data.amount_refunded === 0) return 'ignored'
-  const { id, amount_refunded: refunded, metadata } = charge.data
-  const transactionId = parseNumericId(metadata?.transaction_id ?? '')
-  const transaction = transactionId === null ? null : await findTransaction(ctx.db, transactionId)
-  if (!transaction || !appIds.includes(transaction.appId)) return 'ignored'
-  const payments = await listPayments(ctx.db, transaction.id)
-  const unrefunded = payments.filter(({ provider, refundedAt }) => provider === 'stripe' && refundedAt === null)
-  if (unrefunded.length === 0) return 'ignored'
-  const currency = charge.data.currency.toUpperCase()
-  const amount = fromStripeAmount(refunded, currency)
-  const told = amount === null ? String(refunded) : decimalString(amount, currencyDecimals(currency))
-  const isNew = await noteEvent(ctx, {
+  const event = RefundEvent.safeParse(object)
+  const appId = event.success ? await appOf(ctx, appIds, event.data) : null
+  const stripe = appId === null ? null : await clientOf(ctx, appId)
+  if (!event.success || appId === null || !stripe) return 'ignored'
+  const refunds = await askFor(ctx, stripe, event.data)
+  let noted = 0
+  for (const refund of refunds) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
+  return noted > 0 ? 'noted' : 'ignored'
+}
+
+/** Whose charge it is, of the apps whose secret signed the event; null where it is none of theirs. */
+async function appOf(
+  ctx: Context,
+  appIds: readonly number[],
+  { metadata, payment_intent: intent }: RefundEvent,
+): Promise<number | null> {
+  const named = parseNumericId(metadata?.app_id ?? '')
+  if (named !== null) return appIds.includes(named) ? named : null
+  const payment = intent ? await findPaymentOfCharge(ctx.db, 'stripe', intent) : null
+  return appIds.find((appId) => appId === payment?.appId) ?? null
+}
+
+async function clientOf(ctx: Context, appId: number): Promise<Stripe | null> {
+  const credentials = await openCredentials(ctx, 'card', CardCredentials, appId)
+  return credentials && stripeClient(ctx.config, credentials.secretKey)
+}
+
+async function askFor(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
+  try {
+    if (object === 'charge')
+      return await callStripe(ctx, 'refunds.list', async () => {
+        const found: Stripe.Refund[] = []
+        for await (const refund of stripe.refunds.list({ charge: id, limit: 100, expand: ['data.charge'] }))
+          found.push(refund)
+        return found
+      })
+    return [await callStripe(ctx, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] }))]
+  } catch (thrown) {
+    const fault = stripeFault(thrown)
+    if (fault.code === 'resource_missing') return []
+    throw cardProviderError(fault)
+  }
+}
+
+/**
+ * Records a refund as Stripe has it now: how ours went, or that one was made in the dashboard. Returns whether operators are told
+ * something new.
+ */
+async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<boolean> {
+  const payment = await paymentOf(ctx, stripe, appId, refund)
+  if (!payment) return false
+  const answer = answerOf(refund)
+  const known = (await findRefundOf(ctx.db, payment.id, refund.id)) ?? (await ourRefund(ctx, payment, refund))
+  if (known) {
+    const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, known.id, answer))
+    return recorded.status === 'failed' && known.status !== 'failed'
+  }
+  if (answer.status === 'failed') return false
+  const amount = fromStripeAmount(refund.amount, payment.currency)
+  if (amount === null || amount === 0) return false
+  const foreign = { reference: refund.id, amount, status: answer.status }
+  await inTransaction(ctx, (tx) => recordForeignRefund(tx, payment.id, foreign))
+  return noteEvent(ctx, {
     provider: 'stripe',
-    eventId: `refunded:${id}:${refunded}`,
+    eventId: `refunded:${refund.id}`,
     eventType: 'charge.refunded',
-    appId: transaction.appId,
-    transactionId: transaction.id,
+    appId,
+    transactionId: parseNumericId(metadataOf(refund)['transaction_id'] ?? ''),
     outcome: 'noted',
-    note: `${told} ${currency} of the card payment were refunded at Stripe; the period stays`,
+    note: `${decimalString(amount, currencyDecimals(payment.currency))} ${payment.currency} of the card payment were refunded at Stripe; the period stays`,
   })
-  return isNew ? 'noted' : 'ignored'
+}
+
+/** The refund of ours that Stripe's names, where we do not know Stripe's name of it yet. */
+async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund): Promise<Refund | null> {
+  const refundId = parseNumericId(refund.metadata?.['refund_id'] ?? '')
+  const ours = refundId === null ? null : await findRefund(ctx.db, refundId)
+  return ours?.paymentId === payment.id && ours.reference === null ? ours : null
+}
+
+/** Metadata of the charge, which has that of its Checkout Session. */
+function metadataOf({ charge }: Stripe.Refund): Stripe.Metadata {
+  return charge && typeof charge === 'object' ? charge.metadata : {}
+}
+
+/** The app's payment that a refund gives back; null where it is no payment of ours. */
+async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<Payment | null> {
+  const intent = typeof refund.payment_intent === 'string' ? refund.payment_intent : (refund.payment_intent?.id ?? null)
+  if (intent === null) return null
+  const found = await findPaymentOfCharge(ctx.db, 'stripe', intent)
+  if (found) return found.appId === appId ? found : null
+  // Payments of before their charge was kept with them.
+  const transactionId = parseNumericId(metadataOf(refund)['transaction_id'] ?? '')
+  const ofTransaction = transactionId === null ? [] : await listPaymentsOf(ctx.db, transactionId)
+  for (const payment of ofTransaction) {
+    const isUnknown = payment.provider === 'stripe' && payment.chargeReference === null && payment.appId === appId
+    if (isUnknown && (await intentOfPayment(ctx, stripe, payment)) === intent) return payment
+  }
+  return null
 }
 
 /** Asks Stripe for the refunds of the last days, app by app, and notes those that were made there. Returns how many are new. */
@@ -79,20 +177,15 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
 }
 
 async function noteRefundsOfApp(ctx: Context, appId: number): Promise<number> {
-  const credentials = await openCredentials(ctx, 'card', CardCredentials, appId)
-  if (!credentials) return 0
-  const stripe = await stripeClient(ctx.config, credentials.secretKey)
+  const stripe = await clientOf(ctx, appId)
+  if (!stripe) return 0
   const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))
-  let noted = 0
+  const found: Stripe.Refund[] = []
   await callStripe(ctx, 'refunds.list', async () => {
     const refunds = stripe.refunds.list({ created: { gte: since }, limit: 100, expand: ['data.charge'] })
-    for await (const refund of refunds) {
-      if (isMade(refund) && (await noteRefundedCharge(ctx, [appId], refund.charge)) === 'noted') noted += 1
-    }
+    for await (const refund of refunds) found.push(refund)
   })
+  let noted = 0
+  for (const refund of found) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
   return noted
-}
-
-function isMade(refund: Stripe.Refund): boolean {
-  return refund.status !== 'failed' && refund.status !== 'canceled'
 }

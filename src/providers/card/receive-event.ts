@@ -8,7 +8,7 @@ import { findProviderSession, wasToldBefore } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
-import { noteRefundedCharge } from './note-refunds.ts'
+import { REFUND_EVENTS, receiveRefundEvent } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
 import { listWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
@@ -47,8 +47,8 @@ export async function receiveCardEvent(ctx: Context, notification: CardNotificat
   const appIds = await signers(ctx, signature, notification.body, namedApp(content))
   const event = CardEvent.safeParse(content)
   if (appIds.length === 0 || !event.success) throw unverified()
-  if (event.data.type === 'charge.refunded') {
-    return { status: await noteRefundedCharge(ctx, appIds, event.data.data.object), transactionId: null }
+  if (REFUND_EVENTS.has(event.data.type)) {
+    return { status: await receiveRefundEvent(ctx, appIds, event.data.data.object), transactionId: null }
   }
   return PAYMENT_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
 }

@@ -1,64 +1,118 @@
 import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { listTakenBack, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { openCredentials } from '#providers/credentials.ts'
-import type { RefundablePayment } from '#providers/provider.ts'
-import { AppError } from '#shared/errors.ts'
-import { HOUR_MS } from '#shared/time.ts'
+import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
+import type { RefundAnswer } from '#transactions/refund-money.ts'
+import { toStripeAmount } from './amount.ts'
 import { callStripe, stripeClient, stripeFault } from './client.ts'
 import { CardCredentials } from './credentials.ts'
+import { intentOf } from './session-facts.ts'
+
+/** Answers that leave open whether something was done: a request under the same key is running. */
+const CONFLICT = 409
 
 /**
- * Refunds a card payment in full through Stripe and returns the refund's id. Repeating it is safe: under the same key Stripe gives the
- * same refund, and one that was made before is found. Throws `provider_error` where Stripe cannot be reached or refuses.
+ * Refunds of card payments through Stripe, in part or in whole. The idempotency key is the refund row's, and its id is in the metadata: a
+ * refund whose answer was lost is found by it before it is asked for again, as Stripe forgets keys after a day.
  */
-export async function refundCardPayment(
-  ctx: Context,
-  payment: RefundablePayment,
-  idempotencyKey: string,
-): Promise<{ refundReference: string }> {
-  if (payment.provider !== 'stripe') throw new AppError('invalid_request', 'this is not a card payment')
-  const credentials = await openCredentials(ctx, 'card', CardCredentials, payment.appId)
-  if (!credentials) throw new AppError('provider_error', 'the app has no card credentials any more')
-  const stripe = await stripeClient(ctx.config, credentials.secretKey)
+export const cardRefunds: ProviderRefunds = {
+  describe: (money) => `Stripe refunds ${money} to the card`,
+
+  make: (ctx, payment, refund, isRepeated) =>
+    judged(async () => {
+      const stripe = await clientOf(ctx, payment)
+      if (!stripe) return refused('the app has no card credentials any more')
+      const intent = await intentOfPayment(ctx, stripe, payment)
+      if (intent === null) return refused('Stripe names no payment of this Checkout Session')
+      const made = isRepeated ? await findOurs(ctx, stripe, intent, refund.id) : null
+      return answerOf(made ?? (await create(ctx, stripe, payment, refund, intent)))
+    }),
+
+  lookUp: (ctx, payment, { reference }) =>
+    judged(async () => {
+      const stripe = await clientOf(ctx, payment)
+      if (!stripe || reference === null) return unknown('the app has no card credentials any more', false)
+      const call = () => stripe.refunds.retrieve(reference)
+      return answerOf(await callStripe(ctx, 'refunds.retrieve', call))
+    }, true),
+}
+
+async function clientOf(ctx: Context, { appId }: Pick<Payment, 'appId'>): Promise<Stripe | null> {
+  const credentials = appId === null ? null : await openCredentials(ctx, 'card', CardCredentials, appId)
+  return credentials && stripeClient(ctx.config, credentials.secretKey)
+}
+
+/** Turns what the SDK throws into what became of the refund. A look-up that is refused decides nothing. */
+async function judged(work: () => Promise<RefundCall>, isLookUp = false): Promise<RefundCall> {
   try {
-    return { refundReference: await refund(ctx, stripe, payment, idempotencyKey) }
+    return await work()
   } catch (thrown) {
-    if (thrown instanceof AppError) throw thrown
-    const fault = stripeFault(thrown)
-    if (fault.kind === 'unreachable') throw new AppError('provider_error', 'Stripe cannot be reached; please try again')
-    throw new AppError('provider_error', `Stripe refused the refund (${fault.code ?? fault.type})`)
+    const { kind, httpStatus, code, type } = stripeFault(thrown)
+    if (type === 'unknown') throw thrown
+    if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
+    if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
+    if (isLookUp || httpStatus === CONFLICT) return unknown(`Stripe did not tell (${code ?? type})`, false)
+    return refused(code ?? type)
   }
 }
 
-async function refund(
-  ctx: Context,
-  stripe: Stripe,
-  payment: RefundablePayment,
-  idempotencyKey: string,
-): Promise<string> {
+function refused(failure: string): RefundAnswer {
+  return { status: 'failed', reference: null, failure }
+}
+
+function unknown(message: string, isAnswered: boolean): RefundCall {
+  return { status: 'unknown', isAnswered, message }
+}
+
+/** Stripe's word for a refund in ours. One that needs the payer's bank details is under way. */
+export function answerOf({
+  id,
+  status,
+  failure_reason: reason,
+}: Pick<Stripe.Refund, 'id' | 'status' | 'failure_reason'>): RefundAnswer {
+  if (status === 'failed' || status === 'canceled')
+    return { status: 'failed', reference: id, failure: reason ?? status }
+  return { status: status === 'succeeded' ? 'succeeded' : 'pending', reference: id, failure: null }
+}
+
+/** The payment intent behind a payment; asked for once, and kept. */
+export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Payment): Promise<string | null> {
+  if (payment.chargeReference !== null) return payment.chargeReference
   const session = await callStripe(ctx, 'checkout.sessions.retrieve', () =>
     stripe.checkout.sessions.retrieve(payment.reference),
   )
-  const intent = typeof session.payment_intent === 'string' ? session.payment_intent : session.payment_intent?.id
-  if (intent === undefined) throw new AppError('provider_error', 'Stripe names no payment of this Checkout Session')
-  const metadata = { transaction_id: String(payment.transactionId), app_id: String(payment.appId) }
-  const params = { payment_intent: intent, metadata }
-  // Stripe repeats a failure of its own for a day under the same key. No payment is refunded in full twice, whatever the key, so that
-  // each hour may have one of its own.
-  const hour = Math.floor(ctx.clock.now().getTime() / HOUR_MS)
-  const options = { idempotencyKey: `${idempotencyKey}-${intent}-${hour}` }
-  try {
-    const made = await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, options))
-    return made.id
-  } catch (thrown) {
-    if (stripeFault(thrown).code !== 'charge_already_refunded') throw thrown
-    return refundMadeBefore(ctx, stripe, intent)
-  }
+  const chargeReference = intentOf(session)
+  if (chargeReference !== null) await inTransaction(ctx, (tx) => updatePayment(tx, payment.id, { chargeReference }))
+  return chargeReference
 }
 
-async function refundMadeBefore(ctx: Context, stripe: Stripe, intent: string): Promise<string> {
-  const refunds = await callStripe(ctx, 'refunds.list', () => stripe.refunds.list({ payment_intent: intent, limit: 1 }))
-  const last = refunds.data[0]
-  if (!last) throw new AppError('provider_error', 'Stripe says that the payment was refunded and shows no refund')
-  return last.id
+async function findOurs(ctx: Context, stripe: Stripe, intent: string, refundId: number): Promise<Stripe.Refund | null> {
+  return callStripe(ctx, 'refunds.list', async () => {
+    for await (const refund of stripe.refunds.list({ payment_intent: intent, limit: 100 }))
+      if (refund.metadata?.['refund_id'] === String(refundId)) return refund
+    return null
+  })
+}
+
+async function create(
+  ctx: Context,
+  stripe: Stripe,
+  payment: Payment,
+  { id, amount, attempts }: Refund,
+  intent: string,
+): Promise<Stripe.Refund> {
+  const stripeAmount = toStripeAmount(amount, payment.currency)
+  if (stripeAmount === null) throw new Error(`${amount} ${payment.currency} is no amount of Stripe's`)
+  const [taken] = await listTakenBack(ctx.db, id)
+  const metadata = {
+    refund_id: String(id),
+    app_id: String(payment.appId),
+    ...(taken ? { transaction_id: String(taken.transactionId) } : {}),
+  }
+  const params = { payment_intent: intent, amount: stripeAmount, metadata }
+  // Stripe repeats a failure of its own for a day under the same key.
+  const idempotencyKey = `paygate-refund-${id}${attempts === 0 ? '' : `-${attempts}`}`
+  return callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey }))
 }

@@ -10,6 +10,7 @@ export const CardSession = z.looseObject({
   payment_status: z.string(),
   amount_total: z.number().nullish(),
   currency: z.string().nullish(),
+  payment_intent: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
   client_reference_id: z.string().nullish(),
   metadata: z.looseObject({ transaction_id: z.string().optional() }).nullish(),
 })
@@ -35,4 +36,12 @@ export function differences(session: CardSession, stored: ProviderSession): stri
     if (named && named !== String(stored.transactionId)) faults.push('it names another transaction')
   }
   return faults
+}
+
+/** Stripe's id of the payment behind a session, which refunds and charges name; null where there is none yet. */
+export function intentOf(session: {
+  readonly payment_intent?: string | { readonly id: string } | null | undefined
+}): string | null {
+  const { payment_intent: intent } = session
+  return typeof intent === 'string' ? intent : (intent?.id ?? null)
 }

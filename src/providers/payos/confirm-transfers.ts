@@ -3,8 +3,8 @@ import type { Context } from '#context.ts'
 import { endSession } from '#providers/begin-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
+import { findPaymentOf } from '#payments/store.ts'
 import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
-import { listPayments } from '#transactions/store.ts'
 import { transferTime } from './order.ts'
 import { PaidLink, transfersOf, WHOLE, type Transfer } from './transfers.ts'
 
@@ -38,7 +38,7 @@ export async function confirmTransfers(
     return refuse(ctx, session)
   }
   const { id } = read.data
-  const isTakenWhole = await wasTakenWhole(ctx, session, id)
+  const isTakenWhole = (await findPaymentOf(ctx.db, 'payos', `${id}:${WHOLE}`)) !== null
   let result: Taken = isTakenWhole ? 'already_completed' : 'none'
   for (const transfer of isTakenWhole ? [] : transfersOf(read.data, told)) {
     const reference = `${id}:${transfer.reference}`
@@ -56,11 +56,6 @@ export async function confirmTransfers(
   }
   if (result === 'processed' || result === 'already_completed') await endSession(ctx, session, 'paid')
   return result
-}
-
-async function wasTakenWhole(ctx: Context, session: ProviderSession, linkId: string): Promise<boolean> {
-  const payments = await listPayments(ctx.db, session.transactionId)
-  return payments.some(({ provider, reference }) => provider === 'payos' && reference === `${linkId}:${WHOLE}`)
 }
 
 async function refuse(ctx: Context, session: ProviderSession): Promise<'refused'> {

@@ -1,0 +1,111 @@
+/**
+ * What the money of one transaction is, in the smallest unit of its currency:
+ * received − refunded = kept; of that, `amountUsed` paid for what was given, `amountLeft` waits for a decision or is a surplus, and
+ * the rest was dismissed.
+ */
+export interface Balance {
+  /** All that came for it and was not moved away since, given back or not. */
+  readonly amountReceived: number
+  /** Given back, or on its way back. */
+  readonly amountRefunded: number
+  readonly amountUsed: number
+  readonly amountLeft: number
+}
+
+export function keptOf({ amountReceived, amountRefunded }: Balance): number {
+  return amountReceived - amountRefunded
+}
+
+/** What is still to be paid of `amount`; 0 where all of it came. */
+export function dueOf({ amount, ...balance }: Balance & { readonly amount: number }): number {
+  return Math.max(0, amount - keptOf(balance))
+}
+
+/** What may be booked for another transaction: all that paid for nothing here, dismissed or not. */
+export function movableOf(balance: Balance): number {
+  return keptOf(balance) - balance.amountUsed
+}
+
+/** Money comes: it is left until something uses it. */
+export function arrived(balance: Balance, amount: number): Balance {
+  const { amountReceived, amountRefunded, amountUsed, amountLeft } = balance
+  return { amountReceived: amountReceived + amount, amountRefunded, amountUsed, amountLeft: amountLeft + amount }
+}
+
+/** What was kept pays for what is given; what came beyond `price` is left. Where nothing is given, all of it is. */
+export function completed(balance: Balance, price: number, isGiven: boolean): Balance {
+  const kept = keptOf(balance)
+  const amountUsed = isGiven ? Math.min(kept, price) : 0
+  return { ...balanceOf(balance), amountUsed, amountLeft: kept - amountUsed }
+}
+
+/** Money goes back: first what is left, then what was dismissed, then what paid for something. Throws beyond what is kept. */
+export function refunded(balance: Balance, amount: number): Balance {
+  requireUpTo(amount, keptOf(balance))
+  const dismissedAmount = movableOf(balance) - balance.amountLeft
+  const fromLeft = Math.min(balance.amountLeft, amount)
+  const fromUsed = Math.max(0, amount - fromLeft - dismissedAmount)
+  return {
+    amountReceived: balance.amountReceived,
+    amountRefunded: balance.amountRefunded + amount,
+    amountUsed: balance.amountUsed - fromUsed,
+    amountLeft: balance.amountLeft - fromLeft,
+  }
+}
+
+/** The provider refused a refund: its money is what it was. `isLeft`: whether what had not been used is left again, or stays dismissed. */
+export function notRefunded(balance: Balance, amount: number, amountUsed: number, isLeft: boolean): Balance {
+  requireUpTo(amount, balance.amountRefunded)
+  requireUpTo(amountUsed, amount)
+  return {
+    amountReceived: balance.amountReceived,
+    amountRefunded: balance.amountRefunded - amount,
+    amountUsed: balance.amountUsed + amountUsed,
+    amountLeft: balance.amountLeft + (isLeft ? amount - amountUsed : 0),
+  }
+}
+
+/** A refund failed later: its money is not this transaction's any more, and nobody's again. */
+export function refundFailed(balance: Balance, amount: number): Balance {
+  requireUpTo(amount, balance.amountRefunded)
+  const { amountReceived, amountRefunded } = balance
+  return { ...balanceOf(balance), amountReceived: amountReceived - amount, amountRefunded: amountRefunded - amount }
+}
+
+/** Money is booked for another transaction: first what is left, then what was dismissed. Throws beyond what may be moved. */
+export function movedAway(balance: Balance, amount: number): Balance {
+  requireUpTo(amount, movableOf(balance))
+  const amountLeft = balance.amountLeft - Math.min(balance.amountLeft, amount)
+  return { ...balanceOf(balance), amountReceived: balance.amountReceived - amount, amountLeft }
+}
+
+/** An operator decides that what is left needs nothing. */
+export function dismissed(balance: Balance): Balance {
+  return { ...balanceOf(balance), amountLeft: 0 }
+}
+
+/** How much of each part makes up `amount`, the last parts first. Throws where all of them are less. */
+export function takeNewest<T extends { readonly kept: number }>(
+  amount: number,
+  parts: readonly T[],
+): { readonly part: T; readonly amount: number }[] {
+  const taken: { part: T; amount: number }[] = []
+  let rest = amount
+  for (const part of [...parts].reverse()) {
+    const share = Math.min(part.kept, rest)
+    if (share > 0) taken.push({ part, amount: share })
+    rest -= Math.max(share, 0)
+  }
+  requireUpTo(amount, amount - rest)
+  return taken
+}
+
+/** The four figures alone, of whatever row carries them. */
+function balanceOf({ amountReceived, amountRefunded, amountUsed, amountLeft }: Balance): Balance {
+  return { amountReceived, amountRefunded, amountUsed, amountLeft }
+}
+
+function requireUpTo(amount: number, most: number): void {
+  if (!Number.isSafeInteger(amount) || amount < 0 || amount > most)
+    throw new RangeError(`${amount} is not an amount from 0 to ${most}`)
+}

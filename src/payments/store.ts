@@ -1,0 +1,358 @@
+import { bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
+import { below, where, type Position } from '#db/conditions.ts'
+import { insertedNew } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
+import { shape, table, type Row } from '#db/table.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { RealTime } from '#shared/time.ts'
+
+/**
+ * Money that arrived, from wherever; unique by provider and the provider's reference. Amounts in the smallest unit of `currency`;
+ * times are real.
+ */
+export const payments = table('payments', {
+  id: id(),
+  /** Null until it is known whose it is. */
+  appId: bigint('app_id').nullable(),
+  endUserId: bigint('end_user_id').nullable(),
+  /** `stripe`, `payos`, `bank_transfer`, `test` */
+  provider: exact('provider', 32),
+  /** The version of the app's credentials that it came under; null where a provider needs none. */
+  providerAccountId: bigint('provider_account_id').nullable(),
+  /** The account that it was credited to; null where it came by another way, or where the mail does not show it. */
+  bankAccountId: bigint('bank_account_id').nullable(),
+  reference: exact('reference', 191),
+  /** What the provider calls the charge itself, where that is not the reference: Stripe's payment intent. */
+  chargeReference: exact('charge_reference', 191).nullable(),
+  /** Null until somebody says how much it is: no reader understood the mail. */
+  amount: bigint('amount').nullable(),
+  /** Neither booked for a transaction nor given back; null exactly where the amount is. */
+  amountLeft: bigint('amount_left').nullable(),
+  currency: exact('currency', 3),
+  paidAt: realTime('paid_at'),
+  receivedAt: realTime('received_at'),
+  /** When an operator decided that what is left needs nothing. */
+  closedAt: realTime('closed_at').nullable(),
+})
+export type Payment = Row<typeof payments>
+
+/**
+ * `booked`: a provider or a bank reported it. `matched`, `moved`: an operator said so. `refund`: taken back by a refund. `refund_failed`:
+ * that refund failed, and the money is nobody's again.
+ */
+export type AllocationCause = 'booked' | 'matched' | 'moved' | 'refund' | 'refund_failed'
+
+/** Money of a payment that counts for a transaction, or, negative, does so no more. Rows are only ever added. */
+export const allocations = table('allocations', {
+  id: id(),
+  appId: bigint('app_id'),
+  paymentId: bigint('payment_id'),
+  transactionId: bigint('transaction_id'),
+  /** The refund that took it back, or whose failure ended that. */
+  refundId: bigint('refund_id').nullable(),
+  amount: bigint('amount'),
+  cause: exact('cause', 16).as<AllocationCause>(),
+  /** Null where no operator decided it. */
+  actor: words('actor', 191).nullable(),
+  note: words('note', 500).nullable(),
+  at: realTime('at'),
+})
+export type Allocation = Row<typeof allocations>
+
+export type RefundStatus = 'pending' | 'succeeded' | 'failed'
+
+/** Money that goes back to the payer. The row is there before the provider is called. */
+export const refunds = table('refunds', {
+  id: id(),
+  appId: bigint('app_id').nullable(),
+  paymentId: bigint('payment_id'),
+  amount: bigint('amount'),
+  status: exact('status', 16).as<RefundStatus>(),
+  /** The provider's, or that of a transfer made manually; null until the provider has answered. */
+  reference: exact('reference', 191).nullable(),
+  /** Why it failed. */
+  failure: words('failure', 191).nullable(),
+  /** How much of it had paid for what was given, and the flag that it cleared: both return where the provider refuses it. */
+  amountUsed: bigint('amount_used'),
+  flagReason: exact('flag_reason', 32).nullable(),
+  /** Null where it was made at the provider. */
+  actor: words('actor', 191).nullable(),
+  note: words('note', 500).nullable(),
+  /** Times that the provider failed to answer properly: each further try has an idempotency key of its own. */
+  attempts: int('attempts'),
+  nextLookupAt: realTime('next_lookup_at').nullable(),
+  createdAt: realTime('created_at'),
+  endedAt: realTime('ended_at').nullable(),
+})
+export type Refund = Row<typeof refunds>
+
+/** Whether the payment is new, by its id; null where this provider reported this reference before. */
+export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<number | null> {
+  let paymentId = 0
+  const insert = tx.insert(payments, row).then((newId) => {
+    paymentId = newId
+  })
+  return (await insertedNew('payments_provider_reference', insert)) ? paymentId : null
+}
+
+export async function findPayment(db: Queries, paymentId: number): Promise<Payment | null> {
+  return db.one(payments, 'WHERE id = ?', [paymentId])
+}
+
+/** The payment, and nobody else changes it before the commit. */
+export async function lockPayment(tx: Tx, paymentId: number): Promise<Payment | null> {
+  return tx.one(payments, 'WHERE id = ? FOR UPDATE', [paymentId])
+}
+
+/** As `lockPayment`, by the provider's reference. */
+export async function lockPaymentOf(tx: Tx, provider: string, reference: string): Promise<Payment | null> {
+  return tx.one(payments, 'WHERE provider = ? AND reference = ? FOR UPDATE', [provider, reference])
+}
+
+export async function findPaymentOf(db: Queries, provider: string, reference: string): Promise<Payment | null> {
+  return db.one(payments, 'WHERE provider = ? AND reference = ?', [provider, reference])
+}
+
+/** The payment of a charge; null where none is known by it. */
+export async function findPaymentOfCharge(db: Queries, provider: string, charge: string): Promise<Payment | null> {
+  return db.one(payments, 'WHERE charge_reference = ? AND provider = ?', [charge, provider])
+}
+
+export async function updatePayment(
+  tx: Tx,
+  paymentId: number,
+  changes: Partial<Omit<Payment, 'id' | 'provider' | 'reference'>>,
+): Promise<void> {
+  await tx.update(payments, { id: paymentId }, changes)
+}
+
+/** A payment of which some money was booked for the transaction, with what of it still is. */
+export type BookedPayment = Payment & { readonly kept: number }
+
+/** The payments that were booked for a transaction, the first first, with what each still counts for it: 0 where it was moved or given back. */
+export async function listPaymentsOf(db: Queries, transactionId: number): Promise<BookedPayment[]> {
+  return db.all(
+    payments.joined('p', { kept: bigint('a.kept') }),
+    `JOIN (SELECT payment_id, SUM(amount) AS kept FROM allocations WHERE transaction_id = ? GROUP BY payment_id) a
+       ON a.payment_id = p.id ORDER BY p.id`,
+    [transactionId],
+  )
+}
+
+export async function insertAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at'>): Promise<void> {
+  await tx.insert(allocations, { ...row, at: tx.now })
+}
+
+export async function listAllocationsOfPayment(db: Queries, paymentId: number): Promise<Allocation[]> {
+  return db.all(allocations, 'WHERE payment_id = ? ORDER BY id', [paymentId])
+}
+
+export async function listAllocationsOfTransaction(db: Queries, transactionId: number): Promise<Allocation[]> {
+  return db.all(allocations, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
+}
+
+/** What of a payment is booked for each transaction now; those for which nothing is booked any more are left out. */
+export async function listKeptOfPayment(
+  db: Queries,
+  paymentId: number,
+): Promise<{ readonly transactionId: number; readonly kept: number }[]> {
+  return db.all(
+    shape({ transactionId: bigint(), kept: bigint() }),
+    `SELECT transaction_id AS transactionId, SUM(amount) AS kept FROM allocations WHERE payment_id = ?
+     GROUP BY transaction_id HAVING SUM(amount) > 0 ORDER BY transaction_id`,
+    [paymentId],
+  )
+}
+
+/** What a refund took back, by transaction. */
+export async function listTakenBack(
+  db: Queries,
+  refundId: number,
+): Promise<{ readonly transactionId: number; readonly amount: number }[]> {
+  return db.all(
+    shape({ transactionId: bigint(), amount: bigint() }),
+    `SELECT transaction_id AS transactionId, -SUM(amount) AS amount FROM allocations WHERE refund_id = ? AND cause = 'refund'
+     GROUP BY transaction_id ORDER BY transaction_id`,
+    [refundId],
+  )
+}
+
+/** The id of the new refund; null where the payment has one of this reference. */
+export async function insertRefund(tx: Tx, row: Omit<Refund, 'id'>): Promise<number | null> {
+  let refundId = 0
+  const insert = tx.insert(refunds, row).then((newId) => {
+    refundId = newId
+  })
+  return (await insertedNew('refunds_payment_reference', insert)) ? refundId : null
+}
+
+export async function findRefund(db: Queries, refundId: number): Promise<Refund | null> {
+  return db.one(refunds, 'WHERE id = ?', [refundId])
+}
+
+export async function findRefundOf(db: Queries, paymentId: number, reference: string): Promise<Refund | null> {
+  return db.one(refunds, 'WHERE payment_id = ? AND reference = ?', [paymentId, reference])
+}
+
+export async function listRefundsOfPayment(db: Queries, paymentId: number): Promise<Refund[]> {
+  return db.all(refunds, 'WHERE payment_id = ? ORDER BY id', [paymentId])
+}
+
+/** The refunds that took money of a transaction back, with how much of each was this transaction's, the first first. */
+export async function listRefundsOfTransaction(
+  db: Queries,
+  transactionId: number,
+): Promise<(Refund & { readonly taken: number; readonly provider: string })[]> {
+  return db.all(
+    refunds.joined('r', { taken: bigint('a.taken'), provider: exact('p.provider', 32) }),
+    `JOIN (SELECT refund_id, -SUM(amount) AS taken FROM allocations
+           WHERE transaction_id = ? AND cause = 'refund' GROUP BY refund_id) a ON a.refund_id = r.id
+     JOIN payments p ON p.id = r.payment_id ORDER BY r.id`,
+    [transactionId],
+  )
+}
+
+/** Changes a refund that is in one of the statuses `from`; false where it is not, any more. */
+export async function updateRefundIn(
+  tx: Tx,
+  refundId: number,
+  from: readonly RefundStatus[],
+  changes: Partial<Omit<Refund, 'id' | 'paymentId' | 'amount'>>,
+): Promise<boolean> {
+  return (await tx.update(refunds, { id: refundId, status: from }, changes)) === 1
+}
+
+/** Refunds that are under way and due to be looked up, by id; `dueAt` null takes all of them. */
+export async function listDueRefunds(
+  db: Queries,
+  filter: {
+    readonly dueAt: RealTime | null
+    readonly appId: number | null
+    readonly afterId: number
+    readonly limit: number
+  },
+): Promise<Refund[]> {
+  const { dueAt, appId, afterId, limit } = filter
+  const due = where(
+    [`status = 'pending'`],
+    ['id > ?', afterId],
+    appId === null ? null : ['app_id = ?', appId],
+    dueAt && ['next_lookup_at <= ?', dueAt],
+  )
+  return db.all(refunds, `${due.sql} ORDER BY id LIMIT ?`, [...due.params, limit])
+}
+
+/** Takes a refund's next look-up; false where another worker took it. */
+export async function claimRefundLookup(tx: Tx, refund: Refund, nextLookupAt: RealTime): Promise<boolean> {
+  const { id: refundId, nextLookupAt: dueAt } = refund
+  return (await tx.update(refunds, { id: refundId, status: 'pending', nextLookupAt: dueAt }, { nextLookupAt })) === 1
+}
+
+/**
+ * A payment as operators list it. `waiting` is what of it waits for a decision: what is booked for nothing, and what a flagged
+ * transaction does not use, the newest payment's first; null where the amount is not known.
+ */
+export type ListedPayment = Payment & {
+  readonly waiting: number | null
+  readonly flagReason: string | null
+  readonly transactionId: number | null
+  readonly externalRef: string | null
+}
+
+/** Every payment of a flagged transaction, with what the transaction has left of it. */
+const FLAGGED = `
+  SELECT k.payment_id, k.transaction_id, k.flag_reason,
+    LEAST(k.kept, GREATEST(k.amount_left - (k.up_to - k.kept), 0)) AS waiting
+  FROM (SELECT a.payment_id, a.transaction_id, t.flag_reason, t.amount_left, SUM(a.amount) AS kept,
+          SUM(SUM(a.amount)) OVER (PARTITION BY a.transaction_id ORDER BY a.payment_id DESC) AS up_to
+        FROM transactions t JOIN allocations a ON a.transaction_id = t.id
+        WHERE t.flag_reason IS NOT NULL GROUP BY a.payment_id, a.transaction_id, t.flag_reason, t.amount_left) k`
+
+const UNALLOCATED = `
+  SELECT id AS payment_id, NULL AS transaction_id, NULL AS flag_reason, amount_left AS waiting FROM payments
+  WHERE closed_at IS NULL AND (amount_left > 0 OR amount_left IS NULL)`
+
+/** The newest payments first; `waiting` lists those alone of which money waits for a decision. */
+export async function listPaymentRows(
+  db: Queries,
+  filter: {
+    readonly appId: number | null
+    readonly waiting: boolean
+    readonly below: Position | null
+    readonly limit: number
+  },
+): Promise<ListedPayment[]> {
+  const { appId, waiting, limit } = filter
+  const listed = where(
+    appId === null ? null : ['p.app_id = ?', appId],
+    waiting ? ['w.payment_id IS NOT NULL'] : null,
+    below(filter.below, 'p.received_at'),
+  )
+  const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,
+      CASE WHEN COUNT(waiting) < COUNT(*) THEN NULL ELSE SUM(waiting) END AS waiting, COUNT(*) AS places
+    FROM (${FLAGGED} UNION ALL ${UNALLOCATED}) q WHERE waiting IS NULL OR waiting > 0 GROUP BY payment_id`
+  return db.all(
+    payments.joined('p', {
+      waiting: bigint(`CASE WHEN w.payment_id IS NULL THEN 0 ELSE w.waiting END`).nullable(),
+      flagReason: exact('w.flag_reason', 32).nullable(),
+      transactionId: bigint(
+        `COALESCE(w.transaction_id, (SELECT MAX(a.transaction_id) FROM allocations a WHERE a.payment_id = p.id))`,
+      ).nullable(),
+      externalRef: exact('(SELECT e.external_ref FROM end_users e WHERE e.id = p.end_user_id)', 191).nullable(),
+    }),
+    `LEFT JOIN (${waits}) w ON w.payment_id = p.id ${listed.sql} ORDER BY p.received_at DESC, p.id DESC LIMIT ?`,
+    [...listed.params, limit],
+  )
+}
+
+/** Money that waits on no transaction: payments with something left, and those of which nobody knows how much they are. */
+export interface UnallocatedSum {
+  /** Null where it is not known whose it is. */
+  readonly isSandbox: boolean | null
+  readonly currency: string
+  readonly payments: number
+  readonly unknown: number
+  readonly amount: number
+}
+
+export async function sumUnallocated(db: Queries, appId: number | null): Promise<UnallocatedSum[]> {
+  const rows = await db.all(
+    shape({
+      isSandbox: bigint().nullable(),
+      currency: text(),
+      payments: bigint(),
+      unknown: bigint(),
+      amount: bigint(),
+    }),
+    `SELECT a.is_sandbox AS isSandbox, p.currency, COUNT(*) AS payments, SUM(p.amount_left IS NULL) AS \`unknown\`,
+       COALESCE(SUM(p.amount_left), 0) AS amount
+     FROM payments p LEFT JOIN apps a ON a.id = p.app_id
+     WHERE p.closed_at IS NULL AND (p.amount_left > 0 OR p.amount_left IS NULL)${appId === null ? '' : ' AND p.app_id = ?'}
+     GROUP BY a.is_sandbox, p.currency ORDER BY a.is_sandbox, p.currency`,
+    appId === null ? [] : [appId],
+  )
+  return rows.map((row) => ({ ...row, isSandbox: row.isSandbox === null ? null : row.isSandbox === 1 }))
+}
+
+/** What the ledger of money never shows when it is whole: a sentence, and the query that finds which payments it is true of. */
+export const MONEY_RULES: readonly { readonly subject: string; readonly fault: string; readonly sql: string }[] = [
+  {
+    subject: 'payment',
+    fault: 'has another sum left than was neither booked nor refunded',
+    sql: `SELECT x.id FROM payments x
+          LEFT JOIN (SELECT payment_id, SUM(amount) AS sum FROM allocations GROUP BY payment_id) b ON b.payment_id = x.id
+          LEFT JOIN (SELECT payment_id, SUM(CASE status WHEN 'failed' THEN 0 ELSE amount END) AS sum FROM refunds GROUP BY payment_id) r ON r.payment_id = x.id
+          WHERE NOT (x.amount_left <=> x.amount - COALESCE(b.sum, 0) - COALESCE(r.sum, 0))`,
+  },
+  {
+    subject: 'payment',
+    fault: 'was booked or refunded beyond its amount',
+    sql: `SELECT x.id FROM payments x WHERE x.amount_left < 0 OR (x.amount IS NULL AND EXISTS (SELECT 1 FROM allocations b WHERE b.payment_id = x.id))`,
+  },
+  {
+    subject: 'payment',
+    fault: 'counts less than nothing for a transaction',
+    sql: `SELECT x.id FROM payments x WHERE EXISTS (
+            SELECT 1 FROM allocations b WHERE b.payment_id = x.id GROUP BY b.transaction_id HAVING SUM(b.amount) < 0)`,
+  },
+]

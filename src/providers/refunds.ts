@@ -1,0 +1,104 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import {
+  claimRefundLookup,
+  findPayment,
+  findRefund,
+  listDueRefunds,
+  updateRefundIn,
+  type Payment,
+  type Refund,
+} from '#payments/store.ts'
+import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { recordRefundAnswer } from '#transactions/refund-money.ts'
+import type { RefundCall } from './provider.ts'
+import { providerOfCode } from './providers.ts'
+
+const BATCH = 100
+const SHORTEST_PAUSE_MS = 5 * MINUTE_MS
+const LONGEST_PAUSE_MS = 6 * HOUR_MS
+
+/** Whether the provider gives money back itself. */
+export function isRefundedByProvider(provider: string): boolean {
+  return providerOfCode(provider)?.refunds !== undefined
+}
+
+export interface SentRefund {
+  readonly refund: Refund
+  /** Why it is not known what became of it; null where it is. */
+  readonly message: string | null
+}
+
+/**
+ * Has the provider make a refund that was ordered, or asks what became of it, and records the answer. Where there is none the refund
+ * stays pending, and `reconcileRefunds` goes on with it. Safe to repeat: set `isRepeated` unless this is the first call for it.
+ */
+export async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
+  const refund = await findRefund(ctx.db, refundId)
+  const payment = refund && (await findPayment(ctx.db, refund.paymentId))
+  if (!refund || !payment) throw new Error(`refund ${refundId} is not there`)
+  if (refund.status !== 'pending') return { refund, message: null }
+  const call = await askProvider(ctx, payment, refund, isRepeated)
+  if (call.status === 'unknown') {
+    const { message, isAnswered } = call
+    ctx.log.warn({ provider: payment.provider, refundId, message }, 'the outcome of a refund is not known yet')
+    if (isAnswered)
+      await inTransaction(ctx, (tx) => updateRefundIn(tx, refundId, ['pending'], { attempts: refund.attempts + 1 }))
+    return { refund, message }
+  }
+  const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, refundId, call))
+  return { refund: recorded, message: null }
+}
+
+async function askProvider(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall> {
+  const refunds = providerOfCode(payment.provider)?.refunds
+  if (!refunds) throw new Error(`${payment.provider} makes no refunds`)
+  return refund.reference === null
+    ? refunds.make(ctx, payment, refund, isRepeated)
+    : refunds.lookUp(ctx, payment, refund)
+}
+
+export interface ReconcileRefundsOptions {
+  readonly signal?: AbortSignal
+  readonly appId?: number
+  /** Look up every refund that is under way, due or not. */
+  readonly all?: boolean
+}
+
+/** Brings refunds that are under way to an end, as far as their providers know it. Returns how many ended. */
+export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOptions = {}): Promise<number> {
+  let ended = 0
+  for (let afterId = 0; !options.signal?.aborted;) {
+    const due = await listDueRefunds(ctx.db, {
+      dueAt: options.all ? null : ctx.clock.now(),
+      appId: options.appId ?? null,
+      afterId,
+      limit: BATCH,
+    })
+    for (const refund of due) {
+      if (options.signal?.aborted) break
+      if (await reconcileRefund(ctx, refund)) ended += 1
+    }
+    if (due.length < BATCH) break
+    afterId = due.at(-1)?.id ?? afterId
+  }
+  return ended
+}
+
+/** One that cannot be looked up delays itself alone. */
+async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
+  const isOurs = await inTransaction(ctx, (tx) => claimRefundLookup(tx, refund, nextLookupAt(refund, tx.now)))
+  if (!isOurs) return false
+  try {
+    return (await sendRefund(ctx, refund.id, true)).refund.status !== 'pending'
+  } catch (error) {
+    ctx.log.warn({ error, refundId: refund.id }, 'a refund could not be looked up')
+    return false
+  }
+}
+
+/** The longer a refund is under way, the less often it is asked for: a bank may take days. */
+function nextLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
+  const age = now.getTime() - createdAt.getTime()
+  return addMs(now, Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, age)))
+}

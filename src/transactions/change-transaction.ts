@@ -1,0 +1,60 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { insertChange, updateTransactionIn, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
+
+/** Who decided a change of a transaction, and why; absent where it follows from what a provider reported. */
+export interface Decision {
+  /** The operator. */
+  readonly actor: string
+  readonly note: string
+}
+
+export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'flaggedAt' | 'updatedAt'>>
+
+/**
+ * Changes a transaction that was read under the end user's lock, and writes down what an operator must find in its timeline: each flag
+ * that is raised or cleared, its completion and the refund of all of it. Returns the transaction as it is then.
+ */
+export async function changeTransaction(
+  tx: Tx,
+  app: App,
+  before: Transaction,
+  changes: TransactionChanges,
+  decision: Decision | null = null,
+): Promise<Transaction> {
+  const now = appNow(app, tx.now)
+  const after: Transaction = { ...before, ...changes, updatedAt: now }
+  const isReflagged = after.flagReason !== before.flagReason
+  const flaggedAt = isReflagged ? (after.flagReason === null ? null : now) : before.flaggedAt
+  const { id, status } = before
+  const write = { ...changes, updatedAt: now, ...(isReflagged ? { flaggedAt } : {}) }
+  if (!(await updateTransactionIn(tx, id, status, write)))
+    throw new Error(`transaction ${id} was changed by another under the lock`)
+  for (const { kind, flagReason } of historyOf(before, after)) {
+    await insertChange(tx, {
+      appId: app.id,
+      transactionId: id,
+      kind,
+      flagReason,
+      actor: decision?.actor ?? null,
+      note: decision?.note ?? null,
+    })
+  }
+  return { ...after, flaggedAt }
+}
+
+interface Happening {
+  readonly kind: ChangeKind
+  readonly flagReason: FlagReason | null
+}
+
+function historyOf(before: Transaction, after: Transaction): Happening[] {
+  const happenings: Happening[] = []
+  const isReflagged = before.flagReason !== after.flagReason
+  if (isReflagged && before.flagReason) happenings.push({ kind: 'unflagged', flagReason: before.flagReason })
+  if (before.status !== after.status && (after.status === 'completed' || after.status === 'refunded'))
+    happenings.push({ kind: after.status, flagReason: null })
+  if (isReflagged && after.flagReason) happenings.push({ kind: 'flagged', flagReason: after.flagReason })
+  return happenings
+}

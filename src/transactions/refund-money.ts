@@ -1,0 +1,315 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp, type App } from '#apps/store.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
+import { keptOf, notRefunded, refundFailed, refunded, takeNewest } from '#payments/balance.ts'
+import {
+  findRefund,
+  insertRefund,
+  listKeptOfPayment,
+  listPaymentsOf,
+  listRefundsOfTransaction,
+  listTakenBack,
+  lockPayment,
+  updatePayment,
+  updateRefundIn,
+  type Payment,
+  type Refund,
+  type RefundStatus,
+} from '#payments/store.ts'
+import { AppError, invalidField } from '#shared/errors.ts'
+import { addMs, MINUTE_MS } from '#shared/time.ts'
+import { allocate } from './allocate.ts'
+import { changeTransaction, type Decision } from './change-transaction.ts'
+import { lockTransactions } from './lock-transactions.ts'
+import type { FlagReason, Transaction } from './store.ts'
+
+/** A refund that was sent is asked after this soon, and then with growing gaps. */
+const FIRST_LOOKUP_MS = 5 * MINUTE_MS
+
+export interface RefundOrder {
+  /** At most what the transaction keeps. */
+  readonly amount: number
+  /** Whether this provider gives money back itself; otherwise it is a transfer that somebody made. */
+  readonly isSent: (provider: string) => boolean
+  /** Of that transfer. */
+  readonly reference: string | null
+  readonly decision: Decision
+}
+
+/** A refund and the payment whose money it gives back. */
+export interface OrderedRefund {
+  readonly refund: Refund
+  readonly payment: Payment
+}
+
+/**
+ * Takes money of a transaction back for the payer, the newest payment's first: one refund for each payment. Those that a provider is to
+ * make are `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock.
+ * Throws `invalid_request` where a reference is missing or was recorded before.
+ */
+export async function orderRefunds(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  { amount, isSent, reference, decision }: RefundOrder,
+): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
+  const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
+  if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
+    throw invalidField('reference', 'is needed for money that is refunded manually: the reference of your transfer')
+  let current = transaction
+  const ordered: OrderedRefund[] = []
+  for (const { part: payment, amount: share } of parts) {
+    const terms = { amount: share, reference: isSent(payment.provider) ? null : reference, decision }
+    const one = await takeBack(tx, app, current, payment, terms)
+    current = one.transaction
+    ordered.push({ refund: one.refund, payment })
+  }
+  return { transaction: await endIfRefunded(tx, app, current, decision), ordered }
+}
+
+async function takeBack(
+  tx: Tx,
+  app: App,
+  before: Transaction,
+  payment: Payment,
+  terms: { readonly amount: number; readonly reference: string | null; readonly decision: Decision },
+): Promise<{ readonly transaction: Transaction; readonly refund: Refund }> {
+  const { amount, reference, decision } = terms
+  const balance = refunded(before, amount)
+  const isCleared = before.flagReason !== null && balance.amountLeft === 0
+  const row = {
+    appId: app.id,
+    paymentId: payment.id,
+    amount,
+    ...(reference === null ? pendingFrom(tx) : { ...endedAt(tx, 'succeeded'), reference }),
+    failure: null,
+    amountUsed: before.amountUsed - balance.amountUsed,
+    flagReason: isCleared ? before.flagReason : null,
+    ...decision,
+    attempts: 0,
+    createdAt: tx.now,
+  }
+  const refund = await insertRefundOnce(tx, row)
+  await allocate(tx, before, { paymentId: payment.id, amount: -amount, cause: 'refund', refundId: refund.id, decision })
+  const isResolved = balance.amountLeft === 0 && (before.amountLeft > 0 || keptOf(balance) === 0)
+  const transaction = await changeTransaction(
+    tx,
+    app,
+    before,
+    {
+      ...balance,
+      ...(isCleared ? { flagReason: null } : {}),
+      ...(isResolved ? { resolution: 'refunded', resolvedAt: appNow(app, tx.now) } : {}),
+    },
+    decision,
+  )
+  return { transaction, refund }
+}
+
+function pendingFrom(tx: Tx): Pick<Refund, 'status' | 'reference' | 'nextLookupAt' | 'endedAt'> {
+  return { status: 'pending', reference: null, nextLookupAt: addMs(tx.now, FIRST_LOOKUP_MS), endedAt: null }
+}
+
+function endedAt(tx: Tx, status: 'succeeded' | 'failed'): Pick<Refund, 'status' | 'nextLookupAt' | 'endedAt'> {
+  return { status, nextLookupAt: null, endedAt: tx.now }
+}
+
+async function insertRefundOnce(tx: Tx, row: Omit<Refund, 'id'>): Promise<Refund> {
+  const refundId = await insertRefund(tx, row)
+  if (refundId === null)
+    throw invalidField('reference', `${row.reference ?? ''} is the reference of an earlier refund of the same payment`)
+  return { ...row, id: refundId }
+}
+
+/** Ends a transaction as refunded once nothing of it is kept and every refund has succeeded. */
+async function endIfRefunded(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  decision: Decision | null,
+): Promise<Transaction> {
+  if (keptOf(transaction) !== 0 || transaction.status === 'refunded') return transaction
+  const made = await listRefundsOfTransaction(tx, transaction.id)
+  if (made.length === 0 || made.some(({ status }) => status === 'pending')) return transaction
+  return changeTransaction(tx, app, transaction, { status: 'refunded' }, decision)
+}
+
+/** What the provider says of a refund. */
+export interface RefundAnswer {
+  readonly status: RefundStatus
+  /** The provider's id of it; null where it refused to make one. */
+  readonly reference: string | null
+  /** Why it failed. */
+  readonly failure: string | null
+}
+
+/**
+ * Records what the provider says of one of our refunds. One that was refused is as if it had not been ordered; the money of one that
+ * failed later is nobody's, and waits for an operator (contract 7). Returns the refund as it is then.
+ */
+export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
+  const taken = await listTakenBack(tx, refundId)
+  const transactions = await lockTransactions(
+    tx,
+    taken.map(({ transactionId }) => transactionId),
+  )
+  const before = await findRefund(tx, refundId)
+  if (!before) throw new AppError('not_found', `refund ${refundId} is not there`)
+  const reference = answer.reference ?? before.reference
+  if (before.status === 'failed' || (before.status === answer.status && before.reference === reference)) return before
+  const ending = answer.status === 'pending' ? {} : endedAt(tx, answer.status)
+  const changes = { status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
+  if (!(await updateRefundIn(tx, refundId, [before.status], changes)))
+    throw new Error(`refund ${refundId} was changed by another under the lock`)
+  const after: Refund = { ...before, ...changes }
+  for (const { transactionId, amount } of taken) {
+    const transaction = transactions.get(transactionId)
+    if (!transaction) throw new Error(`transaction ${transactionId} is not there`)
+    const app = await getApp(tx, transaction.appId)
+    if (after.status !== 'failed') await endIfRefunded(tx, app, transaction, decisionOf(after))
+    else if (after.reference === null) await restore(tx, app, transaction, after, amount)
+    else await release(tx, app, transaction, after, amount)
+  }
+  if (after.status === 'failed') await returnToPayment(tx, after, taken)
+  tx.afterCommit(() => report(tx.ctx, after))
+  return after
+}
+
+/** Logs what became of a refund, for operators where it failed. */
+function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refund): void {
+  if (status === 'failed')
+    ctx.log.warn({ refundId, paymentId, failure }, 'a refund failed: its money waits for an operator')
+  else ctx.log.info({ refundId, paymentId, status }, 'a refund was recorded')
+}
+
+function decisionOf({ actor, note }: Refund): Decision | null {
+  return actor === null ? null : { actor, note: note ?? '' }
+}
+
+/** The provider refused: the money is the transaction's as before, with its flag. */
+async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refund, amount: number): Promise<void> {
+  const { id: refundId, paymentId, amountUsed } = refund
+  await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, decision: null })
+  const flagReason = transaction.flagReason ?? (refund.flagReason as FlagReason | null)
+  const isLeft = flagReason !== null || transaction.status === 'completed'
+  const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
+  const resolution = { resolution: null, resolvedAt: null }
+  await changeTransaction(tx, app, transaction, { ...balance, flagReason, ...resolution })
+}
+
+/** The refund failed after the provider had taken it: the money is no transaction's any more. */
+async function release(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  { id: refundId, paymentId }: Refund,
+  amount: number,
+): Promise<void> {
+  const cause = 'refund_failed'
+  await allocate(tx, transaction, { paymentId, amount, cause, refundId, decision: null })
+  await allocate(tx, transaction, { paymentId, amount: -amount, cause, decision: null })
+  await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
+}
+
+/** What no transaction has of a refund that failed is left of its payment. */
+async function returnToPayment(
+  tx: Tx,
+  { id: refundId, paymentId, amount, reference }: Refund,
+  taken: readonly { readonly amount: number }[],
+): Promise<void> {
+  const payment = await lockPayment(tx, paymentId)
+  if (!payment) throw new Error(`refund ${refundId} is of a payment that is not there`)
+  const restored = reference === null ? taken.reduce((sum, part) => sum + part.amount, 0) : 0
+  const returned = amount - restored
+  if (returned === 0) return
+  await updatePayment(tx, paymentId, { amountLeft: (payment.amountLeft ?? 0) + returned, closedAt: null })
+}
+
+/** A refund that somebody made at the provider. */
+export interface ForeignRefund {
+  readonly reference: string
+  readonly amount: number
+  readonly status: RefundStatus
+}
+
+/**
+ * Records a refund that was made at the provider: it takes first what is booked for nothing, then what the newest transaction keeps.
+ * The transactions stay as they are, but for a flag whose money is gone. Null where the refund is known, or nothing is kept of the
+ * payment. `amount` of what is returned is less than the provider's where less was kept.
+ */
+export async function recordForeignRefund(
+  tx: Tx,
+  paymentId: number,
+  { reference, amount, status }: ForeignRefund,
+): Promise<Refund | null> {
+  const booked = await listKeptOfPayment(tx, paymentId)
+  const transactions = await lockTransactions(
+    tx,
+    booked.map(({ transactionId }) => transactionId),
+  )
+  const payment = await lockPayment(tx, paymentId)
+  if (!payment) return null
+  const kept = await listKeptOfPayment(tx, paymentId)
+  const free = payment.amountLeft ?? 0
+  const most = free + kept.reduce((sum, part) => sum + part.kept, 0)
+  const recorded = Math.min(amount, most)
+  if (recorded === 0) return null
+  const fromFree = Math.min(free, recorded)
+  const parts = takeNewest(recorded - fromFree, kept)
+  const plan = parts.map(({ part, amount: share }) => {
+    const transaction = transactions.get(part.transactionId)
+    if (!transaction) throw new Error(`payment ${paymentId} was moved meanwhile`)
+    return { transaction, share, balance: refunded(transaction, share) }
+  })
+  const row = {
+    appId: payment.appId,
+    paymentId,
+    amount: recorded,
+    failure: null,
+    amountUsed: plan.reduce((sum, { transaction, balance }) => sum + transaction.amountUsed - balance.amountUsed, 0),
+    flagReason: null,
+    actor: null,
+    note: null,
+    attempts: 0,
+    createdAt: tx.now,
+    ...(status === 'pending' ? { ...pendingFrom(tx), reference } : { ...endedAt(tx, status), reference }),
+  }
+  const refundId = await insertRefund(tx, row)
+  if (refundId === null) return null
+  for (const { transaction, share, balance } of plan) {
+    const part = { paymentId, amount: -share, cause: 'refund', refundId, decision: null } as const
+    await allocate(tx, transaction, part)
+    const flag = transaction.flagReason !== null && balance.amountLeft === 0 ? { flagReason: null } : {}
+    await changeTransaction(tx, await getApp(tx, transaction.appId), transaction, { ...balance, ...flag })
+  }
+  if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })
+  return { ...row, id: refundId }
+}
+
+/** Orders the refund of money that is booked for nothing. A step; throws as `orderRefunds`. */
+export async function orderRefundOfPayment(
+  tx: Tx,
+  payment: Payment,
+  { amount, isSent, reference, decision }: RefundOrder,
+): Promise<Refund> {
+  const free = payment.amountLeft ?? 0
+  if (amount > free) throw invalidField('amount', `is more than the ${free} ${payment.currency} that are left`)
+  const isByProvider = isSent(payment.provider)
+  if (!isByProvider && !reference)
+    throw invalidField('reference', 'is needed for money that is refunded manually: the reference of your transfer')
+  const refund = await insertRefundOnce(tx, {
+    appId: payment.appId,
+    paymentId: payment.id,
+    amount,
+    ...(isByProvider ? pendingFrom(tx) : { ...endedAt(tx, 'succeeded'), reference }),
+    failure: null,
+    amountUsed: 0,
+    flagReason: null,
+    ...decision,
+    attempts: 0,
+    createdAt: tx.now,
+  })
+  await updatePayment(tx, payment.id, { amountLeft: free - amount, closedAt: null })
+  return refund
+}
