@@ -95,7 +95,10 @@ const GROUPS: readonly Group[] = [
       docs: 'the reference of all commands, as Markdown',
       completion: 'a completion script for bash or zsh, to be sourced',
     },
-    load: async () => (await import('./reference-commands.ts')).registerReferenceCommands,
+    load: async () => {
+      const { registerReferenceCommands } = await import('./reference-commands.ts')
+      return (program) => registerReferenceCommands(program, createProgram)
+    },
   },
 ]
 

@@ -3,18 +3,15 @@ import { withExamples } from './examples.ts'
 import { outputOf } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `docs` and `completion`: what the command line says of itself. */
-export function registerReferenceCommands(program: Command): void {
+/** `docs` and `completion`: what the command line says of itself. `wholeProgram` loads every command. */
+export function registerReferenceCommands(program: Command, wholeProgram: () => Promise<Command>): void {
   const docs = program
     .command('docs')
     .description('the reference of all commands, as Markdown')
     .action(async (_options: object, command: Command) => {
-      const [{ describeCommands, formatReference }, { createProgram }] = await Promise.all([
-        import('./reference.ts'),
-        import('./program.ts'),
-      ])
+      const { describeCommands, formatReference } = await import('./reference.ts')
       const out = outputOf(command)
-      const groups = describeCommands(await createProgram())
+      const groups = describeCommands(await wholeProgram())
       out.result(groups, () => out.line(formatReference(groups)))
     })
   withExamples(docs, 'docs', 'docs --json')
@@ -23,11 +20,8 @@ export function registerReferenceCommands(program: Command): void {
     .description('a completion script for bash or zsh, to be sourced')
     .action(async (shell: string, _options: object, command: Command) => {
       if (shell !== 'bash' && shell !== 'zsh') throw new UsageError('<shell> must be bash or zsh')
-      const [{ completionScript }, { createProgram }] = await Promise.all([
-        import('./completion.ts'),
-        import('./program.ts'),
-      ])
-      const script = completionScript(await createProgram(), shell)
+      const { completionScript } = await import('./completion.ts')
+      const script = completionScript(await wholeProgram(), shell)
       const out = outputOf(command)
       out.result({ shell, script }, () => out.line(script))
     })
