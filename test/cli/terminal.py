@@ -1,6 +1,6 @@
-"""Runs a program on a pseudo-terminal of 24 lines and 80 columns and types into it.
+"""Runs a program on a pseudo-terminal of 24 lines and types into it.
 
-argv: a JSON object {"command": [...], "steps": [[what to wait for, what to type], ...], "stdout": file or null}.
+argv: a JSON object {"command": [...], "columns": its width, "steps": [[what to wait for, what to type], ...], "stdout": file or null}.
 Prints a JSON object {"code": exit code, "seen": all that the terminal showed}.
 """
 
@@ -14,7 +14,7 @@ import termios
 
 asked = json.loads(sys.argv[1])
 parent, child = os.openpty()
-fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, asked["columns"], 0, 0))
 
 pid = os.fork()
 if pid == 0:
