@@ -8,6 +8,6 @@ export const ROWS = [
 ]
 
 if (process.argv[1] === import.meta.filename) {
-  console.log(formatTable({ head: HEAD, rows: ROWS, none: '' }))
-  console.log(formatFields({ name: 'Reader', secret: 'sk_0123456789abcdef0123456789abcdef' }))
+  process.stdout.write(`${formatTable({ head: HEAD, rows: ROWS, none: '' })}\n`)
+  process.stdout.write(`${formatFields({ name: 'Reader', secret: 'sk_0123456789abcdef0123456789abcdef' })}\n`)
 }
