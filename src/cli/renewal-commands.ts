@@ -117,7 +117,7 @@ function registerRealtime(program: Command): void {
     .option('--dry-run', 'only say what differs')
     .option('--after <n>', 'go on where a run that was cut short ended')
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+      await inSession(command, async ({ ctx, out, caller, app: pick }) => {
         const { resyncNodes } = await import('#subscriptions/resync-node.ts')
         if (options.after !== undefined && !/^\d{1,15}$/.test(options.after))
           throw new UsageError('--after must be a number')
@@ -133,7 +133,7 @@ function registerRealtime(program: Command): void {
           failed: options.failed,
           dryRun: options.dryRun,
           after: options.after === undefined ? undefined : Number(options.after),
-          actor,
+          caller,
           onProgress: ({ written, failed }) => out.progress(`${written} written, ${failed} failed so far`),
         })
         out.result(result, () => {

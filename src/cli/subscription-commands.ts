@@ -161,13 +161,14 @@ function registerReminders(subscription: Command): void {
         _options: object,
         command: Command,
       ) => {
-        await inChange(command, async ({ ctx, out, actor, app: pick }) => {
+        await inChange(command, async (session) => {
+          const { out, app: pick } = session
           const { setReminders } = await import('#renewals/opt-out.ts')
           const app = await pick(named)
           const externalRef = await required(ref, '<external_ref>')
           const state = await required(wanted, '<on_or_off>')
           if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
-          const changed = await setReminders(ctx, actor, app, externalRef, state)
+          const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
           out.result({ external_ref: externalRef, reminders: state, changed }, () => {
             out.line(`reminders of ${externalRef} are ${state}${changed ? '' : ', as they were'}`)
           })

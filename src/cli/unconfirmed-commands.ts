@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { requiredChoice } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { inSession } from './session.ts'
+import { inSession, performAs } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `reminders unconfirmed` and `settle`: mails of which nobody knows whether they left; `refused`: mails to addresses that are not there. */
@@ -53,7 +53,8 @@ function registerSettle(reminders: Command): void {
     .option('--sent', 'it left: the app is told')
     .option('--not-sent', 'it did not: the next sweep sends it where its stage still holds')
     .action(async (id: string | undefined, options: SettleOptions, command: Command) => {
-      await inChange(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async (session) => {
+        const { ctx, out } = session
         if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
         const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
           import('#renewals/settle-reminder.ts'),
@@ -68,7 +69,7 @@ function registerSettle(reminders: Command): void {
         const reminderId = parseNumericId(named)
         if (reminderId === null) throw new UsageError('<id> must be the number that reminders unconfirmed shows')
         const outcome = options.sent === true ? 'sent' : 'not_sent'
-        await settleReminder(ctx, actor, reminderId, outcome)
+        await performAs(session, settleReminder, { outcome }, { reminderId })
         out.result({ reminder_id: reminderId, outcome }, () => out.line(`reminder ${reminderId}: ${outcome}`))
       })
     })
@@ -80,12 +81,12 @@ function registerRefused(reminders: Command): void {
   const refused = reminders
     .command('refused')
     .description('mails whose address the mail server refused for good; sent once the customer has another one')
-    .option('--retry', 'let the next sweep try them again, after the mail server was mended')
+    .option('--retry', 'let the next sweep try them again, after the mail server was fixed')
     .action(async (options: { retry?: boolean }, command: Command) => {
-      await inChange(command, async ({ ctx, out, actor }) => {
+      await inChange(command, async ({ ctx, out, caller }) => {
         const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
         if (options.retry) {
-          const retried = await retryRefusedReminders(ctx, actor)
+          const retried = await retryRefusedReminders(ctx, caller)
           out.result({ retried }, () => out.line(`${retried} mail(s) are tried again by the next sweep`))
           return
         }

@@ -4,7 +4,7 @@ import { goAhead, required } from './ask.ts'
 import { inChange } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, inSession, performAs, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -68,22 +68,19 @@ function registerRetry(webhook: Command): void {
       if (options.failed !== undefined)
         return inSession(command, (session) => retryAll(session, options.failed ?? '', options))
       await inChange(command, async (session) => {
-        const { ctx, out, actor } = session
-        const [{ retryEvent }, { requireId }, { presentDelivery }] = await Promise.all([
+        const [{ retryEvent }, { presentDelivery }] = await Promise.all([
           import('#webhooks/retry-event.ts'),
-          import('#shared/ids.ts'),
           import('#webhooks/list-deliveries.ts'),
         ])
-        const event = presentDelivery(
-          await retryEvent(ctx, actor, requireId('evt', await required(eventId, '<event_id>'))),
-        )
-        out.result(event, () => out.line(`${event.id} is due again`))
+        const input = { event_id: await required(eventId, '<event_id>') }
+        const event = presentDelivery(await performAs(session, retryEvent, input, {}))
+        session.out.result(event, () => session.out.line(`${event.id} is due again`))
       })
     })
   withExamples(retry, 'webhook retry evt_17', 'webhook retry --failed 1 --dry-run', 'webhook retry --failed 1')
 }
 
-async function retryAll({ ctx, out, actor, app: pick }: Session, named: string, options: RetryOptions): Promise<void> {
+async function retryAll({ ctx, out, caller, app: pick }: Session, named: string, options: RetryOptions): Promise<void> {
   const { countFailed, retryFailed } = await import('#webhooks/retry-event.ts')
   const app = await pick(named)
   const failed = await countFailed(ctx, app)
@@ -92,7 +89,7 @@ async function retryAll({ ctx, out, actor, app: pick }: Session, named: string, 
     return
   }
   await goAhead(options.yes, `Deliver all ${failed} failed events of ${banner(app)} again?`)
-  const answer = await retryFailed(ctx, actor, app)
+  const answer = await retryFailed(ctx, caller, app)
   out.result(answer, () => out.line(`${answer.retried} events are due again`))
 }
 
@@ -101,10 +98,10 @@ function registerTest(webhook: Command): void {
     .command('test [app]')
     .description("send a signed test event to an app's receiver now, and say how it answered")
     .action(async (named: string | undefined, _options: object, command: Command) => {
-      await inSession(command, async ({ ctx, out, actor, app: pick }) => {
+      await inSession(command, async ({ ctx, out, caller, app: pick }) => {
         const { sendTestEvent } = await import('#webhooks/send-test-event.ts')
         const app = await pick(named)
-        const answer = await sendTestEvent(ctx, actor, app)
+        const answer = await sendTestEvent(ctx, caller, app)
         out.result(answer, () => {
           out.line(banner(app))
           out.line(formatFields({ ...answer }))

@@ -13,6 +13,8 @@ import {
   type PageHttp,
   type PageLocale,
 } from '#http/html.ts'
+import { payer } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
 import { admitToRenewal, type RenewalView } from '#renewals/view-renewal.ts'
@@ -160,7 +162,7 @@ async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Prom
 
 /** Mail programs post here by themselves (RFC 8058), in any form: the address says all, so that no body is read. */
 async function stopReminders(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {
-  await optOut(ctx, tokenOf(http))
+  await perform(ctx, payer, optOut, undefined, { renewalToken: tokenOf(http) })
   await tellStopped(ctx, http, view)
 }
 

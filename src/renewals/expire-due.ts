@@ -1,12 +1,16 @@
 import { appNow } from '#apps/app-time.ts'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { job } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
+import type { AppTime } from '#shared/time.ts'
 import { listSweeps, type Sweep } from './find-due.ts'
 import { listRunOut, storeExpired } from './store.ts'
 import type { SweepOptions } from './send-due-reminders.ts'
 
 const BATCH_SIZE = 50
+const EXPIRY = job('expire')
 
 /**
  * Stores `expired` on subscriptions whose period ran out. Answers never wait for it: they compute the status when they are read, and
@@ -23,8 +27,17 @@ async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | 
   while (!signal?.aborted) {
     const now = appNow(sweep, await databaseNow(ctx, ctx.db))
     const subscriptionIds = await listRunOut(ctx.db, sweep.scope, now, BATCH_SIZE)
-    if (subscriptionIds.length > 0) expired += await inTransaction(ctx, (tx) => storeExpired(tx, subscriptionIds, now))
+    if (subscriptionIds.length > 0) expired += await perform(ctx, EXPIRY, expire, undefined, { subscriptionIds, now })
     if (subscriptionIds.length < BATCH_SIZE) break
   }
   return expired
 }
+
+/** Not in the audit log: it stores what follows from the period's end. */
+const expire = command({
+  name: 'subscription.expire',
+  input: nothing,
+  isRepeatable: true,
+  run: (tx, _input, scope: { readonly subscriptionIds: readonly number[]; readonly now: AppTime }) =>
+    storeExpired(tx, scope.subscriptionIds, scope.now),
+})

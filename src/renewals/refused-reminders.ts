@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { freeRefused, listRefused } from './store.ts'
@@ -37,22 +38,23 @@ export async function listRefusedReminders(ctx: Context): Promise<RefusedReminde
   }))
 }
 
-/** An operator mended what made the server refuse: the next sweep tries all of them again whose stage still holds. Returns how many. */
-export async function retryRefusedReminders(ctx: Context, actor: string): Promise<number> {
+/** An operator fixed what made the server refuse: the next sweep tries all of them again whose stage still holds. Returns how many. */
+export async function retryRefusedReminders(ctx: Context, caller: Caller): Promise<number> {
   const refused = await listRefusedReminders(ctx)
   let freed = 0
   for (let start = 0; start < refused.length; start += BATCH) {
-    const ids = refused.slice(start, start + BATCH).map((row) => row.reminder_id)
-    freed += await inTransaction(ctx, async (tx) => {
-      const count = await freeRefused(tx, ids)
-      await recordAudit(tx, {
-        actor,
-        action: 'reminder.retry',
-        subject: 'refused reminders',
-        after: { reminder_ids: ids },
-      })
-      return count
-    })
+    const reminderIds = refused.slice(start, start + BATCH).map((row) => row.reminder_id)
+    freed += await perform(ctx, caller, retryBatch, undefined, { reminderIds })
   }
   return freed
 }
+
+const retryBatch = command({
+  name: 'reminder.retry',
+  input: nothing,
+  async run(tx, _input, { reminderIds }: { readonly reminderIds: readonly number[] }) {
+    const freed = await freeRefused(tx, reminderIds)
+    await tx.audit({ subject: 'refused reminders', after: { reminder_ids: reminderIds } })
+    return freed
+  },
+})

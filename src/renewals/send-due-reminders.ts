@@ -1,6 +1,8 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { job } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
@@ -9,7 +11,7 @@ import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
-import { recordSent } from './record-sent.ts'
+import { reminderSent } from './record-sent.ts'
 import { findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
 import { stageAt } from './stages.ts'
 import {
@@ -38,6 +40,8 @@ export interface SweepSummary {
   dropped: number
 }
 type Outcome = keyof SweepSummary
+
+const REMINDERS = job('reminders')
 
 /** A sweep of all apps ends after this long, well before its job is taken for one that never ends; the next one goes on. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
@@ -167,7 +171,7 @@ async function sendOne(
       isMailServerAway: error instanceof MailError && error.fault === 'away',
     }
   }
-  await inTransaction(ctx, (tx) => recordSent(tx, due, claim))
+  await perform(ctx, REMINDERS, reminderSent, undefined, { due, claim })
   return { outcome: 'sent', isMailServerAway: false }
 }
 

@@ -1,16 +1,17 @@
+import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
-import { recordSent } from './record-sent.ts'
-import { claimOf, findReminder, freeClaim, listUnconfirmed } from './store.ts'
+import { recordSent, type SentReminder } from './record-sent.ts'
+import { claimOf, findReminder, freeClaim, listUnconfirmed, type Reminder } from './store.ts'
 
 /** A mail that takes longer than this to be confirmed will not be. */
 const CONFIRMATION_MS = 3 * MINUTE_MS
@@ -51,13 +52,10 @@ async function externalRefOf(db: Queries, subscriptionId: number): Promise<strin
  * An operator has looked whether an unconfirmed mail left. `sent` records it and tells the app; `not_sent` lets the next sweep send it,
  * where its stage still holds. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed.
  */
-export async function settleReminder(
-  ctx: Context,
-  actor: string,
-  reminderId: number,
-  outcome: 'sent' | 'not_sent',
-): Promise<void> {
-  await inTransaction(ctx, async (tx) => {
+export const settleReminder = command({
+  name: 'reminder.settle',
+  input: z.strictObject({ outcome: z.enum(['sent', 'not_sent']) }),
+  async run(tx, { outcome }, { reminderId }: { readonly reminderId: number }) {
     const reminder = await findReminder(tx, reminderId)
     if (!reminder) throw notFound('reminder')
     if (reminder.status !== 'claimed' || !reminder.handedOverAt) {
@@ -65,21 +63,16 @@ export async function settleReminder(
     }
     const claim = claimOf(reminder)
     if (outcome === 'not_sent') await freeClaim(tx, claim, 'not sent, an operator says')
-    else {
-      const subscription = await findSubscriptionById(tx, reminder.subscriptionId)
-      const app = await getApp(tx, reminder.appId)
-      const plan = subscription && (await findPlan(tx, app.id, subscription.planId))
-      const customer = subscription?.customerId ? await findCustomer(tx, app.id, subscription.customerId) : null
-      if (!subscription || !plan || !customer) throw notFound('subscription')
-      const { periodEnd, stage } = reminder
-      await recordSent(tx, { app, subscription, plan, customer, periodEnd, stage }, claim)
-    }
-    await recordAudit(tx, {
-      actor,
-      action: 'reminder.settle',
-      appId: reminder.appId,
-      subject: `reminder ${reminderId}`,
-      after: { outcome },
-    })
-  })
+    else await recordSent(tx, await subjectOf(tx, reminder), claim)
+    await tx.audit({ appId: reminder.appId, subject: `reminder ${reminderId}`, after: { outcome } })
+  },
+})
+
+async function subjectOf(tx: Tx, { appId, subscriptionId, periodEnd, stage }: Reminder): Promise<SentReminder> {
+  const app = await getApp(tx, appId)
+  const subscription = await findSubscriptionById(tx, subscriptionId)
+  const plan = subscription && (await findPlan(tx, app.id, subscription.planId))
+  const customer = subscription?.customerId ? await findCustomer(tx, app.id, subscription.customerId) : null
+  if (!subscription || !plan || !customer) throw notFound('subscription')
+  return { app, subscription, plan, customer, periodEnd, stage }
 }

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { nodePlace } from '#realtime/firebase.ts'
@@ -38,8 +40,7 @@ export interface ResyncInput {
   readonly after?: number | undefined
   readonly onProgress?: ((progress: ResyncProgress) => void) | undefined
   readonly signal?: AbortSignal | undefined
-  /** The operator, for the audit log. */
-  readonly actor?: string | undefined
+  readonly caller: Caller
 }
 
 export interface ResyncProgress {
@@ -86,7 +87,7 @@ export async function resyncNodes(ctx: Context, input: ResyncInput): Promise<Res
     throw new AppError('invalid_request', 'name one external_ref, or all, or failed')
   }
   const result = await runResync(ctx, { ...input, app })
-  if (!input.dryRun) await auditResync(ctx, input, result)
+  if (!input.dryRun) await perform(ctx, input.caller, noteResync, undefined, { input, result })
   return result
 }
 
@@ -208,18 +209,14 @@ function countFailure(tally: Tally, externalRef: string, error: string): void {
   if (tally.faults.length < MAX_FAULTS) tally.faults.push({ external_ref: externalRef, error })
 }
 
-async function auditResync(ctx: Context, input: ResyncInput, result: ResyncResult): Promise<void> {
-  const { actor, app, externalRef, all } = input
-  if (actor === undefined) return
-  const scope = externalRef ?? (all ? 'all' : 'failed')
-  const { written, failed, next = null } = result
-  await inTransaction(ctx, (tx) =>
-    recordAudit(tx, {
-      actor,
-      action: 'realtime.resync',
-      appId: app.id,
-      subject: `app ${app.id}`,
-      after: { scope, written, failed, next },
-    }),
-  )
-}
+/** The nodes are written one by one; this notes in the audit log that it was asked for, and what it came to. */
+const noteResync = command({
+  name: 'realtime.resync',
+  input: nothing,
+  async run(tx, _input, { input, result }: { readonly input: ResyncInput; readonly result: ResyncResult }) {
+    const { app, externalRef, all } = input
+    const scope = externalRef ?? (all ? 'all' : 'failed')
+    const { written, failed, next = null } = result
+    await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { scope, written, failed, next } })
+  },
+})

@@ -1,8 +1,9 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
@@ -30,13 +31,13 @@ export interface TestDelivery {
  * Sends a signed `webhook.test` event to the app's receiver now and tells how it answered. It is kept as an event, and tried once.
  * Throws `invalid_request` where the app has no webhook, or its secret does not open.
  */
-export async function sendTestEvent(ctx: Context, actor: string, app: App): Promise<TestDelivery> {
+export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)
   const targets = openTargets(ctx)
   if ((await targets.of(app.id)) === 'unreadable') {
     throw new AppError('invalid_request', `the webhook secret of app ${app.id} does not open: run billing-cli doctor`)
   }
-  const event = await writeTestEvent(ctx, actor, app)
+  const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
     const result = await attemptDelivery(ctx, client, targets, event)
@@ -48,8 +49,10 @@ export async function sendTestEvent(ctx: Context, actor: string, app: App): Prom
 }
 
 /** Written with its lease, so that the daemon's sender does not send it as well. */
-function writeTestEvent(ctx: Context, actor: string, app: App): Promise<ClaimedEvent> {
-  return inTransaction(ctx, async (tx) => {
+const writeTestEvent = command({
+  name: 'webhook.test',
+  input: nothing,
+  async run(tx, _input, { app }: { readonly app: App }): Promise<ClaimedEvent> {
     const createdAt = appNow(app, tx.now)
     const body = envelopeOf(app, TEST_EVENT, {}, createdAt)
     const subject = { appId: app.id, eventType: TEST_EVENT, externalRef: null, transactionId: null }
@@ -63,11 +66,11 @@ function writeTestEvent(ctx: Context, actor: string, app: App): Promise<ClaimedE
     })
     const lease = await newLease(tx)
     await leaseNew(tx, id, lease)
-    await recordAudit(tx, { actor, action: 'webhook.test', appId: app.id, subject: formatId('evt', id) })
+    await tx.audit({ appId: app.id, subject: formatId('evt', id) })
     const claim = { attempt: 1, retriesLeft: 0, leaseToken: lease.token }
     return { id, appId: app.id, eventType: TEST_EVENT, body, ...claim }
-  })
-}
+  },
+})
 
 function presentTest(event: ClaimedEvent, result: AttemptResult): TestDelivery {
   const answer = 'durationMs' in result ? result : { durationMs: 0, httpStatus: null, responseHead: null }

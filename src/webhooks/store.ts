@@ -277,6 +277,10 @@ export async function requeue(tx: Tx, eventIds: readonly number[], retries: numb
   )
 }
 
+export async function countFailedEvents(db: Queries, appId: number): Promise<number> {
+  return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
+}
+
 /** The ids of an app's failed events, the oldest first. */
 export async function listFailedIds(tx: Tx, appId: number, limit: number): Promise<number[]> {
   const rows = await tx.all(

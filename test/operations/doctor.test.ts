@@ -233,7 +233,7 @@ describe('doctor (contract 6)', () => {
       receiver.answer = 200
       const [first]: { id: string }[] = await ctx.db.query('SELECT MIN(id) AS id FROM events')
       ctx.clock.advance('1s')
-      await retryEvent(ctx, 'linh', Number(first!.id))
+      await perform(ctx, operator('linh'), retryEvent, { event_id: `evt_${first!.id}` }, {})
       expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
       await ctx.db.query(
         "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",

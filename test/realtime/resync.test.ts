@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
+import { operator } from '#commands/caller.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
 import { resyncNodes, type ResyncInput, type ResyncProgress } from '#subscriptions/resync-node.ts'
 import { startClientStory, type ClientStory } from '../support/client-story.ts'
@@ -35,8 +36,8 @@ describe('re-sync of realtime nodes', () => {
 
   const ctx = () => story.service.ctx
   const buy = (ref: string, price: string) => paid(ctx(), story.app, { external_ref: ref, price_id: price })
-  const resync = async (what: Omit<ResyncInput, 'app'>) =>
-    resyncNodes(ctx(), { app: await getApp(ctx().db, story.app.app.id), ...what })
+  const resync = async (what: Omit<ResyncInput, 'app' | 'caller'>) =>
+    resyncNodes(ctx(), { app: await getApp(ctx().db, story.app.app.id), caller: operator('linh'), ...what })
   const writtenRefs = () => peer.puts().map(({ keys }) => keys[1])
 
   it('of one end user writes that node alone', async () => {
@@ -151,9 +152,9 @@ describe('re-sync of realtime nodes', () => {
 
   it('is written to the audit log with the operator who ran it', async () => {
     await buy('user-1', monthly)
-    await resync({ all: true, actor: 'an' })
+    await resync({ all: true })
     const [row] = await ctx().db.query("SELECT * FROM audit_log WHERE action = 'realtime.resync'")
-    expect(row.actor).to.equal('an')
+    expect(row.actor).to.equal('linh')
     expect(JSON.parse(row.after_state)).to.deep.equal({ scope: 'all', written: 1, failed: 0, next: null })
   })
 
@@ -172,6 +173,8 @@ describe('re-sync of realtime nodes', () => {
     expect(await code(resync({}))).to.equal('invalid_request')
     expect(await code(resync({ all: true, failed: true }))).to.equal('invalid_request')
     const hmac = await anApp(ctx())
-    expect(await code(resyncNodes(ctx(), { app: hmac.app, all: true }))).to.equal('invalid_request')
+    expect(await code(resyncNodes(ctx(), { app: hmac.app, caller: operator('linh'), all: true }))).to.equal(
+      'invalid_request',
+    )
   })
 })

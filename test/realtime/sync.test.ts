@@ -236,7 +236,10 @@ describe('realtime database sync', () => {
     expect((await story.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
     expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
     const { ctx } = story.service
-    expect(await resyncNodes(ctx, { app: story.app.app, failed: true })).to.include({ written: 1, failed: 0 })
+    expect(await resyncNodes(ctx, { app: story.app.app, caller: operator('linh'), failed: true })).to.include({
+      written: 1,
+      failed: 0,
+    })
     expect(await story.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
   })
 
@@ -245,7 +248,10 @@ describe('realtime database sync', () => {
     await story.buy(monthly!)
     story.clock.set('2026-04-01 10:00:00')
     const app = await getApp(story.service.ctx.db, story.app.app.id)
-    expect(await resyncNodes(story.service.ctx, { app, externalRef: 'user-1' })).to.include({ written: 1, failed: 0 })
+    expect(await resyncNodes(story.service.ctx, { app, caller: operator('linh'), externalRef: 'user-1' })).to.include({
+      written: 1,
+      failed: 0,
+    })
     expect(peer.puts().at(-1)?.body).to.have.property('expiresAt', null)
     expect(await story.node()).to.deep.equal({
       plan: 'free',

@@ -11,6 +11,7 @@ import { findRealtimeWrite, listAbandoned, type RealtimeWrite } from '#realtime/
 import { queueRealtimeWrite } from '#realtime/write-node.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
+import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { wrongClock } from '../support/context.ts'
 import { startClientStory, type ClientStory } from '../support/client-story.ts'
@@ -55,7 +56,7 @@ describe('writing the realtime node', () => {
     return findRealtimeWrite(ctx().db, Number(found.id))
   }
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
-    resyncNodes(ctx(), { app: story.app.app, ...what })
+    resyncNodes(ctx(), { app: story.app.app, caller: operator('linh'), ...what })
 
   it('goes to the emulator as owner, under the name of the database, without asking for a token', async () => {
     await story.buy(monthly)

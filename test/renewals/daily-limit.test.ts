@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
 import { childEnvironment, loadConfig } from '#config.ts'
 import { checkReminders } from '#operations/check-work.ts'
 import { readFigures } from '#operations/figures.ts'
@@ -129,7 +131,8 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect((await planned()).sort()).to.deep.equal(['daily_limit', 'unconfirmed'])
     scene.ctx.clock.advance('5m')
     const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
-    await settleReminder(scene.ctx, 'linh', unconfirmed?.reminder_id ?? 0, 'not_sent')
+    const reminderId = unconfirmed?.reminder_id ?? 0
+    await perform(scene.ctx, operator('linh'), settleReminder, { outcome: 'not_sent' }, { reminderId })
     await sendDueReminders(scene.ctx)
     expect(mails()).to.equal(2)
     expect(await counted()).to.deep.equal([['2026-03-29', 1]])

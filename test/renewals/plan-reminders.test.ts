@@ -1,5 +1,5 @@
 import { perform } from '#commands/perform.ts'
-import { operator } from '#commands/caller.ts'
+import { payer, operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
@@ -49,7 +49,8 @@ describe('reminders plan', () => {
     const short = await aPlan(scene.ctx, scene.seller, { prices: [{ ...MONTHLY, interval_unit: 'day' }] })
     const forLife = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
     await scene.subscribe({ externalRef: 'nobody', customer: null })
-    await optOut(scene.ctx, (await scene.subscribe({ externalRef: 'opted-out' })).renewalToken)
+    const { renewalToken } = await scene.subscribe({ externalRef: 'opted-out' })
+    await perform(scene.ctx, payer, optOut, undefined, { renewalToken })
     await scene.subscribe({ externalRef: 'life', plan: forLife })
     scene.ctx.clock.set('2026-03-31 12:00:00')
     await scene.subscribe({ externalRef: 'short', plan: short })

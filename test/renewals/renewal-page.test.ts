@@ -345,6 +345,10 @@ describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew
     }
     expect(await stoppedAt()).to.be.instanceOf(Date)
     expect((await story.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain('are stopped')
+    const audited = await story.service.ctx.db.query(
+      `SELECT actor FROM audit_log WHERE action = 'subscription.opt-out'`,
+    )
+    expect(audited, 'once: the second time changed nothing').to.deep.equal([{ actor: 'payer page' }])
   })
 
   const oneClicks: [string, string][] = [

@@ -1,4 +1,4 @@
-import { operator } from '#commands/caller.ts'
+import { operator, payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -21,6 +21,7 @@ import { headerOf } from '../mail/smtp-inbox.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
 import { aScene, tokenIn, type Scene } from './scene.ts'
 
+const LINH = operator('linh')
 const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
@@ -50,6 +51,11 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     scene.ctx.clock.set(timestamp)
     return sweep()
   }
+
+  const resume = () =>
+    perform(scene.ctx, LINH, setReminders, { reminders: 'on' }, { app: scene.seller.app, externalRef: 'user-1' })
+  const settle = (reminderId: number, outcome: 'sent' | 'not_sent') =>
+    perform(scene.ctx, LINH, settleReminder, { outcome }, { reminderId })
 
   describe('when', () => {
     it('a period has its reminders 3 days and 1 day before its end, and its notice after it, each once', async () => {
@@ -176,10 +182,10 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     it('one who opted out gets none, for this subscription alone, until an operator resumes them', async () => {
       const { renewalToken } = await scene.subscribe()
       await scene.subscribe({ externalRef: 'user-2' })
-      await optOut(scene.ctx, renewalToken)
+      await perform(scene.ctx, payer, optOut, undefined, { renewalToken })
       await sweepAt('2026-03-29 10:00:00')
       expect([await scene.stages(), await scene.stages('user-2')]).to.deep.equal([[], ['3']])
-      expect(await setReminders(scene.ctx, 'tester', scene.seller.app, 'user-1', 'on')).to.equal(true)
+      expect(await resume()).to.equal(true)
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])
     })
@@ -187,9 +193,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     it('one who opts out or pays while the mail is on its way to the server gets none', async () => {
       const { renewalToken } = await scene.subscribe()
       scene.ctx.clock.set('2026-03-29 10:00:00')
-      scene.inbox.beforeGoAhead = () => optOut(scene.ctx, renewalToken)
+      scene.inbox.beforeGoAhead = () => perform(scene.ctx, payer, optOut, undefined, { renewalToken })
       expect(await sweep()).to.include({ sent: 0, dropped: 1 })
-      await setReminders(scene.ctx, 'tester', scene.seller.app, 'user-1', 'on')
+      await resume()
       scene.inbox.beforeGoAhead = async () => {
         await scene.subscribe()
       }
@@ -441,13 +447,13 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       scene.inbox.mood = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
       scene.inbox.mood = 'accept'
-      expect(await retryRefusedReminders(scene.ctx, 'linh')).to.equal(1)
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
       expect((await listAuditEntries(scene.ctx.db, { limit: 1 }))[0]).to.include({
         actor: 'linh',
         action: 'reminder.retry',
       })
       expect(await sweep()).to.include({ sent: 1 })
-      expect(await retryRefusedReminders(scene.ctx, 'linh')).to.equal(0)
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(0)
     })
 
     for (const [code, text, outcome] of [
@@ -497,7 +503,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
       const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
-      await settleReminder(scene.ctx, 'tester', unconfirmed!.reminder_id, 'sent')
+      await settle(unconfirmed!.reminder_id, 'sent')
       expect(await listUnconfirmedReminders(scene.ctx)).to.deep.equal([])
       expect((await toldReminders(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
     })
@@ -508,7 +514,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
       const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
-      await settleReminder(scene.ctx, 'tester', unconfirmed!.reminder_id, 'not_sent')
+      await settle(unconfirmed!.reminder_id, 'not_sent')
       scene.inbox.mood = 'accept'
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])

@@ -1,5 +1,6 @@
 import { getApp } from '#apps/store.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
+import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { startClientStory, type ClientStory } from '../support/client-story.ts'
@@ -53,7 +54,7 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     story.clock.set('2026-03-20 00:00:00')
     const counts = await countRealtimeWrites(story.service.ctx.db, story.app.app.id)
     const app = await getApp(story.service.ctx.db, story.app.app.id)
-    const { written, failed } = await resyncNodes(story.service.ctx, { app, failed: true })
+    const { written, failed } = await resyncNodes(story.service.ctx, { app, caller: operator('linh'), failed: true })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
     if (written < counts.failed) throw new Error(`${counts.failed} writes had failed, ${written} were made up for`)
     for (const ref of refs) await compare(story, peer, ref)

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
@@ -10,10 +12,12 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { listDeliveries, listDeliveryAttempts } from '#webhooks/list-deliveries.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
-import { findEvent, listDue, type ClaimedEvent } from '#webhooks/store.ts'
+import { findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
+
+const ANN = operator('ann')
 
 describe('deliveries in the hands of an operator', () => {
   let ctx: TestContext
@@ -35,6 +39,9 @@ describe('deliveries in the hands of an operator', () => {
     )
     return parseId('evt', (await listDeliveries(ctx, of.app))[0]!.id)!
   }
+
+  const retry = (eventId: number): Promise<Event> =>
+    perform(ctx, ANN, retryEvent, { event_id: formatId('evt', eventId) }, {})
 
   /** Claims what is due, as a sender does that crashes right after. */
   async function claimAll(): Promise<ClaimedEvent[]> {
@@ -97,7 +104,7 @@ describe('deliveries in the hands of an operator', () => {
 
   it('a failed event is replayed with its id and bytes, and attempts count on', async () => {
     const id = await emitFailed()
-    expect(await retryEvent(ctx, 'ann', id)).to.include({ deliveryStatus: 'pending', attempts: 6 })
+    expect(await retry(id)).to.include({ deliveryStatus: 'pending', attempts: 6 })
     await deliverDue(ctx)
     expect(receiver.received.map(({ eventId, attempt, verified }) => ({ eventId, attempt, verified }))).to.deep.equal([
       { eventId: formatId('evt', id), attempt: 7, verified: true },
@@ -109,7 +116,7 @@ describe('deliveries in the hands of an operator', () => {
   it('a replay that fails again has the whole schedule before it', async () => {
     const id = await emitFailed()
     receiver.answer = 500
-    await retryEvent(ctx, 'ann', id)
+    await retry(id)
     await deliverDue(ctx)
     const event = (await findEvent(ctx.db, id))!
     expect(event).to.include({ deliveryStatus: 'pending', attempts: 7, retriesLeft: 4 })
@@ -120,14 +127,14 @@ describe('deliveries in the hands of an operator', () => {
     receiver.nextAnswers.push(500)
     const id = await emit()
     await deliverDue(ctx)
-    await retryEvent(ctx, 'ann', id)
+    await retry(id)
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
   })
 
   it('a delivered event can be sent again', async () => {
     const id = await emit()
     await deliverDue(ctx)
-    await retryEvent(ctx, 'ann', id)
+    await retry(id)
     await deliverDue(ctx)
     expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
@@ -135,14 +142,14 @@ describe('deliveries in the hands of an operator', () => {
   it('an event from before the webhook was set up can be sent', async () => {
     const silent = await anApp(ctx)
     const id = await emit(silent)
-    expect((await refusal(retryEvent(ctx, 'ann', id))).message).to.include('has no webhook address')
+    expect((await refusal(retry(id))).message).to.include('has no webhook address')
     await inTransaction(ctx, (tx) =>
       updateAppRow(tx, silent.app.id, {
         webhookUrl: receiver.url,
         webhookSecret: ctx.keyring.seal(app.webhookSecret!, `apps.webhook_secret:${silent.apiKey}`),
       }),
     )
-    await retryEvent(ctx, 'ann', id)
+    await retry(id)
     await deliverDue(ctx)
     expect(receiver.received.map(({ verified }) => verified)).to.deep.equal([true])
   })
@@ -150,13 +157,13 @@ describe('deliveries in the hands of an operator', () => {
   it('an event under way is left alone', async () => {
     const id = await emit()
     await claimAll()
-    expect((await refusal(retryEvent(ctx, 'ann', id))).message).to.include('at this moment')
+    expect((await refusal(retry(id))).message).to.include('at this moment')
     ctx.clock.advance('5s')
-    expect((await retryEvent(ctx, 'ann', id)).leaseToken).to.equal(null)
+    expect((await retry(id)).leaseToken).to.equal(null)
   })
 
   it('an event that does not exist is not_found', async () => {
-    expect(await refusal(retryEvent(ctx, 'ann', 999_999))).to.include({ code: 'not_found' })
+    expect(await refusal(retry(999_999))).to.include({ code: 'not_found' })
   })
 
   it('all failed events of an app are replayed together', async () => {
@@ -167,15 +174,16 @@ describe('deliveries in the hands of an operator', () => {
       [Array(120).fill([app.app.id, 'transaction.completed', '{"data":{}}', 'failed', 6, 0, now, now])],
     )
     await emit()
-    expect(await retryFailed(ctx, 'ann', app.app)).to.deep.equal({ retried: 120 })
+    expect(await retryFailed(ctx, ANN, app.app)).to.deep.equal({ retried: 120 })
     expect(await deliverDue(ctx)).to.include({ delivered: 121 })
     expect(receiver.received.filter(({ attempt }) => attempt === 7)).to.have.length(120)
   })
 
   it('every replay is in the audit log', async () => {
     const id = await emitFailed()
-    await retryEvent(ctx, 'ann', id)
-    await retryFailed(ctx, 'ann', app.app)
+    await retry(id)
+    await emitFailed()
+    await retryFailed(ctx, ANN, app.app)
     const rows: { actor: string; action: string }[] = await ctx.db.query(
       `SELECT actor, action FROM audit_log WHERE action LIKE 'webhook.%' ORDER BY id`,
     )
@@ -187,7 +195,7 @@ describe('deliveries in the hands of an operator', () => {
 
   describe('a test delivery', () => {
     it('is sent at once, signed, and tells how the receiver answered', async () => {
-      const result = await sendTestEvent(ctx, 'ann', app.app)
+      const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({ delivered: true, http_status: 200, error: null })
       expect(result.duration_ms).to.be.within(0, 10_000)
       expect(receiver.received).to.have.length(1)
@@ -205,7 +213,7 @@ describe('deliveries in the hands of an operator', () => {
 
     it('that fails is told and not tried again', async () => {
       receiver.answer = (response) => response.writeHead(503).end('down for repairs')
-      const result = await sendTestEvent(ctx, 'ann', app.app)
+      const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({
         delivered: false,
         http_status: 503,
@@ -220,7 +228,7 @@ describe('deliveries in the hands of an operator', () => {
 
     it('needs an address and a secret', async () => {
       const silent = await anApp(ctx)
-      expect(await refusal(sendTestEvent(ctx, 'ann', silent.app))).to.include({ code: 'invalid_request' })
+      expect(await refusal(sendTestEvent(ctx, ANN, silent.app))).to.include({ code: 'invalid_request' })
     })
   })
 })

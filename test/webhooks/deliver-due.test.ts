@@ -321,7 +321,7 @@ describe('webhook delivery', () => {
     })
 
     it('a test event is refused', async () => {
-      const refused = await sendTestEvent(ctx, 'ann', app.app).catch((error: unknown) => error as Error)
+      const refused = await sendTestEvent(ctx, operator('ann'), app.app).catch((error: unknown) => error as Error)
       expect(refused).to.be.instanceOf(AppError).and.have.property('code', 'invalid_request')
       expect(await lastEventId()).to.equal(0)
     })

@@ -1,5 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -97,8 +99,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
   it('are sent again at once where an operator says so', async () => {
     await emit(ahead, 1)
     await deliverDue(behind)
-    const eventId = parseId('evt', receiver.received[0]!.eventId)!
-    await retryEvent(ahead, 'ann', eventId)
+    await perform(ahead, operator('ann'), retryEvent, { event_id: receiver.received[0]!.eventId }, {})
     await deliverDue(behind)
     expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
