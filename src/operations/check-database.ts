@@ -15,7 +15,7 @@ export async function checkDatabase(ctx: Context): Promise<Finding[]> {
   return [database, clockFinding(skewMs)]
 }
 
-/** A sentence where this machine's clock, which leases go by, and the database's differ; else null. */
+/** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
   const { detail, mend } = clockFinding((await lookAtServer(ctx)).skewMs)
   return mend === null ? null : `${detail}: ${mend}`
@@ -41,7 +41,7 @@ function clockFinding(skewMs: number): Finding {
   return fault(
     'clock',
     `the database is ${seconds} s ${direction} this machine`,
-    'set both by NTP (timedatectl set-ntp true): signatures and leases go by these clocks',
+    'set both by NTP (timedatectl set-ntp true): signatures and periods go by this machine’s, leases by the database’s',
   )
 }
 
