@@ -8,9 +8,13 @@ import { listAuditEntries } from '#commands/store.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { exportApp } from '#operations/export-app.ts'
 import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { getApp } from '#apps/store.ts'
+import { setRealtime } from '#apps/set-realtime.ts'
+import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
+import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
 
@@ -83,6 +87,42 @@ describe('moving in and out', () => {
         'current_period_end',
         'customer_email',
       ])
+    })
+
+    it('refuses an anchor_day that the end does not fit', async () => {
+      const ends: [end: string, anchor: string, result: string][] = [
+        ['2026-03-31 10:00:00', '1', 'refused'],
+        ['2026-04-01 10:00:00', '31', 'refused'],
+        ['2026-04-29 10:00:00', '31', 'refused'],
+        ['2026-04-30 10:00:00', '29', 'refused'],
+        ['2026-04-30 10:00:00', '30', 'imported'],
+        ['2026-04-30 10:00:00', '31', 'imported'],
+        ['2028-02-29 10:00:00', '30', 'imported'],
+        ['2026-03-15 10:00:00', '15', 'imported'],
+      ]
+      const lines = ends.map(([end, anchor], index) => `u${index},${plan.prices[0]},${end},${anchor},,`)
+      const report = await take(`${HEADER}\n${lines.join('\n')}\n`)
+      expect(report.lines.map(({ result }) => result)).to.deep.equal(ends.map(([, , result]) => result))
+      for (const { result, reason } of report.lines)
+        if (result === 'refused') expect(reason).to.match(/^anchor_day: a period that aims at day/)
+      story.at('2026-04-20 10:00:00')
+      await story.pay(await story.checkout({ price_id: plan.prices[0], external_ref: 'u5' }))
+      expect((await story.subscription('u5')).current_period_end).to.equal('2026-05-31 10:00:00')
+    })
+
+    it('refuses an external_ref that the realtime path cannot hold, for an app that has one', async () => {
+      const { ctx } = story.service
+      const phone = await anApp(ctx, { auth: 'identity' })
+      const monthly = priceId(await aPlan(ctx, phone))
+      const csv = `${HEADER}\na/b,${monthly},2026-04-30 10:00:00,,,\nok,${monthly},2026-04-30 10:00:00,,,\n`
+      const run = async () =>
+        importSubscriptions(ctx, operator('mai'), await getApp(ctx.db, phone.app.id), csv, { dryRun: true })
+      expect((await run()).refused, 'without a database any reference is one').to.equal(0)
+      const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
+      await perform(ctx, operator('mai'), setRealtime, database, { app: phone.app })
+      const { lines } = await run()
+      expect(lines.map(({ result }) => result)).to.deep.equal(['refused', 'would_import'])
+      expect(lines[0]?.reason).to.match(/^external_ref: must not hold/)
     })
 
     it('a file that is no table is refused as a whole', async () => {

@@ -449,7 +449,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       story.at('2026-04-01 10:00:00')
       const refused = await end().then(
         () => null,
-        (error: { code?: string }) => error.code,
+        (error: unknown) => (error as { code?: string }).code,
       )
       expect(refused).to.equal('invalid_request')
     })

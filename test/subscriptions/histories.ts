@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+
+/** A price of the histories, in days; null never ends. */
+export interface SoldPrice {
+  readonly plan: 'basic' | 'gold' | 'pro'
+  readonly days: number | null
+  /** Length of its paid trial; null where it has none. */
+  readonly trialDays: number | null
+}
+
+export const PRICES: readonly SoldPrice[] = [
+  { plan: 'basic', days: 7, trialDays: null },
+  { plan: 'basic', days: 30, trialDays: null },
+  { plan: 'gold', days: 365, trialDays: null },
+  { plan: 'pro', days: 30, trialDays: 5 },
+  { plan: 'pro', days: 90, trialDays: 10 },
+  { plan: 'gold', days: null, trialDays: null },
+]
+
+/** One thing that happens to an end user. `offer` and `price` are taken modulo how many there are. */
+export type Step =
+  | { readonly kind: 'pass'; readonly seconds: number }
+  | { readonly kind: 'checkout'; readonly price: number; readonly skipsTrial: boolean }
+  | { readonly kind: 'renew' | 'end' }
+  /** Money for an offer is reported now, and was paid `late` seconds ago. Paid again, it is a duplicate. */
+  | { readonly kind: 'pay'; readonly offer: number; readonly late: number }
+  | { readonly kind: 'switch'; readonly price: number }
+  /** An operator completes a payment that was superseded. */
+  | { readonly kind: 'complete'; readonly offer: number }
+
+const DAY = 86_400
+const price = fc.nat(PRICES.length - 2)
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('pass' as const),
+      seconds: fc.constantFrom(1, 30, 59, 61, 600, 3000, 7200, DAY, 6 * DAY, 25 * DAY),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('checkout' as const),
+      // A lifetime ends most of the story, so it is rare.
+      price: fc.oneof({ weight: 12, arbitrary: price }, { weight: 1, arbitrary: fc.constant(PRICES.length - 1) }),
+      skipsTrial: fc.boolean(),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant<Step>({ kind: 'renew' }) },
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      kind: fc.constant('pay' as const),
+      offer: fc.nat(20),
+      late: fc.constantFrom(0, 0, 0, 30, 60, 61, 900, DAY),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('switch' as const), price }) },
+  { weight: 1, arbitrary: fc.constant<Step>({ kind: 'end' }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('complete' as const), offer: fc.nat(20) }) },
+)
+
+/** What may happen to one end user, from the first checkout on. */
+export function histories(longest: number): fc.Arbitrary<Step[]> {
+  return fc.array(step, { minLength: 4, maxLength: longest, size: 'max' })
+}

@@ -1,0 +1,166 @@
+import { PRICES, type SoldPrice } from './histories.ts'
+
+const DAY = 86_400
+
+/** A payment that was opened. Times in seconds. */
+export interface Offer {
+  readonly purpose: 'start' | 'extend' | 'change' | 'trial'
+  readonly isRenewal: boolean
+  readonly price: SoldPrice
+  readonly opened: number
+  readonly expires: number
+  state: 'open' | 'paid'
+  flag: Flag | null
+}
+
+export type Flag = 'already_lifetime' | 'trial_already_used' | 'superseded' | 'duplicate_payment'
+
+/** What the end user holds: the price that is shown, and the end in seconds; `Infinity` for lifetime. */
+export interface Held {
+  readonly price: SoldPrice
+  readonly end: number
+}
+
+/**
+ * The sentences of contract 4 and 7 about what a payment does, as plain as they stand there and in their words, for one end user.
+ * It shares no code with the service, and prices of whole days keep calendars out of it.
+ */
+export class ReferenceModel {
+  readonly offers: Offer[] = []
+  held: Held | null = null
+  #now: number
+  /** L: when it was opened and paid, and whether it bought the plan. */
+  #decision = { opened: -Infinity, paid: -Infinity, bought: false }
+  /** When the present price was chosen. */
+  #priceChosen = -Infinity
+  readonly #trials = new Set<string>()
+
+  constructor(now: number) {
+    this.#now = now
+  }
+
+  get now(): number {
+    return this.#now
+  }
+
+  pass(seconds: number): void {
+    this.#now += seconds
+  }
+
+  isValid(at: number): this is { held: Held } {
+    return this.held !== null && at < this.held.end
+  }
+
+  get isLifetime(): boolean {
+    return this.held?.end === Infinity
+  }
+
+  /** Null where the checkout is refused. */
+  checkout(index: number, skipsTrial: boolean): Offer | null {
+    const price = PRICES[index]!
+    if (this.isLifetime) return null
+    const valid = this.isValid(this.#now)
+    const grantsTrial = price.trialDays !== null && !skipsTrial && !valid && !this.#trials.has(price.plan)
+    const samePlan = this.held?.price.plan === price.plan
+    return this.#open(grantsTrial ? 'trial' : !valid ? 'start' : samePlan ? 'extend' : 'change', price, false)
+  }
+
+  /** The offer that the renewal link leads to; null where there is nothing to renew. */
+  renew(): Offer | null {
+    if (!this.held || this.isLifetime) return null
+    const { price } = this.held
+    const latest = this.offers.filter(({ isRenewal }) => isRenewal).at(-1)
+    if (latest?.state === 'open' && this.#now < latest.expires && latest.price === price) return latest
+    return this.#open('extend', price, true)
+  }
+
+  switch(index: number): boolean {
+    if (!this.held || this.isLifetime) return false
+    this.held = { ...this.held, price: PRICES[index]! }
+    this.#decide(this.#now, this.#now, false)
+    this.#priceChosen = this.#now
+    return true
+  }
+
+  end(): boolean {
+    if (!this.isValid(this.#now)) return false
+    this.held = { ...this.held, end: this.#now }
+    this.#decide(this.#now, this.#now, this.#decision.bought)
+    return true
+  }
+
+  /** Money for the offer is reported now, and was paid `late` seconds ago. */
+  pay(offer: Offer, late: number): void {
+    if (offer.state === 'paid') {
+      offer.flag ??= 'duplicate_payment'
+      return
+    }
+    const paid = Math.max(offer.opened, this.#now - late)
+    offer.state = 'paid'
+    offer.flag = this.refusal(offer, paid)
+    if (offer.flag === null) this.#apply(offer, paid)
+  }
+
+  /** Whether an operator may apply it now; then it is applied. */
+  complete(offer: Offer): boolean {
+    if (offer.flag !== 'superseded') return false
+    if (this.isLifetime || (offer.purpose === 'trial' && this.#trials.has(offer.price.plan))) return false
+    offer.flag = null
+    this.#apply(offer.purpose === 'extend' ? offer : { ...offer, opened: this.#now }, this.#now)
+    return true
+  }
+
+  /** Why the offer is not applied if it is paid at `paid`. */
+  refusal(offer: Offer, paid: number): Flag | null {
+    if (this.isLifetime) return 'already_lifetime'
+    if (offer.purpose === 'trial' && this.#trials.has(offer.price.plan)) return 'trial_already_used'
+    if (!this.isValid(paid)) return null
+    if (offer.purpose === 'trial') return 'superseded'
+    if (offer.price.plan === this.held.price.plan) return null
+    if (offer.purpose === 'extend') return this.#decision.bought ? 'superseded' : null
+    const inOrder = offer.opened >= this.#decision.opened && paid >= this.#decision.paid - 60
+    return inOrder ? null : 'superseded'
+  }
+
+  /** The end if the offer is paid now and applied. */
+  endIfPaidNow(offer: Offer): number {
+    return this.#endAfter(offer, this.#now)
+  }
+
+  #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean): Offer {
+    const opened = this.#now
+    const offer: Offer = { purpose, isRenewal, price, opened, expires: opened + 3600, state: 'open', flag: null }
+    this.offers.push(offer)
+    return offer
+  }
+
+  #endAfter(offer: Offer, paid: number): number {
+    const days = offer.purpose === 'trial' ? offer.price.trialDays : offer.price.days
+    if (days === null) return Infinity
+    return (this.#extends(offer, paid) ? this.held!.end : paid) + days * DAY
+  }
+
+  #extends(offer: Offer, paid: number): boolean {
+    if (!this.isValid(paid) || offer.purpose === 'trial') return false
+    return offer.purpose === 'extend' || offer.price.plan === this.held.price.plan
+  }
+
+  #apply(offer: Offer, paid: number): void {
+    const end = this.#endAfter(offer, paid)
+    const isExtension = this.#extends(offer, paid)
+    const keeps = isExtension || offer.purpose === 'extend'
+    const isChoice = !offer.isRenewal && offer.price.plan === this.held?.price.plan && offer.opened >= this.#priceChosen
+    if (!keeps || isChoice) {
+      this.held = { price: offer.price, end }
+      this.#priceChosen = offer.opened
+    } else {
+      this.held = { price: this.held!.price, end }
+    }
+    if (offer.purpose === 'trial') this.#trials.add(offer.price.plan)
+    if (!isExtension) this.#decide(offer.opened, paid, offer.purpose === 'extend' ? this.#decision.bought : true)
+  }
+
+  #decide(opened: number, paid: number, bought: boolean): void {
+    this.#decision = { opened, paid, bought }
+  }
+}
