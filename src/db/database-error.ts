@@ -37,15 +37,24 @@ export async function onDuplicate<T>(key: string, insert: Promise<T>, translate:
   }
 }
 
-/** Runs an insert; tells whether the row is new. A duplicate on `key` rolls back that statement alone. */
-export async function insertedNew(key: string, insert: Promise<unknown>): Promise<boolean> {
+/** Runs an insert; null where there is such a row. A duplicate on `key` rolls back that statement alone. */
+export async function unlessDuplicate<T>(key: string, insert: Promise<T>): Promise<T | null> {
   try {
-    await insert
-    return true
+    return await insert
   } catch (error) {
-    if (isDuplicate(error, key)) return false
+    if (isDuplicate(error, key)) return null
     throw error
   }
+}
+
+/** Runs an insert; tells whether the row is new. A duplicate on `key` rolls back that statement alone. */
+export async function insertedNew(key: string, insert: Promise<unknown>): Promise<boolean> {
+  return (
+    (await unlessDuplicate(
+      key,
+      insert.then(() => true),
+    )) ?? false
+  )
 }
 
 function databaseFault(error: unknown): { errno?: number; code?: string; isFatal: boolean } {

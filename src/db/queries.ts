@@ -19,6 +19,8 @@ export interface Queries {
   count<R>(table: Table<R>, text: string, params?: readonly Param[]): Promise<number>
   /** Runs a statement that changes rows; returns how many its WHERE found. */
   run(sql: string, params?: readonly Param[]): Promise<number>
+  /** Runs an UPDATE of one row that sets `id = LAST_INSERT_ID(id)`; returns the row's id, null where its WHERE found none. */
+  touch(sql: string, params?: readonly Param[]): Promise<number | null>
   /** Returns the new row's id; 0 where the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`. */
   insert<R extends object>(
     table: Table<R>,
@@ -46,6 +48,10 @@ export function queriesOver(send: Send): Queries {
   return {
     all,
     run,
+    touch: async (sql, params = []) => {
+      const changed = (await send(sql, params)) as Changed
+      return changed.affectedRows === 0 ? null : insertedId(changed)
+    },
     count: async (table, text, params = []) => {
       const [row] = (await send(`SELECT COUNT(*) AS count FROM ${table.name} ${text}`, params)) as { count: number }[]
       return row?.count ?? 0

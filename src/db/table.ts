@@ -52,6 +52,8 @@ export interface Source<R> {
  */
 export interface Table<R> extends Source<R> {
   readonly name: string
+  /** The database's name of each property's column. */
+  readonly columns: ReadonlyMap<string, string>
   readonly schema: EntitySchema<ObjectLiteral>
   /** The table under another name, for statements that join: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
   as(alias: string): Source<R>
@@ -88,6 +90,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
   }
   const defined: Omit<Table<Values<C>>, 'row'> = {
     name,
+    columns: nameOf,
     schema: new EntitySchema({ name, columns: Object.fromEntries(optionsOf(columns)) }),
     columnOf,
     statement: (rest) => select + rest,
@@ -105,6 +108,40 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
 /** What a statement that is not about whole rows of one table returns: it is given in full, and names its columns as these are named. */
 export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
+}
+
+type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
+type Tables = Readonly<Record<string, Joinable<unknown>>>
+/** What `together` needs of a table. */
+type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
+
+/**
+ * Rows of several tables that one statement reads: `from` joins the tables, each under the name that its row has in the result. A row
+ * of `optional` is null where its LEFT JOIN found none.
+ */
+export function together<T extends Tables, O extends Tables>(
+  from: string,
+  tables: T,
+  optional: O,
+): Source<Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null }> {
+  const parts = Object.entries({ ...tables, ...optional }).map(([name, { columns, decode }]) => {
+    const fields = [...columns].map(
+      ([property, column]) => [property, `${name}$${property}`, `${name}.${column}`] as const,
+    )
+    return { name, fields, decode, isOptional: name in optional }
+  })
+  const list = parts.flatMap(({ fields }) => fields.map(([, alias, column]) => `${column} AS ${alias}`))
+  const select = `SELECT ${list.join(', ')} FROM ${from} `
+  return {
+    statement: (rest) => select + rest,
+    decode: (row) =>
+      Object.fromEntries(
+        parts.map(({ name, fields, decode, isOptional }) => {
+          if (isOptional && row[`${name}$id`] === null) return [name, null]
+          return [name, decode(Object.fromEntries(fields.map(([property, alias]) => [property, row[alias]])))]
+        }),
+      ) as Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null },
+  }
 }
 
 /** The database's name of each property. */

@@ -1,5 +1,5 @@
 import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
-import { table, type Row } from '#db/table.ts'
+import { table, together, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -95,11 +95,15 @@ export async function listPlans(db: Queries, appId: number, status?: SaleStatus)
   return found.map((plan) => ({ ...plan, prices: byPlan.get(plan.id) ?? [] }))
 }
 
+const PRICE_WITH_PLAN = together(
+  'prices price JOIN plans plan ON plan.id = price.plan_id',
+  { price: prices, plan: plans },
+  {},
+)
+
 /** A price of the app with its plan, on sale or not; null where there is none. */
 export async function findPrice(db: Queries, appId: number, priceId: number): Promise<PriceWithPlan | null> {
-  const price = await db.one(prices, 'WHERE id = ?', [priceId])
-  const plan = price && (await db.one(plans, 'WHERE id = ? AND app_id = ?', [price.planId, appId]))
-  return price && plan ? { price, plan } : null
+  return db.one(PRICE_WITH_PLAN, 'WHERE price.id = ? AND plan.app_id = ?', [priceId, appId])
 }
 
 /** Plans by id, for presenting lists. */

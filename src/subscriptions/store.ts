@@ -1,6 +1,6 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
-import { insertedNew } from '#db/database-error.ts'
+import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -89,13 +89,13 @@ export type PaymentApplication = Row<typeof paymentApplications>
  * The update is a lock on one server and a conflict between the nodes of a cluster; a read with a lock is only the former.
  */
 export async function lockEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
-  if (!(await bumpEndUser(tx, appId, externalRef))) {
-    const row = { appId, externalRef, version: 1, createdAt: tx.now }
-    if (!(await insertedNew('end_users_app_ref', tx.insert(endUsers, row)))) await bumpEndUser(tx, appId, externalRef)
-  }
-  const endUser = await tx.one(endUsers, 'WHERE app_id = ? AND external_ref = ?', [appId, externalRef])
-  if (!endUser) throw new Error('the end user whose row was locked is not there')
-  return endUser.id
+  const known = await bumpEndUser(tx, appId, externalRef)
+  if (known !== null) return known
+  const row = { appId, externalRef, version: 1, createdAt: tx.now }
+  const id = await unlessDuplicate('end_users_app_ref', tx.insert(endUsers, row))
+  const locked = id ?? (await bumpEndUser(tx, appId, externalRef))
+  if (locked === null) throw new Error('the end user whose row was locked is not there')
+  return locked
 }
 
 /** As `lockEndUser`, for one who should be there: an unknown end user is not written down. */
@@ -103,9 +103,10 @@ export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: st
   await bumpEndUser(tx, appId, externalRef)
 }
 
-async function bumpEndUser(tx: Tx, appId: number, externalRef: string): Promise<boolean> {
-  const bump = 'UPDATE end_users SET version = version + 1 WHERE app_id = ? AND external_ref = ?'
-  return (await tx.run(bump, [appId, externalRef])) > 0
+async function bumpEndUser(tx: Tx, appId: number, externalRef: string): Promise<number | null> {
+  const bump =
+    'UPDATE end_users SET version = version + 1, id = LAST_INSERT_ID(id) WHERE app_id = ? AND external_ref = ?'
+  return tx.touch(bump, [appId, externalRef])
 }
 
 export async function findSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription | null> {
