@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import { findCustomer, type Customer } from '#customers/store.ts'
+import type { Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
-import { findPlan, type Plan } from '#plans/store.ts'
+import type { Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import type { Subscription } from './store.ts'
+import { findPlanWithCustomer, type Subscription } from './store.ts'
 
 /** A subscription with the rows that its answers name. */
 export interface SubscriptionView {
@@ -17,14 +17,10 @@ export interface SubscriptionView {
 }
 
 export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
-  const plan = await findPlan(db, subscription.appId, subscription.planId)
-  if (!plan) throw new Error(`subscription ${subscription.id} names a plan that is not there`)
-  const { customerId } = subscription
-  return {
-    subscription,
-    plan,
-    customer: customerId === null ? null : await findCustomer(db, subscription.appId, customerId),
-  }
+  const { id, appId, planId, customerId } = subscription
+  const found = await findPlanWithCustomer(db, appId, planId, customerId)
+  if (!found) throw new Error(`subscription ${id} names a plan that is not there`)
+  return { subscription, ...found }
 }
 
 /** The Subscription of the API (specification 2). */

@@ -8,7 +8,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
 import { updatedData, viewSubscription, type SubscriptionView } from './present.ts'
-import { findSubscriptionById, insertSubscription, updateSubscription, type Subscription } from './store.ts'
+import { insertSubscription, updateSubscription, type Subscription } from './store.ts'
 
 /** What a change sets; what it leaves out stays. `period` moves only together with a line in `payment_applications`. */
 export interface Change {
@@ -41,10 +41,7 @@ export async function recordChange(
   change: Change,
   occasion?: Occasion,
 ): Promise<Subscription> {
-  const subscriptionId =
-    'id' in current ? await saveChange(tx, app, current, change) : await saveNew(tx, app, current, change)
-  const saved = await findSubscriptionById(tx, subscriptionId)
-  if (!saved) throw new Error(`subscription ${subscriptionId} is not there after it was saved`)
+  const saved = 'id' in current ? await saveChange(tx, app, current, change) : await saveNew(tx, app, current, change)
   const view = await viewSubscription(tx, saved)
   await occasion?.announce(view)
   const subject = { externalRef: saved.externalRef, transactionId: occasion?.transactionId ?? null }
@@ -53,7 +50,12 @@ export async function recordChange(
   return saved
 }
 
-async function saveNew(tx: Tx, app: App, { endUserId, externalRef }: NewSubscription, change: Change): Promise<number> {
+async function saveNew(
+  tx: Tx,
+  app: App,
+  { endUserId, externalRef }: NewSubscription,
+  change: Change,
+): Promise<Subscription> {
   const { planId, priceId, period, customerId = null, inTrial = false } = change
   if (planId === undefined || priceId === undefined || !period)
     throw new Error('a new subscription needs a plan, a price and a period')
@@ -75,16 +77,17 @@ async function saveNew(tx: Tx, app: App, { endUserId, externalRef }: NewSubscrip
   })
 }
 
-async function saveChange(tx: Tx, app: App, current: Subscription, change: Change): Promise<number> {
+async function saveChange(tx: Tx, app: App, current: Subscription, change: Change): Promise<Subscription> {
   const { period, ...columns } = change
   const now = appNow(app, tx.now)
-  await updateSubscription(tx, current.id, current.revision, {
+  const changed = {
     ...columns,
     ...(period ? columnsOf(period, now) : {}),
     revision: current.revision + 1,
     updatedAt: now,
-  })
-  return current.id
+  }
+  await updateSubscription(tx, current.id, current.revision, changed)
+  return { ...current, ...changed }
 }
 
 function columnsOf(period: Period, now: AppTime) {

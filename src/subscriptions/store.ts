@@ -1,8 +1,10 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { table, type Row } from '#db/table.ts'
+import { table, together, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
+import { customers, type Customer } from '#customers/store.ts'
+import { plans, type Plan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { IntervalUnit } from '#shared/interval.ts'
@@ -117,6 +119,22 @@ export async function findSubscriptionOfEndUser(db: Queries, endUserId: number):
   return db.one(subscriptions, 'WHERE end_user_id = ?', [endUserId])
 }
 
+const PLAN_WITH_CUSTOMER = together(
+  'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
+  { plan: plans },
+  { customer: customers },
+)
+
+/** What a subscription's answers name. */
+export async function findPlanWithCustomer(
+  db: Queries,
+  appId: number,
+  planId: number,
+  customerId: number | null,
+): Promise<{ plan: Plan; customer: Customer | null } | null> {
+  return db.one(PLAN_WITH_CUSTOMER, 'WHERE plan.id = ? AND plan.app_id = ?', [customerId, planId, appId])
+}
+
 const WITH_PLAN_CODE = subscriptions.joined('s', { planCode: exact('p.code', 64) })
 
 /** A subscription with its plan's code, which is all that the API's hottest read needs; throws `not_found`. */
@@ -148,8 +166,8 @@ export async function findSubscriptionByRenewalToken(db: Queries, token: string)
   return db.one(subscriptions, 'WHERE renewal_token = ?', [token])
 }
 
-export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<number> {
-  return tx.insert(subscriptions, row)
+export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
+  return { ...row, id: await tx.insert(subscriptions, row) }
 }
 
 /** Saves a change made from `fromRevision`; throws where somebody else changed it since, so that nothing is overwritten. */
