@@ -1,0 +1,253 @@
+import { deepStrictEqual } from 'node:assert'
+import fc from 'fast-check'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { findCheckoutSession, findSessionOfTransaction } from '#checkout/store.ts'
+import { viewCheckout } from '#checkout/view-checkout.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { openRenewal } from '#renewals/open-renewal.ts'
+import { AppError } from '#shared/errors.ts'
+import { addMs, formatTimestamp, SECOND_MS, unixSeconds } from '#shared/time.ts'
+import { endSubscription } from '#subscriptions/end-subscription.ts'
+import { findSubscription, getSubscription, listLedger } from '#subscriptions/store.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { faultsOf } from '#transactions/ledger.ts'
+import { getTransaction } from '#transactions/store.ts'
+import { startBankStory } from '../pages/bank-story.ts'
+import { histories, PRICES, type Step } from '../subscriptions/histories.ts'
+import { ReferenceModel, type Offer } from '../subscriptions/reference-model.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { aCheckout, aPlan, priceId, SERVER } from '../support/factories.ts'
+import type { Story } from '../support/story.ts'
+
+export interface HistoryOptions {
+  /** Each is the history of an end user of its own. */
+  readonly histories: number
+  readonly seed: number
+}
+
+export interface HistoryFigures extends HistoryOptions {
+  readonly steps: number
+  readonly payments: number
+  /** How many payments were flagged, by reason. */
+  readonly flags: Readonly<Record<string, number>>
+}
+
+const OPERATOR = operator('trial')
+
+/**
+ * Random interleavings of open, renew, switch, pay (late, out of order, twice), end and complete, by the service's own commands on the
+ * database. After each step plan, price, end, flags and what the pages show are those of a model that was written from the contract;
+ * after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
+ */
+export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
+  const story = await startBankStory({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
+  try {
+    const prices = await sellPrices(story)
+    const figures = { steps: 0, payments: 0, flags: {} as Record<string, number> }
+    for (const [index, steps] of fc.sample(histories(30), { numRuns: count, seed }).entries()) {
+      const one = new History(story, `user-${index}`, prices)
+      for (const [number, step] of steps.entries()) {
+        await one.take(step).catch((error: unknown) => {
+          const walked = steps.slice(0, number + 1)
+          throw new Error(`history ${index} of seed ${seed}: ${JSON.stringify(walked)}`, { cause: error })
+        })
+      }
+      await one.requireReplay()
+      figures.steps += steps.length
+      for (const { state, flag } of one.offers) {
+        if (state === 'paid') figures.payments += 1
+        if (flag !== null) figures.flags[flag] = (figures.flags[flag] ?? 0) + 1
+      }
+    }
+    await requireCleanLedger(story.service.ctx, 'after the histories')
+    return { histories: count, seed, ...figures }
+  } finally {
+    await story.service.stop()
+  }
+}
+
+/** The prices of the histories, on sale; in their order. */
+async function sellPrices(story: Story): Promise<string[]> {
+  const { ctx } = story.service
+  const ids = new Map<object, string>()
+  for (const code of new Set(PRICES.map(({ plan }) => plan))) {
+    const sold = PRICES.filter(({ plan }) => plan === code)
+    const plan = await aPlan(ctx, story.app, { code, prices: sold.map(bodyOf) })
+    for (const [index, price] of sold.entries()) ids.set(price, priceId(plan, index))
+  }
+  return PRICES.map((price) => ids.get(price)!)
+}
+
+function bodyOf({ days, trialDays }: (typeof PRICES)[number]): object {
+  const length = days === null ? { interval_unit: 'lifetime' } : { interval_unit: 'day', interval_count: days }
+  const trial = { amount: 10_000, interval_unit: 'day', interval_count: trialDays }
+  return { amount: 100_000, currency: 'VND', ...length, ...(trialDays === null ? {} : { trial }) }
+}
+
+/** One end user, in the service and in the model. Another kind of step is a case in `take`, and one in the model. */
+class History {
+  readonly #story: Story
+  readonly #ref: string
+  readonly #prices: readonly string[]
+  readonly #model: ReferenceModel
+  readonly #transactions = new Map<Offer, number>()
+  #reports = 0
+
+  constructor(story: Story, ref: string, prices: readonly string[]) {
+    this.#story = story
+    this.#ref = ref
+    this.#prices = prices
+    this.#model = new ReferenceModel(unixSeconds(story.service.ctx.clock.now()))
+  }
+
+  get offers(): readonly Offer[] {
+    return this.#model.offers
+  }
+
+  async take(step: Step): Promise<void> {
+    const { ctx } = this.#story.service
+    switch (step.kind) {
+      case 'pass':
+        ctx.clock.set(formatTimestamp(addMs(ctx.clock.now(), step.seconds * SECOND_MS)))
+        this.#model.pass(step.seconds)
+        break
+      case 'checkout':
+        await this.#checkout(step.price, step.skipsTrial)
+        break
+      case 'renew':
+        await this.#renew()
+        break
+      case 'switch':
+        await this.#agrees(this.#model.switch(step.price), () =>
+          perform(ctx, SERVER, switchPlan, { price_id: this.#prices[step.price] }, this.#scope),
+        )
+        break
+      case 'end':
+        await this.#agrees(this.#model.end(), () =>
+          perform(ctx, OPERATOR, endSubscription, { note: 'trial' }, this.#scope),
+        )
+        break
+      case 'pay':
+        await this.#pay(step.offer, step.late)
+        break
+      case 'complete':
+        await this.#complete(step.offer)
+    }
+    await this.#compare()
+  }
+
+  /** The ledger of this end user replays without a fault. */
+  async requireReplay(): Promise<void> {
+    const { db } = this.#story.service.ctx
+    const subscription = await findSubscription(db, this.#story.app.app.id, this.#ref)
+    if (subscription) deepStrictEqual(faultsOf(subscription, await listLedger(db, subscription.id)), [])
+  }
+
+  get #scope() {
+    return { app: this.#story.app.app, externalRef: this.#ref }
+  }
+
+  async #checkout(price: number, skipsTrial: boolean): Promise<void> {
+    const offer = this.#model.checkout(price, skipsTrial)
+    const body = { external_ref: this.#ref, price_id: this.#prices[price], skip_trial: skipsTrial }
+    const opened = await this.#agrees(offer !== null, () => aCheckout(this.#story.service.ctx, this.#story.app, body))
+    if (!offer || !opened) return
+    this.#transactions.set(offer, opened.transaction_id!)
+    const { purpose } = await getTransaction(this.#story.service.ctx.db, opened.transaction_id!)
+    deepStrictEqual(purpose, offer.purpose)
+  }
+
+  /** By the renewal link, to the bank page. */
+  async #renew(): Promise<void> {
+    const { ctx } = this.#story.service
+    const offer = this.#model.renew()
+    const opened = await this.#agrees(offer !== null, async () => {
+      const { renewalToken } = await getSubscription(ctx.db, this.#story.app.app.id, this.#ref)
+      return openRenewal(ctx, renewalToken, { payment_method: 'bank_transfer' })
+    })
+    if (!offer || opened?.kind !== 'go_on') return
+    const token = /\/checkout\/([0-9a-f]{64})\/bank$/.exec(opened.redirectUrl)?.[1]
+    const session = await findCheckoutSession(ctx.db, token ?? '')
+    deepStrictEqual(session?.transactionId, this.#transactions.get(offer) ?? session?.transactionId)
+    this.#transactions.set(offer, session!.transactionId!)
+  }
+
+  async #pay(index: number, late: number): Promise<void> {
+    const { ctx } = this.#story.service
+    const offer = pick(this.offers, index)
+    if (!offer) return
+    const transactionId = this.#transactions.get(offer)!
+    const { amount } = await getTransaction(ctx.db, transactionId)
+    this.#model.pay(offer, late)
+    this.#reports += 1
+    const payment = {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `${this.#ref} ${this.#reports}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: addMs(ctx.clock.now(), -late * SECOND_MS),
+    }
+    await confirmPayment(ctx, payment)
+    // The same money reported again changes nothing.
+    await confirmPayment(ctx, payment)
+  }
+
+  async #complete(index: number): Promise<void> {
+    const offer = pick(this.offers, index)
+    if (offer?.flag !== 'superseded') return
+    const transactionId = this.#transactions.get(offer)!
+    await this.#agrees(this.#model.complete(offer), () =>
+      resolveTransaction(this.#story.service.ctx, 'trial', { transactionId, action: 'complete', note: 'trial' }),
+    )
+  }
+
+  /** Runs it; throws where it is refused and the model allows it, or the reverse. Null where it was refused. */
+  async #agrees<T>(isAllowed: boolean, run: () => Promise<T>): Promise<T | null> {
+    const result = await run().catch((error: unknown) => {
+      if (error instanceof AppError && error.status < 500) return error
+      throw error
+    })
+    const refusal = result instanceof AppError ? result : null
+    deepStrictEqual(refusal === null, isAllowed, refusal?.message)
+    return refusal ? null : (result as T)
+  }
+
+  async #compare(): Promise<void> {
+    const { db } = this.#story.service.ctx
+    const held = this.#model.held
+    const found = await findSubscription(db, this.#story.app.app.id, this.#ref)
+    deepStrictEqual(
+      found && [`price_${found.priceId}`, found.currentPeriodEnd ? unixSeconds(found.currentPeriodEnd) : Infinity],
+      held && [this.#prices[PRICES.indexOf(held.price)], held.end],
+    )
+    for (const [offer, id] of this.#transactions) {
+      const { status, flagReason } = await getTransaction(db, id)
+      deepStrictEqual([status === 'pending' ? 'open' : 'paid', flagReason], [offer.state, offer.flag])
+      if (offer.state === 'open') await this.#comparePage(offer, id)
+    }
+  }
+
+  /** The page of an open checkout shows what a payment does now, and takes no money for what will not happen. */
+  async #comparePage(offer: Offer, transactionId: number): Promise<void> {
+    const { ctx } = this.#story.service
+    const session = await findSessionOfTransaction(ctx.db, transactionId)
+    const { state, preview } = await viewCheckout(ctx, session!.token)
+    const refusal = this.#model.refusal(offer, this.#model.now)
+    const isOvertaken = refusal === 'superseded' || refusal === 'trial_already_used'
+    deepStrictEqual(state, this.#model.now >= offer.expires ? 'expired' : isOvertaken ? 'overtaken' : 'open')
+    if (preview?.kind === 'refused') deepStrictEqual(preview.reason, refusal)
+    else
+      deepStrictEqual(
+        preview?.period.end ? unixSeconds(preview.period.end) : Infinity,
+        refusal ?? this.#model.endIfPaidNow(offer),
+      )
+  }
+}
+
+function pick<T>(list: readonly T[], index: number): T | undefined {
+  return list[index % Math.max(1, list.length)]
+}
