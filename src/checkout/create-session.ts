@@ -3,25 +3,25 @@ import { appNow } from '#apps/app-time.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
-import { requireCustomer } from '#customers/require-customer.ts'
+import { requireCustomer, requireUsable } from '#customers/require-customer.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
+import { requireOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
-import { formatId } from '#shared/ids.ts'
+import { formatId, parseId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { currencyCode, integer, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
-import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
+import { lockEndUser, lockSubscription } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
-import { insertCheckoutSession } from './store.ts'
+import { findOffer, insertCheckoutSession } from './store.ts'
 
 const either = {
   external_ref: text(191),
@@ -85,32 +85,22 @@ export const createCheckoutSession = command({
   async run(tx, input, { app, endUser }: Scope): Promise<CreatedSession> {
     if (endUser !== null) refuseClientChoices(app, input)
     checkRealtimeKey(app, input.external_ref)
-    const price = input.mode === 'subscription' ? await findPriceOnSale(tx, app.id, input.price_id) : null
-    if (input.payment_method) await requireAvailable(tx, app, input.payment_method, sumsAsked(input, price))
-    return input.mode === 'subscription' && price
-      ? openSubscriptionCheckout(tx, app, input, price, endUser)
-      : openPaymentCheckout(tx, app, input as PaymentInput, endUser)
+    return input.mode === 'subscription'
+      ? openSubscriptionCheckout(tx, app, input, endUser)
+      : openPaymentCheckout(tx, app, input, endUser)
   },
 })
 
-/** What the payer may be asked for: a price's amount, or its trial's. */
-function sumsAsked(
-  input: SubscriptionInput | PaymentInput,
-  found: PriceWithPlan | null,
-): { amount: number; currency: string }[] {
-  if (input.mode === 'payment') return [{ amount: input.amount, currency: input.currency }]
-  if (!found) return []
-  const { amount, currency, trialAmount } = found.price
-  return [amount, ...(trialAmount ? [trialAmount] : [])].map((sum) => ({ amount: sum, currency }))
-}
-
+/** Whether the method that was chosen up front can take each of the amounts that the payer may be asked for. */
 async function requireAvailable(
   tx: Tx,
   app: App,
-  method: Method,
-  sums: readonly { amount: number; currency: string }[],
+  method: Method | undefined,
+  amounts: readonly number[],
+  currency: string,
 ): Promise<void> {
-  for (const { amount, currency } of sums) {
+  if (method === undefined) return
+  for (const amount of amounts) {
     if (!(await availableMethods(tx, app, amount, currency)).includes(method)) {
       throw new AppError(
         'payment_method_unavailable',
@@ -127,14 +117,12 @@ async function openSubscriptionCheckout(
   tx: Tx,
   app: App,
   input: SubscriptionInput,
-  found: PriceWithPlan,
   endUser: string | null,
 ): Promise<CreatedSession> {
+  const { found, customerId } = await offerOf(tx, app, input, endUser)
   const { price, plan } = found
   const now = wholeSeconds(appNow(app, tx.now))
-  const customerId = await customerIdOf(tx, app, input, endUser)
-  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
-  const current = await findSubscriptionOfEndUser(tx, endUserId)
+  const { endUserId, current } = await lockSubscription(tx, app.id, input.external_ref)
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   const subject = { endUserId, externalRef: input.external_ref, customerId }
@@ -161,7 +149,9 @@ async function openPaymentCheckout(
   input: PaymentInput,
   endUser: string | null,
 ): Promise<CreatedSession> {
-  const customerId = await customerIdOf(tx, app, input, endUser)
+  await requireAvailable(tx, app, input.payment_method, [input.amount], input.currency)
+  const { customer_id } = input
+  const customerId = customer_id === undefined ? null : (await requireCustomer(tx, app.id, customer_id, endUser)).id
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, appNow(app, tx.now))
   const transactionId = await openTransaction(tx, app, {
@@ -184,13 +174,20 @@ async function openPaymentCheckout(
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
 }
 
-async function customerIdOf(
+/** The price on sale and the customer that the input names. Throws `price_not_found`, `payment_method_unavailable`, `invalid_request`. */
+async function offerOf(
   tx: Tx,
   app: App,
-  { customer_id: customerId }: SubscriptionInput | PaymentInput,
+  input: SubscriptionInput,
   endUser: string | null,
-): Promise<number | null> {
-  return customerId === undefined ? null : (await requireCustomer(tx, app.id, customerId, endUser)).id
+): Promise<{ found: PriceWithPlan; customerId: number | null }> {
+  const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
+  const priceId = parseId('price', input.price_id)
+  const found = requireOnSale(priceId === null ? null : await findOffer(tx, app.id, priceId, customerId))
+  const { amount, currency, trialAmount } = found.price
+  await requireAvailable(tx, app, input.payment_method, [amount, ...(trialAmount ? [trialAmount] : [])], currency)
+  if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
+  return { found, customerId }
 }
 
 async function writeSession(

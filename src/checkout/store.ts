@@ -1,6 +1,8 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { shape, table, together, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
+import { customers, type Customer } from '#customers/store.ts'
+import { plans, prices, type PriceWithPlan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
 
@@ -26,6 +28,23 @@ export const checkoutSessions = table('checkout_sessions', {
   createdAt: appTime('created_at'),
 })
 export type CheckoutSession = Row<typeof checkoutSessions>
+
+const OFFER = together(
+  `prices price JOIN plans plan ON plan.id = price.plan_id
+   LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id`,
+  { price: prices, plan: plans },
+  { customer: customers },
+)
+
+/** What a checkout of a price names; null where the app has no such price. */
+export async function findOffer(
+  db: Queries,
+  appId: number,
+  priceId: number,
+  customerId: number | null,
+): Promise<(PriceWithPlan & { readonly customer: Customer | null }) | null> {
+  return db.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, priceId, appId])
+}
 
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
   return tx.insert(checkoutSessions, row)

@@ -6,7 +6,11 @@ import { findPrice, type PriceWithPlan } from './store.ts'
 /** The app's price that can be bought now; unknown, another app's, archived, or of an archived plan: `price_not_found`. */
 export async function findPriceOnSale(db: Queries, appId: number, priceId: string): Promise<PriceWithPlan> {
   const id = parseId('price', priceId)
-  const found = id === null ? null : await findPrice(db, appId, id)
+  return requireOnSale(id === null ? null : await findPrice(db, appId, id))
+}
+
+/** The price, if it can be bought now; throws `price_not_found`. */
+export function requireOnSale<Found extends PriceWithPlan>(found: Found | null): Found {
   if (!found || found.price.status === 'archived' || found.plan.status === 'archived') {
     throw new AppError('price_not_found', 'price_id: no price of this id is on sale', { field: 'price_id' })
   }

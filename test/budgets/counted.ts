@@ -1,0 +1,39 @@
+import { expect } from 'chai'
+import { openDatabase } from '#db/connect.ts'
+import { lossyServer } from '../db/lossy-server.ts'
+import type { TestContext } from '../support/context.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
+
+/** The statements that a context sends, as the server gets them. */
+export interface Counted {
+  /** Runs the work and fails where it sent more statements than `most`, with all of them. Returns what the work returned. */
+  atMost<T>(most: number, work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** Counts what the context sends from now on: START TRANSACTION and COMMIT too, but not what prepares a statement. */
+export async function countStatements(ctx: TestContext): Promise<Counted> {
+  const { socketPath, name } = testDatabase()
+  const line = await lossyServer(socketPath)
+  const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
+  const { db, close } = await openDatabase(config, [], { poolSize: 4, statementSeconds: 10 })
+  Object.assign(ctx, { db })
+  const seen: string[] = []
+  line.fateOf = (statement) => {
+    seen.push(statement.replace(/\s+/g, ' '))
+    return 'pass'
+  }
+  return {
+    async atMost(most, work) {
+      seen.length = 0
+      const result = await work()
+      expect(seen.length, `at most ${most} statements:\n${seen.join('\n')}\n`).to.be.within(1, most)
+      return result
+    },
+    async close() {
+      Object.assign(ctx, { db: testDatabase().db })
+      await close()
+      await line.close()
+    },
+  }
+}

@@ -1,0 +1,42 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { aCustomer, MONTHLY } from '../support/factories.ts'
+import { startStory, type Story } from '../support/story.ts'
+import { countStatements, type Counted } from './counted.ts'
+
+describe('statement budgets', () => {
+  let story: Story
+  let counted: Counted
+  let price: string
+  let customer: string
+
+  beforeEach(async () => {
+    story = await startStory()
+    price = (await story.plan('pro', MONTHLY)).prices[0]!
+    customer = `cus_${(await aCustomer(story.service.ctx, story.app)).id}`
+    counted = await countStatements(story.service.ctx)
+    // What a connection is set up with is asked once.
+    await story.checkout({ price_id: price, external_ref: 'first' })
+  })
+
+  afterEach(async () => {
+    await counted.close()
+    await story.service.stop()
+  })
+
+  it('a read of a subscription takes 2', async () => {
+    await story.pay(await story.checkout({ price_id: price }))
+    const read = await counted.atMost(2, () => story.seller.get('/api/v1/subscriptions/user-1'))
+    expect(read.status).to.equal(200)
+  })
+
+  for (const [whose, ref] of [
+    ['an end user who is new', 'user-1'],
+    ['an end user who is known', 'first'],
+  ] as const) {
+    it(`a checkout takes 9: ${whose}`, async () => {
+      const open = () => story.checkout({ price_id: price, customer_id: customer, external_ref: ref })
+      expect(await counted.atMost(9, open)).to.include({ activated: false })
+    })
+  }
+})
