@@ -15,7 +15,7 @@ import { allocations, payments, refunds } from '#payments/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { bankAccountAssignments, bankAccounts } from '#bank-accounts/store.ts'
-import { providerPauses, providerSessions } from '#providers/store.ts'
+import { providerAccounts, providerPauses, providerSessions } from '#providers/store.ts'
 import { realtimeWrites } from '#realtime/store.ts'
 import { dailyMails, reminders } from '#renewals/store.ts'
 import { parseKeyring, type Keyring } from '#shared/crypto.ts'
@@ -45,6 +45,7 @@ export const TABLES: readonly AnyTable[] = [
   allocations,
   refunds,
   providerEvents,
+  providerAccounts,
   providerSessions,
   providerPauses,
   bankMails,

@@ -38,13 +38,12 @@ export const apps = table('apps', {
 })
 export type App = Row<typeof apps>
 
-/** A way to pay that an app has enabled or once had. `credentials` is sealed JSON. */
+/** A way to pay that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {
   id: id(),
   appId: bigint('app_id'),
   method: exact('method', 32),
   isEnabled: flag('is_enabled'),
-  credentials: longtext('credentials').nullable(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
 })
@@ -55,11 +54,6 @@ type SecretColumn = 'api_secret' | 'webhook_secret' | 'realtime_service_account'
 /** What a secret of an app is sealed to: a ciphertext moved to another app or column does not open. */
 export function secretPlace(column: SecretColumn, apiKey: string): string {
   return `apps.${column}:${apiKey}`
-}
-
-/** What the credentials of an app's payment method are sealed to. */
-export function credentialsPlace(appId: number, method: string): string {
-  return `payment_methods.credentials:${appId}:${method}`
 }
 
 export async function insertApp(tx: Tx, row: Omit<App, 'id'>): Promise<number> {
@@ -103,10 +97,6 @@ export async function listAppsWithMethod(db: Queries, method: string): Promise<P
   return db.all(paymentMethods, 'WHERE method = ? ORDER BY app_id', [method])
 }
 
-export async function findPaymentMethod(db: Queries, appId: number, method: string): Promise<PaymentMethod | null> {
-  return db.one(paymentMethods, 'WHERE app_id = ? AND method = ?', [appId, method])
-}
-
 export async function insertPaymentMethod(tx: Tx, row: Omit<PaymentMethod, 'id'>): Promise<void> {
   await tx.insert(paymentMethods, row)
 }
@@ -115,7 +105,7 @@ export async function updatePaymentMethod(
   tx: Tx,
   appId: number,
   method: string,
-  changes: Partial<Pick<PaymentMethod, 'isEnabled' | 'credentials'>>,
+  changes: Pick<PaymentMethod, 'isEnabled'>,
 ): Promise<boolean> {
   return (await tx.update(paymentMethods, { appId, method }, { ...changes, updatedAt: tx.now })) === 1
 }

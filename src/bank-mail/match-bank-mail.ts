@@ -61,7 +61,7 @@ export async function matchBankMail(ctx: Context, actor: string, input: unknown)
     })
     return match
   })
-  if (status === 'processed') await closeOpenSessions(ctx, transactionId)
+  if (status !== 'already_completed') await closeOpenSessions(ctx, transactionId)
   return { status, transactionId }
 }
 

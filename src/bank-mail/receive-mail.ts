@@ -71,7 +71,7 @@ async function take(ctx: Context, summary: MailSummary, money: MailMoney, transa
     return { kind: outcome.kind, answer }
   })
   // Nobody shall pay by card what came by transfer. The relay waits for no provider.
-  if (booked.kind === 'processed') void closeOpenSessions(ctx, transaction.id)
+  if (booked.kind === 'processed' || booked.kind === 'underpaid') void closeOpenSessions(ctx, transaction.id)
   return booked.answer
 }
 

@@ -6,6 +6,7 @@ import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
 import { isMethod, METHODS, providerOf } from '#providers/providers.ts'
+import { isStillProcessing } from '#providers/reconcile-payments.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
 import { checkoutUrl } from './create-session.ts'
@@ -16,8 +17,8 @@ import { viewCheckout, type CheckoutView } from './view-checkout.ts'
  * Throws `not_found`, `invalid_request`, `checkout_expired`, `payment_method_unavailable`, `provider_error`.
  */
 export async function chooseMethod(ctx: Context, token: string, method: unknown): Promise<{ redirectUrl: string }> {
-  const view = await viewCheckout(ctx, token)
   if (!isMethod(method)) throw invalidField('payment_method', `must be one of ${METHODS.join(', ')}`)
+  const view = await viewToPay(ctx, token)
   if (view.state === 'completed') return { redirectUrl: view.session.successUrl }
   requireOpen(view)
   if (!view.methods.includes(method)) {
@@ -25,8 +26,16 @@ export async function chooseMethod(ctx: Context, token: string, method: unknown)
       field: 'payment_method',
     })
   }
+  if (view.isProcessing) return { redirectUrl: checkoutUrl(ctx.config.baseUrl, token) }
   await perform(ctx, payer, rememberChoice, { payment_method: method }, view)
   return providerOf(method).open(ctx, requestOf(ctx, view))
+}
+
+/** The checkout as it is now: whether money that was on its way came or failed to, the provider is asked. */
+async function viewToPay(ctx: Context, token: string): Promise<CheckoutView> {
+  const view = await viewCheckout(ctx, token)
+  if (!view.isProcessing || (await isStillProcessing(ctx, view.transaction.id))) return view
+  return viewCheckout(ctx, token)
 }
 
 /** Throws `checkout_expired` (410) where nothing can be paid by the link any more. */
@@ -51,13 +60,15 @@ const rememberChoice = command({
 /** What a provider is asked to open. */
 export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
   const { app, session, transaction, title, customer } = view
+  const pageUrl = checkoutUrl(ctx.config.baseUrl, session.token)
   return {
     app,
     transaction,
     title,
     returnUrl: session.successUrl,
     cancelUrl: session.cancelUrl,
-    bankPageUrl: `${checkoutUrl(ctx.config.baseUrl, session.token)}/bank`,
+    checkoutUrl: pageUrl,
+    bankPageUrl: `${pageUrl}/bank`,
     expiresAt: realTime(app, session.expiresAt),
     customerEmail: customer?.email ?? null,
     locale: customer?.locale ?? 'en',

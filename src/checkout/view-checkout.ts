@@ -6,10 +6,12 @@ import { admitByToken, isPageToken } from '#http/admission.ts'
 import { findPrice, type Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
+import { hasProcessingSession } from '#providers/store.ts'
 import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decidePayment } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
+import { dueOf } from '#payments/balance.ts'
 import { quotedPayment } from '#transactions/quoted-payment.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { findCheckoutSession, type CheckoutSession } from './store.ts'
@@ -35,6 +37,8 @@ export interface CheckoutView {
   readonly customer: Customer | null
   /** What the payer can choose: one where it was chosen up front and can be used. */
   readonly methods: readonly Method[]
+  /** Whether money is on its way already, such as a debit that its bank has not confirmed: nothing else is to be paid then. */
+  readonly isProcessing: boolean
   /** What the payment will do to the subscription if made now; null for a one-time purchase. */
   readonly preview: PaymentEffect | null
 }
@@ -70,6 +74,7 @@ async function viewSession(ctx: Context, session: CheckoutSession | null): Promi
     price: found?.price ?? null,
     customer: customerId === null ? null : await findCustomer(ctx.db, app.id, customerId),
     methods: await payableMethods(ctx, app, session, transaction),
+    isProcessing: transaction.status === 'pending' && (await hasProcessingSession(ctx.db, transaction.id)),
     preview,
   }
 }
@@ -91,7 +96,7 @@ async function payableMethods(
   session: CheckoutSession,
   transaction: Transaction,
 ): Promise<Method[]> {
-  const methods = await availableMethods(ctx.db, app, transaction.amount, transaction.currency)
+  const methods = await availableMethods(ctx.db, app, dueOf(transaction), transaction.currency)
   return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
 }
 

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
 import type { Method } from '#providers/providers.ts'
-import { requiredChoice, requiredSecret } from './ask.ts'
+import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { banner, inSession, type Session } from './session.ts'
@@ -52,9 +52,21 @@ export function registerMethodCommands(program: Command): void {
     })
   withDryRun(disable)
   withExamples(disable, 'method disable 1 card')
+  const forget = method
+    .command('forget [app] [method]')
+    .description(
+      'erase an earlier version of credentials: what was opened with it is not looked up or refunded any more',
+    )
+    .option('--version <number>', 'which one; method list shows them')
+    .option('--yes', 'do not ask')
+    .action(async (named: string | undefined, wanted: string | undefined, options: ForgetOptions, command: Command) => {
+      await inChange(command, async (session) => forgetOne(session, await session.app(named), wanted, options))
+    })
+  withDryRun(forget)
+  withExamples(forget, 'method forget 1 card --version 1')
   const list = method
     .command('list [app]')
-    .description("an app's methods")
+    .description("an app's methods, and the versions of their credentials")
     .action(async (named: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => printMethods(session, await session.app(named)))
     })
@@ -88,16 +100,100 @@ async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, cr
   out.hint(check.message)
 }
 
-async function printMethods({ ctx, out }: Session, app: App): Promise<void> {
-  const [{ listPaymentMethods }, { METHODS }] = await Promise.all([
-    import('#apps/store.ts'),
-    import('#providers/providers.ts'),
-  ])
-  const rows = await listPaymentMethods(ctx.db, app.id)
-  const methods = METHODS.map((method) => {
-    const row = rows.find((candidate) => candidate.method === method)
-    return { method, enabled: row?.isEnabled ?? false, has_credentials: (row?.credentials ?? null) !== null }
+interface ForgetOptions {
+  readonly version?: string
+  readonly yes?: boolean
+  readonly dryRun?: boolean
+}
+
+async function forgetOne(
+  session: Session,
+  app: App,
+  wanted: string | undefined,
+  options: ForgetOptions,
+): Promise<void> {
+  const { ctx, out, actor } = session
+  const method = await pickMethod(wanted)
+  const versions = (await describeMethods(session, app)).find((each) => each.method === method)?.versions ?? []
+  const version = await pickVersion(versions, options.version)
+  const found = versions.find((each) => each.version === version)
+  const use = found ? `${found.open_sessions} open session(s), ${found.refundable_payments} refundable payment(s)` : ''
+  if (options.dryRun !== true) await goAhead(options.yes, `Forget version ${version} of ${method} (${use})?`)
+  const { forgetVersion } = await import('#providers/methods.ts')
+  const { closedSessions } = await forgetVersion(ctx, actor, app, method, version)
+  out.result({ method, version, closed_sessions: closedSessions }, () => {
+    out.line(banner(app))
+    out.line(
+      `version ${version} of the ${method} credentials is forgotten; ${closedSessions} open session(s) were given up`,
+    )
   })
+}
+
+async function pickVersion(versions: readonly DescribedVersion[], given: string | undefined): Promise<number> {
+  const picked = await requiredChoice(given, '--version', 'Which version?', () =>
+    Promise.resolve(
+      versions
+        .filter(({ forgotten }) => !forgotten)
+        .map(({ version, created_at: since }) => ({ value: String(version), name: `${version}, of ${since}` })),
+    ),
+  )
+  if (!/^[1-9]\d{0,8}$/.test(picked)) throw new UsageError('--version must be a number')
+  return Number(picked)
+}
+
+interface DescribedVersion {
+  readonly version: number
+  readonly created_at: string
+  /** Null for the version that opens what is new. */
+  readonly retired_at: string | null
+  readonly forgotten: boolean
+  readonly open_sessions: number
+  readonly refundable_payments: number
+}
+
+interface DescribedMethod {
+  readonly method: Method
+  readonly enabled: boolean
+  readonly has_credentials: boolean
+  readonly versions: readonly DescribedVersion[]
+}
+
+async function describeMethods({ ctx }: Session, app: App): Promise<DescribedMethod[]> {
+  const [
+    { enabledMethods },
+    { METHODS },
+    { countAccountUse, listVersions },
+    { formatTimestamp, formatTimestampOrNull },
+  ] = await Promise.all([
+    import('#providers/methods.ts'),
+    import('#providers/providers.ts'),
+    import('#providers/store.ts'),
+    import('#shared/time.ts'),
+  ])
+  const enabled = await enabledMethods(ctx.db, app.id)
+  const methods: DescribedMethod[] = []
+  for (const method of METHODS) {
+    const versions: DescribedVersion[] = []
+    for (const { id, version, createdAt, retiredAt, credentials } of await listVersions(ctx.db, app.id, method)) {
+      const { openSessions, refundablePayments } = await countAccountUse(ctx.db, id)
+      versions.push({
+        version,
+        created_at: formatTimestamp(createdAt),
+        retired_at: formatTimestampOrNull(retiredAt),
+        forgotten: credentials === null,
+        open_sessions: openSessions,
+        refundable_payments: refundablePayments,
+      })
+    }
+    const isSet = versions.some(({ retired_at: retiredAt, forgotten }) => retiredAt === null && !forgotten)
+    methods.push({ method, enabled: enabled.has(method), has_credentials: isSet, versions })
+  }
+  return methods
+}
+
+async function printMethods(session: Session, app: App): Promise<void> {
+  const { out } = session
+  const methods = await describeMethods(session, app)
   out.result(methods, () => {
     out.line(banner(app))
     out.table({
@@ -105,5 +201,25 @@ async function printMethods({ ctx, out }: Session, app: App): Promise<void> {
       rows: methods.map((each) => [each.method, each.enabled, each.has_credentials]),
       none: '',
     })
+    const versions = methods.flatMap(({ method, versions: all }) => all.map((version) => ({ method, ...version })))
+    if (versions.length > 1) {
+      out.table({
+        head: ['method', 'version', 'since (UTC)', 'state', 'open sessions', 'refundable payments'],
+        rows: versions.map((each) => [
+          each.method,
+          each.version,
+          each.created_at,
+          stateOf(each),
+          each.open_sessions,
+          each.refundable_payments,
+        ]),
+        none: '',
+      })
+    }
   })
+}
+
+function stateOf({ forgotten, retired_at: retiredAt }: DescribedVersion): string {
+  if (forgotten) return 'forgotten'
+  return retiredAt === null ? 'in use' : `replaced ${retiredAt}`
 }

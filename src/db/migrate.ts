@@ -19,6 +19,7 @@ import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.t
 import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
 import { Quotes1795200000018 } from '#migrations/1795200000018-quotes.ts'
 import { MoneyLedger1795200000019 } from '#migrations/1795200000019-money-ledger.ts'
+import { ProviderAccounts1795200000020 } from '#migrations/1795200000020-provider-accounts.ts'
 import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -48,6 +49,7 @@ export const MIGRATIONS: Migrations = [
   OpenCheckouts1795200000017,
   Quotes1795200000018,
   MoneyLedger1795200000019,
+  ProviderAccounts1795200000020,
   CommitTokens1795200000021,
   ReminderRetries1795200000022,
 ]

@@ -1,7 +1,7 @@
 import { listApps, listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { currentAccount } from '#providers/accounts.ts'
 import type { CredentialsCheck, CredentialsSpec } from '#providers/credentials-spec.ts'
 import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
@@ -71,8 +71,8 @@ async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): 
   const name = `app ${appId}, ${method}:`
   const mend = `run billing-cli method enable ${appId} ${method} with the right credentials`
   try {
-    const credentials = await openCredentials(ctx, method, spec.schema, appId)
-    const { result, message } = credentials ? await spec.check(ctx.config, credentials) : MISSING
+    const account = await currentAccount(ctx, method, spec.schema, appId)
+    const { result, message } = account ? await spec.check(ctx.config, account.credentials) : MISSING
     if (result === 'ok') return sound('providers', `${name} ${message}`)
     if (result === 'refused') return fault('providers', `${name} ${message}`, mend)
     return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')

@@ -1,5 +1,6 @@
-import { credentialsPlace, secretPlace } from '#apps/store.ts'
+import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { credentialsPlace } from '#providers/store.ts'
 import { listAppSecrets, listMethodSecrets, type SealedSecret } from './store.ts'
 
 const PAGE = 50
@@ -26,5 +27,5 @@ export function placeOf(secret: SealedSecret): string {
 export function nameOf(secret: SealedSecret): string {
   return secret.table === 'apps'
     ? `the ${secret.column} of app ${secret.id}`
-    : `the ${secret.method} credentials of app ${secret.appId}`
+    : `the ${secret.method} credentials of app ${secret.appId}, version ${secret.version}`
 }

@@ -1,4 +1,4 @@
-import { appTime, bigint, flag, id, realTime, text } from '#db/columns.ts'
+import { appTime, bigint, flag, id, int, realTime, text } from '#db/columns.ts'
 import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -35,10 +35,11 @@ export type SealedSecret =
       readonly sealed: string
     }
   | {
-      readonly table: 'payment_methods'
+      readonly table: 'provider_accounts'
       readonly id: number
       readonly appId: number
       readonly method: string
+      readonly version: number
       readonly sealed: string
     }
 
@@ -63,19 +64,19 @@ export async function listAppSecrets(
   return { secrets, nextAfterId: nextAfter(rows, limit) }
 }
 
-/** As `listAppSecrets`, for the credentials of payment methods. */
+/** As `listAppSecrets`, for the credentials at providers, in every version. */
 export async function listMethodSecrets(
   db: Queries,
   afterId: number,
   limit: number,
 ): Promise<{ secrets: SealedSecret[]; nextAfterId: number | null }> {
   const rows = await db.all(
-    shape({ id: id(), appId: bigint(), method: text(), credentials: text().nullable() }),
-    'SELECT id, app_id AS appId, method, credentials FROM payment_methods WHERE id > ? ORDER BY id LIMIT ?',
+    shape({ id: id(), appId: bigint(), method: text(), version: int(), credentials: text().nullable() }),
+    'SELECT id, app_id AS appId, method, version, credentials FROM provider_accounts WHERE id > ? ORDER BY id LIMIT ?',
     [afterId, limit],
   )
   const secrets = rows.flatMap(({ credentials, ...row }): SealedSecret[] =>
-    credentials === null ? [] : [{ table: 'payment_methods', ...row, sealed: credentials }],
+    credentials === null ? [] : [{ table: 'provider_accounts', ...row, sealed: credentials }],
   )
   return { secrets, nextAfterId: nextAfter(rows, limit) }
 }

@@ -58,7 +58,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       self_path: path('/bank'),
       other_path: offersOthers(view, details) ? path('') : null,
       amount: money(details.amountDue, locale),
-      seen: progressTag(opened.transaction),
+      seen: progressTag(opened),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),
       cancel: cancelLink(http, view),

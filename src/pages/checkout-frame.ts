@@ -4,7 +4,6 @@ import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
-import type { Transaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
 
 /** A request whose path holds a `:token`. */
@@ -61,7 +60,7 @@ export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null 
   return href === null ? null : { href, label: pageTexts(pageLocale(http)).checkout.cancel(view.app.name) }
 }
 
-/** Changes with everything that the bank page shows of a payment's progress. */
-export function progressTag(transaction: Transaction): string {
-  return `"${transaction.status}-${transaction.amountReceived}"`
+/** Changes with everything that a page shows of a payment's progress. */
+export function progressTag({ transaction, isProcessing }: CheckoutView): string {
+  return `"${transaction.status}-${transaction.amountReceived}${isProcessing ? '-processing' : ''}"`
 }

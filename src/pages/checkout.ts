@@ -63,11 +63,12 @@ async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
 }
 
 async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
-  const { state, session, transaction } = await admitToCheckout(ctx, tokenOf(http))
+  const view = await admitToCheckout(ctx, tokenOf(http))
+  const { state, session } = view
   const isCompleted = state === 'completed'
   setPageHeaders(http)
   // The body is the contract's; the tag besides tells the page that a part of the money has come.
-  http.etag = progressTag(transaction)
+  http.etag = progressTag(view)
   http.body = {
     status: isCompleted ? 'completed' : 'pending',
     expired: state === 'expired' || state === 'overtaken',
@@ -94,6 +95,10 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       effect: effectOf(view.preview, locale),
       refusal: refusalOf(view, locale),
       received: receivedOf(view, locale),
+      processing: view.isProcessing,
+      seen: progressTag(view),
+      status_path: checkoutPath(ctx, http, session.token, '/status'),
+      paid: texts.bank.paid,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       no_methods: texts.checkout.noMethods(app.name),
       seconds_left: secondsLeft,

@@ -24,6 +24,8 @@ export interface PageTexts {
     readonly pay: string
     readonly received: (received: string, asked: string) => string
     readonly choose: string
+    readonly processing: string
+    readonly processingHint: string
     readonly noMethods: (appName: string) => string
     readonly oneTime: string
     readonly forInterval: (interval: string) => string
@@ -127,6 +129,8 @@ const en: PageTexts = {
     pay: 'To pay now',
     received: (received, asked) => `We have already received ${received} of ${asked} by bank transfer.`,
     choose: 'How would you like to pay?',
+    processing: 'Your payment is being processed.',
+    processingHint: 'There is nothing more to do: your bank still has to confirm it, which can take a few days.',
     noMethods: (appName) => `No way to pay is available right now. Please contact ${appName}.`,
     oneTime: 'One-time purchase',
     forInterval: (interval) => `for ${interval}`,
@@ -236,6 +240,8 @@ const vi: PageTexts = {
     pay: 'Cần thanh toán',
     received: (received, asked) => `Chúng tôi đã nhận ${received} trên tổng số ${asked} qua chuyển khoản.`,
     choose: 'Bạn muốn thanh toán bằng cách nào?',
+    processing: 'Khoản thanh toán của bạn đang được xử lý.',
+    processingHint: 'Bạn không cần làm gì thêm: ngân hàng còn phải xác nhận, có thể mất vài ngày.',
     noMethods: (appName) => `Hiện chưa có phương thức thanh toán nào. Vui lòng liên hệ ${appName}.`,
     oneTime: 'Mua một lần',
     forInterval: (interval) => `cho ${interval}`,

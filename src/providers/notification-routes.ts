@@ -18,7 +18,8 @@ export function notificationRoutes(ctx: Context): Router<RequestState> {
     router.post(notifications.path, async (http) => {
       const body = await notificationBody(http.req, NOTIFICATION_BYTES)
       const { status, transactionId } = await notifications.receive(ctx, { headers: http.req.headers, body })
-      if (status === 'processed' && transactionId !== null) void closeOpenSessions(ctx, transactionId)
+      if ((status === 'processed' || status === 'underpaid') && transactionId !== null)
+        void closeOpenSessions(ctx, transactionId)
       http.body = { success: true, data: { status } }
     })
   }

@@ -19,7 +19,8 @@ export interface PaymentRequest {
   /** Where the provider sends the payer afterwards. */
   readonly returnUrl: string
   readonly cancelUrl: string
-  /** The hosted page that tells how to transfer. */
+  /** Our own page of the checkout, and the one that shows how to transfer. */
+  readonly checkoutUrl: string
   readonly bankPageUrl: string
   /** End of the checkout, in real time: providers know nothing of a sandbox app's clock. */
   readonly expiresAt: RealTime
@@ -27,8 +28,15 @@ export interface PaymentRequest {
   readonly locale: 'en' | 'vi'
 }
 
-/** What the provider says of a session that we opened. */
-export type LookUp = 'paid' | 'open' | 'closed'
+/**
+ * What the provider says of a session that we opened. `processing`: the payer has done all, and the money is on its way or will fail to
+ * come. `asks`: what an open one still asks for, in the smallest unit.
+ */
+export type LookUp =
+  | { readonly status: 'paid' }
+  | { readonly status: 'processing' }
+  | { readonly status: 'closed' }
+  | { readonly status: 'open'; readonly asks: number }
 
 /** What payers read of a way to pay. */
 export interface MethodTexts {
@@ -83,11 +91,21 @@ export interface ProviderRefunds {
   lookUp(ctx: Context, payment: Payment, refund: Refund): Promise<RefundCall>
 }
 
+/** Sessions that stay open at a provider for a while: both calls go by the account that a session was opened under. */
+export interface Sessions {
+  /** The provider's. */
+  readonly code: string
+  /** Asks the provider, and confirms the payment where it was paid. Throws `provider_error`. */
+  lookUp(ctx: Context, session: ProviderSession): Promise<LookUp>
+  /** Makes the session unpayable. Throws `provider_error`, also where it was paid meanwhile. */
+  close(ctx: Context, session: ProviderSession): Promise<void>
+}
+
 /**
  * One way to pay. A new one is a folder here and a line in `providers.ts`: nothing else names it (`test/architecture.test.ts`). What a
  * provider lacks, such as credentials or refunds, is absent.
  */
-export interface Provider<Method extends string = string> {
+export interface Provider<Method extends string = string> extends Partial<Sessions> {
   /** What a payer chooses and an app enables (contract 3). */
   readonly method: Method
   /** What sessions, payments and events are stored under, and the API's `provider_code`. */
@@ -115,10 +133,6 @@ export interface Provider<Method extends string = string> {
    * Throws `provider_error` (502) when the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
-  /** Asks the provider, and confirms the payment where it was paid. */
-  lookUp?(ctx: Context, app: App, session: ProviderSession): Promise<LookUp>
-  /** Makes a session unpayable whose transaction was completed in another way. Best effort. */
-  close?(ctx: Context, app: App, session: ProviderSession): Promise<void>
   /** Absent where money is given back by a transfer that somebody makes. */
   readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and notes those that are new; returns how many. */

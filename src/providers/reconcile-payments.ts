@@ -1,13 +1,13 @@
-import { findApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
+import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
-import { endSession } from './begin-session.ts'
-import type { LookUp, Provider } from './provider.ts'
+import { endSession, recordLookUp } from './open-session.ts'
+import type { LookUp, Sessions } from './provider.ts'
 import { listProviders, providerOfCode } from './providers.ts'
 import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
@@ -111,8 +111,8 @@ async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
   }
 }
 
-function nameOf({ provider, appId }: Account): string {
-  return `${provider} ${appId}`
+function nameOf({ providerAccountId }: Account): string {
+  return String(providerAccountId)
 }
 
 async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
@@ -133,8 +133,8 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
 }
 
 /**
- * Closes what is still payable of a transaction once it was paid, so that nobody pays it again in another way: called after the commit
- * by whatever completes one. Never throws: what fails here is closed by the next run of `reconcilePayments`. Whoever must answer soon
+ * Closes what asks for more than is due of a transaction once money came, so that nobody pays it twice: called after the commit by
+ * whatever booked the money. Never throws: what fails here is closed by the next run of `reconcilePayments`. Whoever must answer soon
  * does not wait for it.
  */
 export async function closeOpenSessions(ctx: Context, transactionId: number): Promise<void> {
@@ -147,6 +147,26 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
   } catch (error) {
     ctx.log.warn({ error, transactionId }, 'open sessions were not closed: the next run does it')
   }
+}
+
+/**
+ * Asks about money of the transaction that was on its way; returns whether some still is. Where the provider cannot say now, it is:
+ * nobody shall pay twice.
+ */
+export async function isStillProcessing(ctx: Context, transactionId: number): Promise<boolean> {
+  const sessions = await listPayableSessions(ctx.db, transactionId)
+  for (const session of sessions.filter(({ status }) => status === 'processing')) {
+    const provider = providerOfCode(session.provider)
+    try {
+      const found = (await provider?.lookUp?.(ctx, session)) ?? CLOSED
+      await recordLookUp(ctx, session, found)
+      if (found.status === 'processing') return true
+    } catch (error) {
+      ctx.log.warn({ error, transactionId }, 'a payment on its way could not be looked up')
+      return true
+    }
+  }
+  return false
 }
 
 /** Works on the sessions, a few at once, and one of each account in turn. */
@@ -173,19 +193,16 @@ async function inTurns(
 
 async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promise<void> {
   const provider = providerOfCode(due.provider)
-  const app = await findApp(ctx.db, due.appId)
-  if (!provider?.lookUp || !app || isPaused(pass, due)) return
+  if (!provider || isPaused(pass, due)) return
   if (!(await claim(ctx, due))) return
   pass.counts.lookedUp += 1
   // It may have waited for its turn, and been opened meanwhile.
   const session = await getProviderSession(ctx.db, due.id)
   try {
-    const found = await settle(ctx, provider, app, session)
-    if (found === 'open') pass.counts.stillOpen += 1
-    else {
-      pass.counts[found] += 1
-      await endSession(ctx, session, found)
-    }
+    const found = await settle(ctx, provider, session)
+    await recordLookUp(ctx, session, found)
+    if (found.status === 'open' || found.status === 'processing') pass.counts.stillOpen += 1
+    else pass.counts[found.status] += 1
   } catch (error) {
     pass.counts.failed += 1
     const { transactionId } = session
@@ -207,15 +224,19 @@ async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
   })
 }
 
-/** Looks the session up; one that is still open, of a transaction that was completed in another way, is closed. */
-async function settle(ctx: Context, provider: Provider, app: App, session: ProviderSession): Promise<LookUp> {
-  const found = (await provider.lookUp?.(ctx, app, session)) ?? 'open'
-  if (found !== 'open') return found
+/** Looks the session up; one that is still open and asks for more than is due, as of a completed transaction, is closed. */
+async function settle(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<LookUp> {
+  const found = (await provider.lookUp?.(ctx, session)) ?? CLOSED
+  if (found.status === 'paid' || found.status === 'closed') return found
+  if (isGivenUp(session, await databaseNow(ctx, ctx.db))) return CLOSED
+  if (found.status === 'processing') return found
   const transaction = await findTransaction(ctx.db, session.transactionId)
-  if (transaction?.status === 'pending') return isGivenUp(session, await databaseNow(ctx, ctx.db)) ? 'closed' : 'open'
-  await provider.close?.(ctx, app, session)
-  return 'closed'
+  if (transaction?.status === 'pending' && found.asks <= dueOf(transaction)) return found
+  await provider.close?.(ctx, session)
+  return CLOSED
 }
+
+const CLOSED: LookUp = { status: 'closed' }
 
 /** The account's provider answers: whatever failed before is over. */
 async function noteAnswer(ctx: Context, session: ProviderSession, pass: Pass): Promise<void> {
@@ -246,14 +267,16 @@ async function noteFailure(ctx: Context, session: ProviderSession, error: unknow
   }
 }
 
-async function pauseAccount(ctx: Context, { appId, provider }: Account, reason: string): Promise<void> {
+async function pauseAccount(ctx: Context, account: Account, reason: string): Promise<void> {
   await inTransaction(ctx, async (tx) => {
+    const { appId, provider, providerAccountId } = account
     const now = await databaseNow(ctx, tx)
-    const last = await findPause(tx, { appId, provider })
+    const last = await findPause(tx, account)
     const before = last && now < addMs(last.pausedUntil, FORGOTTEN_MS) ? last : null
     const failures = before?.failures ?? 0
     const since = before?.since ?? now
     const pausedUntil = addMs(now, pauseMs(failures))
-    await beginPause(tx, { appId, provider, failures: failures + 1, reason, since, pausedUntil }, now)
+    const pause = { appId, provider, providerAccountId, failures: failures + 1, reason, since, pausedUntil }
+    await beginPause(tx, pause, now)
   })
 }

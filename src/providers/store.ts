@@ -1,4 +1,4 @@
-import { bigint, exact, id, int, realTime, words } from '#db/columns.ts'
+import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
@@ -7,7 +7,8 @@ import type { Tx } from '#commands/transaction.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { providerEvents } from '#transactions/store.ts'
 
-export type SessionStatus = 'opening' | 'open' | 'paid' | 'closed'
+/** `processing`: the payer has done all; the money is on its way, or will fail to come (a debit). */
+export type SessionStatus = 'opening' | 'open' | 'processing' | 'paid' | 'closed'
 
 /** What was opened at a provider for a transaction. The row is there before the provider is called. Times are real. */
 export const providerSessions = table('provider_sessions', {
@@ -16,6 +17,7 @@ export const providerSessions = table('provider_sessions', {
   transactionId: bigint('transaction_id'),
   /** The provider's code. */
   provider: exact('provider', 32),
+  providerAccountId: bigint('provider_account_id'),
   /**
    * What the provider knows it by: from the start where it is ours to choose; where the provider chooses it, null until its answer is
    * recorded.
@@ -36,7 +38,7 @@ export const providerSessions = table('provider_sessions', {
 export type ProviderSession = Row<typeof providerSessions>
 
 /** Those that may still be paid, as far as we know. */
-const PAYABLE: SessionStatus[] = ['opening', 'open']
+const PAYABLE: SessionStatus[] = ['opening', 'open', 'processing']
 /** How soon a session whose transaction was completed in another way is claimed again, where the worker that had it died. */
 const CLOSE_AGAIN_MS = 2 * MINUTE_MS
 
@@ -58,17 +60,23 @@ export async function getProviderSession(db: Queries, sessionId: number): Promis
   return session
 }
 
-/** The newest session of the transaction at the provider that may still be paid; null where there is none. */
-export async function findPayableSession(
+/** The newest session of the transaction that the account is opening or has open; null where there is none. */
+export async function findOpenSession(
   db: Queries,
   transactionId: number,
-  provider: string,
+  providerAccountId: number,
 ): Promise<ProviderSession | null> {
   return db.one(
     providerSessions,
-    'WHERE transaction_id = ? AND provider = ? AND status IN (?) ORDER BY created_at DESC, id DESC LIMIT 1',
-    [transactionId, provider, PAYABLE],
+    `WHERE transaction_id = ? AND provider_account_id = ? AND status IN ('opening', 'open')
+     ORDER BY created_at DESC, id DESC LIMIT 1`,
+    [transactionId, providerAccountId],
   )
+}
+
+/** Whether money of the transaction is on its way. */
+export async function hasProcessingSession(db: Queries, transactionId: number): Promise<boolean> {
+  return (await db.count(providerSessions, "WHERE transaction_id = ? AND status = 'processing'", [transactionId])) > 0
 }
 
 export async function listPayableSessions(db: Queries, transactionId: number): Promise<ProviderSession[]> {
@@ -166,17 +174,104 @@ export async function wasToldBefore(db: Queries, provider: string, eventId: stri
   return (await db.one(providerEvents, 'WHERE provider = ? AND event_id = ?', [provider, eventId])) !== null
 }
 
-/** An app's account at a provider. */
-export interface Account {
-  readonly appId: number
-  readonly provider: string
+/**
+ * An app's credentials at a provider, by version. What was opened under one is looked up, closed and refunded with it; the one that is
+ * not retired opens what is new. `credentials` is sealed JSON, null once it was forgotten.
+ */
+export const providerAccounts = table('provider_accounts', {
+  id: id(),
+  appId: bigint('app_id'),
+  method: exact('method', 32),
+  version: int('version'),
+  credentials: longtext('credentials').nullable(),
+  createdAt: realTime('created_at'),
+  retiredAt: realTime('retired_at').nullable(),
+})
+export type ProviderAccountRow = Row<typeof providerAccounts>
+
+/** What the credentials of an app's payment method are sealed to, in every version. */
+export function credentialsPlace(appId: number, method: string): string {
+  return `payment_methods.credentials:${appId}:${method}`
 }
+
+export async function insertProviderAccount(tx: Tx, row: Omit<ProviderAccountRow, 'id'>): Promise<number> {
+  return tx.insert(providerAccounts, row)
+}
+
+export async function findProviderAccount(db: Queries, accountId: number): Promise<ProviderAccountRow | null> {
+  return db.one(providerAccounts, 'WHERE id = ?', [accountId])
+}
+
+/** The versions of an app's method, the newest first. */
+export async function listVersions(db: Queries, appId: number, method: string): Promise<ProviderAccountRow[]> {
+  return db.all(providerAccounts, 'WHERE app_id = ? AND method = ? ORDER BY version DESC', [appId, method])
+}
+
+export async function retireProviderAccount(tx: Tx, accountId: number): Promise<void> {
+  await tx.update(providerAccounts, { id: accountId, retiredAt: null }, { retiredAt: tx.now })
+}
+
+/** Takes the credentials away, and what was open under them: nobody can ask for it any more. Returns how many sessions that were. */
+export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<number> {
+  await tx.update(providerAccounts, { id: accountId }, { credentials: null })
+  await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [accountId])
+  const sessions = { providerAccountId: accountId, status: PAYABLE }
+  return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
+}
+
+/** A payment of which something can be refunded still, or is being refunded. */
+const IS_REFUNDABLE = `p.amount > (
+  SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
+
+/**
+ * The accounts of a method that still matter: those that open what is new, and those with sessions that may be paid or payments that
+ * may be refunded. By app, the newest first; `appId` null for all apps.
+ */
+export async function listAccountsInUse(
+  db: Queries,
+  method: string,
+  appId: number | null,
+): Promise<ProviderAccountRow[]> {
+  const { sql, params } = where(
+    ['a.method = ?', method],
+    appId === null ? null : ['a.app_id = ?', appId],
+    ['a.credentials IS NOT NULL'],
+    [
+      `(a.retired_at IS NULL
+        OR EXISTS (SELECT 1 FROM provider_sessions s WHERE s.provider_account_id = a.id AND s.status IN (?))
+        OR EXISTS (SELECT 1 FROM payments p WHERE p.provider_account_id = a.id AND ${IS_REFUNDABLE}))`,
+      PAYABLE,
+    ],
+  )
+  return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)
+}
+
+/** What still depends on an account. */
+export interface AccountUse {
+  readonly openSessions: number
+  readonly refundablePayments: number
+}
+
+export async function countAccountUse(db: Queries, accountId: number): Promise<AccountUse> {
+  const use = await db.one(
+    shape({ openSessions: bigint(), refundablePayments: bigint() }),
+    `SELECT
+       (SELECT COUNT(*) FROM provider_sessions WHERE provider_account_id = ? AND status IN (?)) AS openSessions,
+       (SELECT COUNT(*) FROM payments p WHERE p.provider_account_id = ? AND ${IS_REFUNDABLE}) AS refundablePayments`,
+    [accountId, PAYABLE, accountId],
+  )
+  return use ?? { openSessions: 0, refundablePayments: 0 }
+}
+
+/** An app's account at a provider. */
+export type Account = Pick<ProviderSession, 'appId' | 'provider' | 'providerAccountId'>
 
 /** An account of which nothing is asked for a while, since its provider did not answer or refused its credentials. */
 export const providerPauses = table('provider_pauses', {
   id: id(),
   appId: bigint('app_id'),
   provider: exact('provider', 32),
+  providerAccountId: bigint('provider_account_id'),
   /** In a row, each with a pause. */
   failures: int('failures'),
   /** Of the last failure, for operators. */
@@ -191,8 +286,8 @@ export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }
 
-export async function findPause(db: Queries, { appId, provider }: Account): Promise<ProviderPause | null> {
-  return db.one(providerPauses, 'WHERE app_id = ? AND provider = ?', [appId, provider])
+export async function findPause(db: Queries, { providerAccountId }: Account): Promise<ProviderPause | null> {
+  return db.one(providerPauses, 'WHERE provider_account_id = ?', [providerAccountId])
 }
 
 /** Begins a pause, unless one is under way: of several failures at one time only the first makes the next pause longer. */
@@ -201,15 +296,15 @@ export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: 
   if (!isNew) {
     await tx.run(
       `UPDATE provider_pauses SET failures = ?, reason = ?, since = ?, paused_until = ?
-       WHERE app_id = ? AND provider = ? AND paused_until <= ?`,
-      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.appId, pause.provider, now],
+       WHERE provider_account_id = ? AND paused_until <= ?`,
+      [pause.failures, pause.reason, pause.since, pause.pausedUntil, pause.providerAccountId, now],
     )
   }
 }
 
 /** The account answered: its next failure is the first one. */
-export async function endPause(tx: Tx, { appId, provider }: Account): Promise<void> {
-  await tx.run('DELETE FROM provider_pauses WHERE app_id = ? AND provider = ?', [appId, provider])
+export async function endPause(tx: Tx, { providerAccountId }: Account): Promise<void> {
+  await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [providerAccountId])
 }
 
 /** How many sessions failed to be looked up or closed this often in a row, and a transaction of one of them. */

@@ -16,6 +16,8 @@ export interface ConfirmedPayment {
   /** The provider's own id of the notification; null where there is none (a look-up, the test method). */
   readonly eventId: string | null
   readonly eventType?: string
+  /** The account at the provider that it came to, by its version; absent where a provider needs none. */
+  readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
   /** What the provider calls the charge, where that is not the reference. */
@@ -106,7 +108,7 @@ async function recordPayment(tx: Tx, transaction: Transaction, payment: Confirme
     reference,
     chargeReference,
     bankAccountId,
-    providerAccountId: null,
+    providerAccountId: payment.providerAccountId ?? null,
     currency: payment.currency,
     paidAt: payment.paidAt,
     receivedAt: tx.now,

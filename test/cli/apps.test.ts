@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { currentAccount } from '#providers/accounts.ts'
 import { testContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
@@ -218,13 +218,13 @@ describe("the command line: apps, methods and banks' accounts", function () {
       JSON.stringify(await given.json(['method', 'enable', id, 'payos', '--skip-check'])),
     ]
     expect(texts.join('')).not.to.include('canary')
-    expect(await openCredentials(ctx, 'card', CardCredentials, app.id)).to.deep.equal({
+    expect((await currentAccount(ctx, 'card', CardCredentials, app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })
     await cli.table(['method', 'enable', id, 'test'])
     const { value: methods, text: left } = await cli.both(['method', 'disable', id, 'card'])
-    expect(methods).to.deep.include({ method: 'card', enabled: false, has_credentials: true })
+    expect(methods[0]).to.include({ method: 'card', enabled: false, has_credentials: true })
     expect(left).to.match(/card +│ no +│ yes/)
     const { value, text } = await cli.both(['method', 'list', id])
     expect(value.map(({ method, enabled }: { method: string; enabled: boolean }) => [method, enabled])).to.deep.equal([
@@ -242,6 +242,40 @@ describe("the command line: apps, methods and banks' accounts", function () {
     const live = String((await anApp(ctx, { sandbox: false })).app.id)
     expect(await cli.refused(['method', 'enable', live, 'test'])).to.include('sandbox')
     expect(JSON.stringify(await cli.json(['audit', 'list']))).not.to.include('canary')
+  })
+
+  it('keeps versions of credentials, lists what depends on each, and forgets an earlier one', async () => {
+    const ctx = testContext()
+    const id = String((await anApp(ctx, { methods: [] })).app.id)
+    const enable = (key: string) =>
+      openCli({ BILLING_CLI_STRIPE_SECRET_KEY: key, BILLING_CLI_STRIPE_WEBHOOK_SECRET: 'whsec_x' }).json([
+        ...['method', 'enable', id, 'card', '--skip-check'],
+      ])
+    await enable('sk_test_1')
+    const [same] = await enable('sk_test_1')
+    expect(same.versions).to.have.length(1)
+    const [card] = await enable('sk_test_2')
+    const [current, earlier] = card.versions
+    expect(current).to.include({ version: 2, retired_at: null, forgotten: false, open_sessions: 0 })
+    expect(earlier).to.include({ version: 1, forgotten: false, refundable_payments: 0 })
+    expect(earlier.retired_at).to.be.a('string')
+    expect(await cli.table(['method', 'list', id])).to.match(/card +│ 1 +│ .*replaced/)
+    await cli.faults(
+      [2, ['method', 'forget', id, 'card'], '--version'],
+      [2, ['method', 'forget', id, 'card', '--version', 'x', '--yes'], 'number'],
+      [1, ['method', 'forget', id, 'card', '--version', '2', '--yes'], 'in use'],
+      [1, ['method', 'forget', id, 'card', '--version', '3', '--yes'], 'not found'],
+    )
+    const forgotten = await cli.json(['method', 'forget', id, 'card', '--version', '1', '--yes'])
+    expect(forgotten).to.deep.equal({ method: 'card', version: 1, closed_sessions: 0 })
+    await cli.faults([1, ['method', 'forget', id, 'card', '--version', '1', '--yes'], 'not found'])
+    await cli.json(['method', 'disable', id, 'card'])
+    expect(await cli.table(['method', 'forget', id, 'card', '--version', '2', '--yes'])).to.include('is forgotten')
+    const [none] = await cli.json(['method', 'list', id])
+    expect(none).to.include({ has_credentials: false })
+    await cli.faults([2, ['method', 'enable', id, 'card', '--skip-check'], 'BILLING_CLI_STRIPE'])
+    const [third] = await enable('sk_test_2')
+    expect(third.versions[0]).to.include({ version: 3, forgotten: false })
   })
 
   it("adds a bank account under any of its bank's names, assigns and disables it", async () => {

@@ -10,6 +10,7 @@ import type { Context } from '#context.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import {
@@ -80,6 +81,8 @@ describe('the command line asks on a terminal for whatever was left out', functi
   }
 
   it('apps, their secrets and methods', async () => {
+    for (const secretKey of ['sk_test_1', 'sk_test_2'])
+      await enableMethod(ctx, 'tester', app.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
     await anApp(ctx, { name: 'Phone', auth: 'identity' })
     const folder = scratchFolder('cli')
     const account = join(folder, 'account.json')
@@ -105,6 +108,11 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', 2)], /bank_transfer +│ yes/],
       ['method disable', [APP, pick('Which method?', 3)], /test +│ no/],
+      [
+        'method forget',
+        [APP, pick('Which method?', 0), pick('Which version?', 1), yes('Forget version 1')],
+        'forgotten',
+      ],
       ['method list', [APP], 'bank_transfer'],
     ])
     await sit([

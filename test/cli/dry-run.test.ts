@@ -4,6 +4,7 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
 import { createProgram } from '#cli/program.ts'
+import { enableMethod } from '#providers/methods.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
@@ -45,6 +46,8 @@ describe('--dry-run', () => {
     const clients = await anApp(ctx, { auth: 'identity' })
     const plan = await aPlan(ctx, seller, { code: 'pro', prices: [MONTHLY, YEARLY] })
     await aSubscription(ctx, seller, plan)
+    for (const secretKey of ['sk_test_1', 'sk_test_2'])
+      await enableMethod(ctx, 'tester', seller.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
     const customer = await aCustomer(ctx, seller)
     const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '12345678', holder: 'NGUYEN VAN AN' })
     const reminder = String(await anUnconfirmedReminder(ctx, await anApp(ctx)))
@@ -82,6 +85,7 @@ describe('--dry-run', () => {
       [['app', 'clock', app, '--advance', '40d'], [`app ${app}`], []],
       [['method', 'enable', app, 'test'], [`app ${app}`], []],
       [['method', 'disable', app, 'test'], [`app ${app}`], []],
+      [['method', 'forget', app, 'card', '--version', '1'], [`app ${app}`], []],
       [['bank-account', 'add', '--bank', 'VCB', '--number', '1', '--holder', 'AN'], ['bank account'], []],
       [['bank-account', 'assign', app, accountId], [`app ${app}`], []],
       [['bank-account', 'disable', accountId], [`bank account ${accountId}`], []],

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { currentAccount } from '#providers/accounts.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { findTransaction } from '#transactions/store.ts'
@@ -58,7 +58,7 @@ describe('the command line on a terminal', function () {
     )
     expect([entered.code, entered.left]).to.deep.equal([0, []])
     expect(entered.raw).not.to.include('canary')
-    expect(await openCredentials(ctx, 'card', CardCredentials, app.id)).to.deep.equal({
+    expect((await currentAccount(ctx, 'card', CardCredentials, app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_canary1',
       webhookSecret: 'whsec_canary2',
     })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { currentAccount } from '#providers/accounts.ts'
 import { enableMethod } from '#providers/methods.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -79,7 +79,8 @@ describe('the command line: the service itself', function () {
     const rotated = await rotating.json(['key', 'rotate'])
     expect(rotated.rotated).to.be.greaterThan(0)
     expect(await rotating.table(['key', 'rotate'])).to.match(/^0 secrets rotated/m)
-    const kept = await openCredentials({ ...ctx, keyring: parseKeyring(next) }, 'card', CardCredentials, app.id)
+    const kept = (await currentAccount({ ...ctx, keyring: parseKeyring(next) }, 'card', CardCredentials, app.id))
+      ?.credentials
     expect(kept).to.deep.equal({ secretKey: 'sk_test_canary', webhookSecret: 'whsec_canary' })
     const { value: log, text } = await cli.both(['audit', 'list', '--limit', '5'])
     expect(log[0]).to.have.all.keys(

@@ -2,7 +2,7 @@ import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { CardCredentials } from '#providers/card/credentials.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { currentAccount } from '#providers/accounts.ts'
 import { enableMethod } from '#providers/methods.ts'
 import { getApp, secretPlace } from '#apps/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
@@ -30,7 +30,7 @@ describe('key rotate (contract 6)', () => {
     const onlyNew = { ...ctx, keyring: parseKeyring(NEW_KEY) }
     const { apiSecret, apiKey } = await getApp(ctx.db, first.app.id)
     expect(onlyNew.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.equal(first.secret)
-    expect(await openCredentials(onlyNew, 'card', CardCredentials, first.app.id)).to.deep.equal({
+    expect((await currentAccount(onlyNew, 'card', CardCredentials, first.app.id))?.credentials).to.deep.equal({
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })

@@ -227,7 +227,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
 
     it("credentials that do not open stop no other app's payment", async () => {
       const opened = await paidSession(shop.first)
-      await shop.service.ctx.db.query(`UPDATE payment_methods SET credentials = 'v1.test.x.y.z' WHERE app_id = ?`, [
+      await shop.service.ctx.db.query(`UPDATE provider_accounts SET credentials = 'v1.test.x.y.z' WHERE app_id = ?`, [
         shop.second.app.app.id,
       ])
       const event = shop.event(opened.session, { changes: { metadata: {} } })
@@ -240,14 +240,16 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     const opened = await paidSession()
     const event = shop.event(opened.session)
     const [kept]: { credentials: string }[] = await db.query(
-      'SELECT credentials FROM payment_methods WHERE app_id = ?',
+      'SELECT credentials FROM provider_accounts WHERE app_id = ?',
       [shop.first.app.app.id],
     )
-    await db.query(`UPDATE payment_methods SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [shop.first.app.app.id])
+    await db.query(`UPDATE provider_accounts SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [
+      shop.first.app.app.id,
+    ])
     const answer = await shop.notify(event)
     expect(answer.status).to.equal(500)
     expect(answer.body.error.code).to.equal('internal_error')
-    await db.query('UPDATE payment_methods SET credentials = ? WHERE app_id = ?', [
+    await db.query('UPDATE provider_accounts SET credentials = ? WHERE app_id = ?', [
       kept!.credentials,
       shop.first.app.app.id,
     ])

@@ -256,7 +256,7 @@ describe('refunds of card payments', () => {
       shop.stripe.refund(session)
       const { db } = shop.service.ctx
       const ids = [shop.second.app.app.id, shop.first.app.app.id]
-      await db.query(`UPDATE payment_methods SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [ids[0]])
+      await db.query(`UPDATE provider_accounts SET credentials = 'v1.lost.x.y.z' WHERE app_id = ?`, [ids[0]])
       expect(await shop.refundsNoted()).to.equal(1)
     })
   })

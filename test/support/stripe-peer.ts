@@ -82,6 +82,8 @@ export interface StripePeer {
   pay(session: PeerSession, how?: 'at once' | 'delayed'): void
   /** A delayed payment arrives. */
   settle(session: PeerSession): void
+  /** A delayed payment fails: its intent waits for another means of payment. */
+  fail(session: PeerSession): void
   /** The seller refunds in the dashboard. Returns the charge, as `charge.refunded` carries it. */
   refund(session: PeerSession, amount?: number): object
   /** Every refund, newest first. */
@@ -107,6 +109,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   const sessions: PeerSession[] = []
   const charges: PeerCharge[] = []
   const refunds: PeerRefund[] = []
+  const failed = new Set<string>()
   const kept = new Map<string, { fingerprint: string; reply: Reply | null }>()
   const calls: StripeCall[] = []
   let count = 0
@@ -144,6 +147,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
         refunded: 0,
       })
     },
+    fail: (session) => void failed.add(session.id),
     refund(session, amount) {
       const charge = charges.find(({ intent }) => intent === session.payment_intent)!
       addRefund(charge, amount ?? charge.amount - charge.refunded, {}, 'succeeded')
@@ -297,6 +301,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       id: session.payment_intent,
       object: 'payment_intent',
       latest_charge: charge ? chargeObject(charge) : null,
+      status: charge ? 'succeeded' : failed.has(session.id) ? 'requires_payment_method' : 'processing',
     }
     return { ...body, payment_intent: intent }
   }

@@ -1,12 +1,10 @@
 import type Stripe from 'stripe'
-import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { abandonSession, beginSession, recordOpened } from '#providers/begin-session.ts'
-import { openCredentials } from '#providers/credentials.ts'
-import { defineProvider, type PaymentRequest } from '#providers/provider.ts'
+import { accountOf, requireCurrentAccount } from '#providers/accounts.ts'
+import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
+import { defineProvider, type LookUp, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { AppError } from '#shared/errors.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
 import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
@@ -18,10 +16,43 @@ import { cardRefunds } from './refund-payment.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
+const CLOSED: LookUp = { status: 'closed' }
+
+/** What was opened, as the provider has it. */
+const sessions: Sessions = {
+  code: 'stripe',
+
+  async lookUp(ctx, session) {
+    const { reference, providerAccountId, expiresAt, amount } = session
+    if (reference === null) return ctx.clock.now() > expiresAt ? CLOSED : { status: 'open', asks: amount }
+    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const found = await retrieveSession(ctx, credentials, reference)
+    if (!found) return CLOSED
+    const facts = CardSession.parse(found)
+    if (isPaid(facts)) {
+      const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, found) }
+      return (await confirmSession(ctx, facts, session, report)) === 'refused' ? CLOSED : { status: 'paid' }
+    }
+    if (found.status === 'complete') return hasFailed(found) ? CLOSED : { status: 'processing' }
+    return found.status === 'expired' ? CLOSED : { status: 'open', asks: amount }
+  },
+
+  async close(ctx, { reference, providerAccountId }) {
+    if (reference === null) return
+    const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
+    const stripe = await stripeClient(ctx.config, credentials.secretKey)
+    try {
+      await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
+    } catch (thrown) {
+      throw cardProviderError(stripeFault(thrown))
+    }
+  },
+}
+
 /** Card payments through Stripe Checkout (contract 4, Card provider). */
 export const card = defineProvider({
   method: 'card',
-  code: 'stripe',
+  ...sessions,
   texts: {
     en: { name: 'Card', hint: 'Visa, Mastercard and other cards', pay: 'Pay by card' },
     vi: { name: 'Thẻ', hint: 'Visa, Mastercard và thẻ khác', pay: 'Thanh toán bằng thẻ' },
@@ -37,44 +68,23 @@ export const card = defineProvider({
   noteRefunds,
 
   async open(ctx, request) {
-    const credentials = await requireCredentials(ctx, request.app)
-    const expiresAt = sessionEnd(request.expiresAt, ctx.clock.now())
-    const session = await beginSession(ctx, request, { provider: 'stripe', expiresAt, reference: null })
-    if (!session) return { redirectUrl: request.returnUrl }
-    if (session.url !== null) return { redirectUrl: session.url }
-    const created = await createSession(ctx, credentials, request, session)
-    if (!created.url) throw new AppError('provider_error', 'the card provider gave no payment page; please try again')
-    return { redirectUrl: await recordOpened(ctx, session, { reference: created.id, url: created.url }) }
-  },
-
-  async lookUp(ctx, app, session) {
-    if (session.reference === null) return ctx.clock.now() > session.expiresAt ? 'closed' : 'open'
-    const found = await retrieveSession(ctx, await requireCredentials(ctx, app), session.reference)
-    if (!found) return 'closed'
-    const facts = CardSession.parse(found)
-    if (isPaid(facts)) {
-      const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, found) }
-      return (await confirmSession(ctx, facts, session, report)) === 'refused' ? 'closed' : 'paid'
-    }
-    return found.status === 'expired' ? 'closed' : 'open'
-  },
-
-  async close(ctx, app, session) {
-    const { reference } = session
-    if (reference === null) return
-    const stripe = await stripeClient(ctx.config, (await requireCredentials(ctx, app)).secretKey)
-    try {
-      await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
-    } catch (thrown) {
-      throw cardProviderError(stripeFault(thrown))
-    }
+    const { id: providerAccountId, credentials } = await requireCurrentAccount(
+      ctx,
+      'card',
+      CardCredentials,
+      request.app.id,
+    )
+    return openSession(ctx, sessions, request, {
+      providerAccountId,
+      expiresAt: sessionEnd(request.expiresAt, ctx.clock.now()),
+      create: (session) => createSession(ctx, credentials, request, session),
+    })
   },
 })
 
-async function requireCredentials(ctx: Context, app: App): Promise<CardCredentials> {
-  const credentials = await openCredentials(ctx, 'card', CardCredentials, app.id)
-  if (!credentials) throw new AppError('payment_method_unavailable', 'card payments are not set up for this app')
-  return credentials
+/** Whether the payment of a completed session will not come: its intent wants another means of payment, or was given up. */
+function hasFailed({ payment_intent: intent }: Stripe.Checkout.Session): boolean {
+  return typeof intent === 'object' && (intent?.status === 'requires_payment_method' || intent?.status === 'canceled')
 }
 
 async function createSession(
@@ -82,12 +92,15 @@ async function createSession(
   credentials: CardCredentials,
   request: PaymentRequest,
   session: ProviderSession,
-): Promise<Stripe.Checkout.Session> {
+): Promise<OpenedSession | null> {
   const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const params = sessionParams(request, session)
   const options = { idempotencyKey: sessionKey(session, params) }
   try {
-    return await callStripe(ctx, 'checkout.sessions.create', () => stripe.checkout.sessions.create(params, options))
+    const { id: reference, url } = await callStripe(ctx, 'checkout.sessions.create', () =>
+      stripe.checkout.sessions.create(params, options),
+    )
+    return url ? { reference, url } : null
   } catch (thrown) {
     const fault = stripeFault(thrown)
     // Stripe judges addresses more strictly than mail servers do. The payer can type another one on its page.

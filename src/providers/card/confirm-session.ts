@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { endSession } from '#providers/begin-session.ts'
+import { endSession } from '#providers/open-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
@@ -29,6 +29,7 @@ export async function confirmSession(
   if (faults.length > 0) return refuse(ctx, stored, report, faults.join('; '))
   const outcome = await confirmPayment(ctx, {
     provider: 'stripe',
+    providerAccountId: stored.providerAccountId,
     eventId: report.eventId,
     eventType: report.eventType,
     reference: session.id,

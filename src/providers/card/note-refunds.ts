@@ -1,6 +1,5 @@
 import type Stripe from 'stripe'
 import { z } from 'zod'
-import { listAppsWithMethod } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { noteEvent } from '#providers/note-event.ts'
@@ -16,7 +15,7 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund, recordRefundAnswer } from '#transactions/refund-money.ts'
 import { fromStripeAmount } from './amount.ts'
@@ -52,34 +51,30 @@ export const REFUND_EVENTS: ReadonlySet<string> = new Set([
  */
 export async function receiveRefundEvent(
   ctx: Context,
-  appIds: readonly number[],
+  signers: readonly ProviderAccount<CardCredentials>[],
   object: unknown,
 ): Promise<'noted' | 'ignored'> {
   const event = RefundEvent.safeParse(object)
-  const appId = event.success ? await appOf(ctx, appIds, event.data) : null
-  const stripe = appId === null ? null : await clientOf(ctx, appId)
-  if (!event.success || appId === null || !stripe) return 'ignored'
+  const account = event.success ? await accountOf(ctx, signers, event.data) : undefined
+  if (!event.success || !account) return 'ignored'
+  const { appId, credentials } = account
+  const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const refunds = await askFor(ctx, stripe, event.data)
   let noted = 0
   for (const refund of refunds) if (await noteRefund(ctx, stripe, appId, refund)) noted += 1
   return noted > 0 ? 'noted' : 'ignored'
 }
 
-/** Whose charge it is, of the apps whose secret signed the event; null where it is none of theirs. */
-async function appOf(
+/** Whose charge it is, of the accounts whose secret signed the event; undefined where it is none of theirs. */
+async function accountOf(
   ctx: Context,
-  appIds: readonly number[],
+  signers: readonly ProviderAccount<CardCredentials>[],
   { metadata, payment_intent: intent }: RefundEvent,
-): Promise<number | null> {
+): Promise<ProviderAccount<CardCredentials> | undefined> {
   const named = parseNumericId(metadata?.app_id ?? '')
-  if (named !== null) return appIds.includes(named) ? named : null
-  const payment = intent ? await findPaymentOfCharge(ctx.db, 'stripe', intent) : null
-  return appIds.find((appId) => appId === payment?.appId) ?? null
-}
-
-async function clientOf(ctx: Context, appId: number): Promise<Stripe | null> {
-  const credentials = await openCredentials(ctx, 'card', CardCredentials, appId)
-  return credentials && stripeClient(ctx.config, credentials.secretKey)
+  const payment = named === null && intent ? await findPaymentOfCharge(ctx.db, 'stripe', intent) : null
+  const ownerId = named ?? payment?.appId
+  return signers.find(({ appId }) => appId === ownerId)
 }
 
 async function askFor(ctx: Context, stripe: Stripe, { id, object }: RefundEvent): Promise<Stripe.Refund[]> {
@@ -160,11 +155,12 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
   // In another order each time: the apps behind one whose listing never ends have their turn too.
-  for (const { appId } of shuffled(await listAppsWithMethod(ctx.db, 'card'))) {
+  for (const { appId, credentials } of shuffled(
+    await accountsInUse(ctx, 'card', CardCredentials, options.appId ?? null),
+  )) {
     if (options.signal?.aborted) break
-    if (options.appId !== undefined && options.appId !== appId) continue
     try {
-      noted += await noteRefundsOfApp(ctx, appId)
+      noted += await noteRefundsOfAccount(ctx, appId, credentials)
     } catch (error) {
       const fault = stripeFault(error)
       // Stripe's own messages can quote keys.
@@ -176,9 +172,8 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
   return noted
 }
 
-async function noteRefundsOfApp(ctx: Context, appId: number): Promise<number> {
-  const stripe = await clientOf(ctx, appId)
-  if (!stripe) return 0
+async function noteRefundsOfAccount(ctx: Context, appId: number, credentials: CardCredentials): Promise<number> {
+  const stripe = await stripeClient(ctx.config, credentials.secretKey)
   const since = unixSeconds(addMs(ctx.clock.now(), -LISTED_BACK_MS))
   const found: Stripe.Refund[] = []
   await callStripe(ctx, 'refunds.list', async () => {

@@ -1,20 +1,27 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { admit } from '#http/admission.ts'
+import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
 import { noteEvent } from '#providers/note-event.ts'
+import { endSession, markProcessing } from '#providers/open-session.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { Decision } from '#providers/provider.ts'
 import { findProviderSession, wasToldBefore } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
+import { CardCredentials } from './credentials.ts'
 import { REFUND_EVENTS, receiveRefundEvent } from './note-refunds.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
-import { listWebhookSecrets, webhookSecretOf } from './webhook-secrets.ts'
 
-/** The only two that tell of money (specification 4). */
-const PAYMENT_EVENTS = new Set(['checkout.session.completed', 'checkout.session.async_payment_succeeded'])
+const PAYMENT_FAILED = 'checkout.session.async_payment_failed'
+/** The first two alone report money (specification 4). */
+const SESSION_EVENTS = new Set([
+  'checkout.session.completed',
+  'checkout.session.async_payment_succeeded',
+  PAYMENT_FAILED,
+])
 
 const CardEvent = z.looseObject({
   id: z.string().regex(/^[\x21-\x7e]{1,180}$/),
@@ -44,13 +51,14 @@ export async function receiveCardEvent(ctx: Context, notification: CardNotificat
   const signature = parseSignature(typeof notification.signature === 'string' ? notification.signature : undefined)
   if (!signature || !isTimely(signature, unixSeconds(ctx.clock.now()))) throw unverified()
   const content = parseContent(notification.body)
-  const appIds = await signers(ctx, signature, notification.body, namedApp(content))
+  const accounts = await signers(ctx, signature, notification.body, namedApp(content))
+  const appIds = [...new Set(accounts.map(({ appId }) => appId))]
   const event = CardEvent.safeParse(content)
   if (appIds.length === 0 || !event.success) throw unverified()
   if (REFUND_EVENTS.has(event.data.type)) {
-    return { status: await receiveRefundEvent(ctx, appIds, event.data.data.object), transactionId: null }
+    return { status: await receiveRefundEvent(ctx, accounts, event.data.data.object), transactionId: null }
   }
-  return PAYMENT_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
+  return SESSION_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
 }
 
 /** The metadata that we give to sessions, and through them to charges. */
@@ -64,23 +72,24 @@ function namedApp(content: unknown): number | null {
   return ours.success ? parseNumericId(ours.data.data.object.metadata.app_id) : null
 }
 
-/** The apps whose secret signed these bytes: several where sellers' apps share a provider account. */
+/**
+ * The accounts whose secret signed these bytes, of one app the newest first: several where sellers' apps share an account at the
+ * provider. Disabled methods and apps count, as their open payments complete.
+ */
 async function signers(
   ctx: Context,
   signature: CardSignature,
   body: Buffer,
   namedAppId: number | null,
-): Promise<number[]> {
-  const secrets = await admit(ctx, 'notifier', (db) =>
-    namedAppId === null ? listWebhookSecrets(ctx, db) : webhookSecretOf(ctx, db, namedAppId),
-  )
-  return secrets.filter(({ secret }) => isSignedWith(secret, signature, body)).map(({ appId }) => appId)
+): Promise<ProviderAccount<CardCredentials>[]> {
+  const accounts = await admit(ctx, 'notifier', (db) => accountsInUse(ctx, 'card', CardCredentials, namedAppId, db))
+  return accounts.filter(({ credentials }) => isSignedWith(credentials.webhookSecret, signature, body))
 }
 
 async function takePayment(ctx: Context, appIds: readonly number[], event: CardEvent): Promise<CardDecision> {
   const session = CardSession.safeParse(event.data.object)
   if (!session.success) throw unverified()
-  if (!isPaid(session.data)) return IGNORED
+  if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return noteUnpaid(ctx, appIds, event.type, session.data)
   if (await wasToldBefore(ctx.db, 'stripe', event.id)) return { status: 'duplicate', transactionId: null }
   const stored = await findProviderSession(ctx.db, 'stripe', session.data.id)
   if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
@@ -88,6 +97,21 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
   const status = await confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
   return { status, transactionId: stored.transactionId }
+}
+
+/** A session that was completed and is not paid: its money is on its way, or has failed to come, so that the payer can try again. */
+async function noteUnpaid(
+  ctx: Context,
+  appIds: readonly number[],
+  eventType: string,
+  session: CardSession,
+): Promise<CardDecision> {
+  const isOver = session.status === 'complete' && session.payment_status === 'unpaid'
+  const stored = isOver ? await findProviderSession(ctx.db, 'stripe', session.id) : null
+  if (!stored || !appIds.includes(stored.appId)) return IGNORED
+  if (eventType === PAYMENT_FAILED) await endSession(ctx, stored, 'closed')
+  else await markProcessing(ctx, stored)
+  return { status: 'ignored', transactionId: stored.transactionId }
 }
 
 async function refuseUnknown(

@@ -2,7 +2,7 @@ import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { listTakenBack, updatePayment, type Payment, type Refund } from '#payments/store.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import type { RefundAnswer } from '#transactions/refund-money.ts'
 import { toStripeAmount } from './amount.ts'
@@ -39,9 +39,10 @@ export const cardRefunds: ProviderRefunds = {
     }, true),
 }
 
-async function clientOf(ctx: Context, { appId }: Pick<Payment, 'appId'>): Promise<Stripe | null> {
-  const credentials = appId === null ? null : await openCredentials(ctx, 'card', CardCredentials, appId)
-  return credentials && stripeClient(ctx.config, credentials.secretKey)
+/** The client of the account that was paid. */
+async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<Stripe | null> {
+  const account = providerAccountId === null ? null : await findAccount(ctx, CardCredentials, providerAccountId)
+  return account && stripeClient(ctx.config, account.credentials.secretKey)
 }
 
 /** Turns what the SDK throws into what became of the refund. A look-up that is refused decides nothing. */

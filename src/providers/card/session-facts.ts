@@ -7,6 +7,7 @@ export const CardSession = z.looseObject({
   id: z.string().min(1).max(191),
   object: z.literal('checkout.session').optional(),
   mode: z.string().nullish(),
+  status: z.string().nullish(),
   payment_status: z.string(),
   amount_total: z.number().nullish(),
   currency: z.string().nullish(),

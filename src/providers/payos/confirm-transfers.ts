@@ -1,6 +1,6 @@
 import type { PaymentLink } from '@payos/node'
 import type { Context } from '#context.ts'
-import { endSession } from '#providers/begin-session.ts'
+import { endSession } from '#providers/open-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { findPaymentOf } from '#payments/store.ts'
@@ -44,6 +44,7 @@ export async function confirmTransfers(
     const reference = `${id}:${transfer.reference}`
     const outcome = await confirmPayment(ctx, {
       provider: 'payos',
+      providerAccountId: session.providerAccountId,
       eventId: told === null ? null : reference,
       eventType: 'transfer',
       reference,

@@ -1,15 +1,13 @@
 import type { PaymentLink, PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
-import { openCredentials } from '#providers/credentials.ts'
+import { accountOf } from '#providers/accounts.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { AppError } from '#shared/errors.ts'
 import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
 import { PayosCredentials } from './credentials.ts'
 
-/** The app's client; throws `payment_method_unavailable` where it has no credentials. */
-export async function clientOf(ctx: Context, appId: number): Promise<PayOS> {
-  const credentials = await openCredentials(ctx, 'payos', PayosCredentials, appId)
-  if (!credentials) throw new AppError('payment_method_unavailable', 'PayOS is not set up for this app')
+/** The client of the account that the session was opened under. */
+export async function clientOf(ctx: Context, { providerAccountId }: ProviderSession): Promise<PayOS> {
+  const { credentials } = await accountOf(ctx, PayosCredentials, providerAccountId)
   return payosClient(ctx.config, credentials)
 }
 

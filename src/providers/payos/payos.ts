@@ -1,14 +1,14 @@
 import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
-import { abandonSession, beginSession, recordOpened, type OpenedSession } from '#providers/begin-session.ts'
-import { defineProvider, type PaymentRequest } from '#providers/provider.ts'
+import { requireCurrentAccount } from '#providers/accounts.ts'
+import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
+import { defineProvider, type LookUp, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { callPayos, payosFault, payosProviderError } from './client.ts'
+import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
-import { payosCredentials } from './credentials.ts'
+import { PayosCredentials, payosCredentials } from './credentials.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
@@ -19,10 +19,38 @@ const CANCELLED = new Set(['CANCELLED', 'FAILED'])
 /** A transfer sent in the last minute of a link may be told after it. */
 const SETTLED_AFTER_MS = HOUR_MS
 
+const CLOSED: LookUp = { status: 'closed' }
+
+/** What was opened, as the provider has it. */
+const sessions: Sessions = {
+  code: 'payos',
+
+  async lookUp(ctx, session) {
+    const link = await findLink(ctx, await clientOf(ctx, session), session)
+    const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
+    const open: LookUp = { status: 'open', asks: session.amount - (link?.amountPaid ?? 0) }
+    if (!link) return isSettled ? CLOSED : open
+    const result = await confirmTransfers(ctx, session, link, null)
+    if (result === 'processed' || result === 'already_completed') return { status: 'paid' }
+    return result === 'refused' || isSettled || CANCELLED.has(link.status) ? CLOSED : open
+  },
+
+  async close(ctx, session) {
+    const client = await clientOf(ctx, session)
+    try {
+      await callPayos(ctx, 'payment-requests.cancel', () =>
+        client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
+      )
+    } catch (thrown) {
+      throw payosProviderError(payosFault(thrown))
+    }
+  },
+}
+
 /** Bank transfers through PayOS: one payment link per transaction (contract 4, Bank-transfer provider). */
 export const payos = defineProvider({
   method: 'payos',
-  code: 'payos',
+  ...sessions,
   texts: {
     en: {
       name: 'QR payment (payOS)',
@@ -45,47 +73,21 @@ export const payos = defineProvider({
   accepts: (amount, currency) => currency === 'VND' && Number.isSafeInteger(amount) && amount > 0,
 
   async open(ctx, request) {
-    const client = await clientOf(ctx, request.app.id)
-    return { redirectUrl: (await openLink(ctx, client, request)) ?? (await openLink(ctx, client, request)) ?? noLink() }
-  },
-
-  async lookUp(ctx, app, session) {
-    const link = await findLink(ctx, await clientOf(ctx, app.id), session)
-    const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
-    if (!link) return isSettled ? 'closed' : 'open'
-    const result = await confirmTransfers(ctx, session, link, null)
-    if (result === 'processed' || result === 'already_completed') return 'paid'
-    return result === 'refused' || isSettled || CANCELLED.has(link.status) ? 'closed' : 'open'
-  },
-
-  async close(ctx, app, session) {
-    const client = await clientOf(ctx, app.id)
-    try {
-      await callPayos(ctx, 'payment-requests.cancel', () =>
-        client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
-      )
-    } catch (thrown) {
-      throw payosProviderError(payosFault(thrown))
-    }
+    const { id: providerAccountId, credentials } = await requireCurrentAccount(
+      ctx,
+      'payos',
+      PayosCredentials,
+      request.app.id,
+    )
+    const client = await payosClient(ctx.config, credentials)
+    return openSession(ctx, sessions, request, {
+      providerAccountId,
+      expiresAt: linkEnd(request.expiresAt, ctx.clock.now()),
+      newReference: () => newOrderCode(request.transaction.id),
+      create: (session) => createLink(ctx, client, request, session),
+    })
   },
 })
-
-/** The address of the payment page; null where the order code is another order's, so that a new one must be drawn. */
-async function openLink(ctx: Context, client: PayOS, request: PaymentRequest): Promise<string | null> {
-  const session = await beginSession(ctx, request, {
-    provider: 'payos',
-    expiresAt: linkEnd(request.expiresAt, ctx.clock.now()),
-    reference: newOrderCode(request.transaction.id),
-  })
-  if (!session) return request.returnUrl
-  if (session.url !== null) return session.url
-  const opened = await createLink(ctx, client, request, session)
-  if (!opened) {
-    await abandonSession(ctx, session)
-    return null
-  }
-  return recordOpened(ctx, session, opened)
-}
 
 async function createLink(
   ctx: Context,
@@ -120,8 +122,4 @@ async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession):
   const link = await findLink(ctx, client, session)
   if (!link || !isOurLink(link, session) || link.status === 'EXPIRED' || CANCELLED.has(link.status)) return null
   return { reference: String(link.orderCode), url: pageOf(link) }
-}
-
-function noLink(): never {
-  throw new AppError('provider_error', 'the bank-transfer provider gave no payment page; please try again')
 }

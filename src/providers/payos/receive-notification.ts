@@ -4,7 +4,7 @@ import { databaseNow } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
-import { openAllCredentials, openCredentials } from '#providers/credentials.ts'
+import { accountsInUse, findAccount } from '#providers/accounts.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { Decision } from '#providers/provider.ts'
 import { findProviderSession, hastenLookup, type ProviderSession } from '#providers/store.ts'
@@ -46,18 +46,19 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
   return { status, transactionId: session?.transactionId ?? null }
 }
 
-/** The keys that may have signed: of the app whose order it is, of every app where it is nobody's. */
+/**
+ * The keys that may have signed: those of the app whose order it is, and of every app where it is nobody's. The order's own account
+ * counts even where nothing of it is open any more: money can come late.
+ */
 async function checksumKeys(ctx: Context, db: Queries, session: ProviderSession | null): Promise<string[]> {
-  if (!session) {
-    const all = await openAllCredentials(ctx, 'payos', PayosCredentials, db)
-    return all.map(({ credentials }) => credentials.checksumKey)
-  }
-  const credentials = await openCredentials(ctx, 'payos', PayosCredentials, session.appId, db)
-  return credentials ? [credentials.checksumKey] : []
+  const accounts = await accountsInUse(ctx, 'payos', PayosCredentials, session?.appId ?? null, db)
+  const isOwnMissing = session && !accounts.some(({ id }) => id === session.providerAccountId)
+  const own = isOwnMissing ? await findAccount(ctx, PayosCredentials, session.providerAccountId, db) : null
+  return [...accounts, ...(own ? [own] : [])].map(({ credentials }) => credentials.checksumKey)
 }
 
 async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<Status> {
-  const link = await findLink(ctx, await clientOf(ctx, session.appId), session)
+  const link = await findLink(ctx, await clientOf(ctx, session), session)
   const result = link ? await confirmTransfers(ctx, session, link, told) : 'none'
   switch (result) {
     case 'none':

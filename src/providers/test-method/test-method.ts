@@ -1,4 +1,5 @@
 import { defineProvider } from '#providers/provider.ts'
+import { dueOf } from '#payments/balance.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 
 /** Pays at once without money: on sandbox apps only (contract 4, Sandbox and live). */
@@ -18,7 +19,7 @@ export const testMethod = defineProvider({
       eventId: null,
       reference: `test_${transaction.id}`,
       transactionId: transaction.id,
-      amount: transaction.amount,
+      amount: dueOf(transaction),
       currency: transaction.currency,
       paidAt: ctx.clock.now(),
     })

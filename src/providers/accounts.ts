@@ -1,0 +1,110 @@
+import type { z } from 'zod'
+import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
+import { AppError } from '#shared/errors.ts'
+import {
+  credentialsPlace,
+  findProviderAccount,
+  listAccountsInUse,
+  listVersions,
+  type ProviderAccountRow,
+} from './store.ts'
+
+/** Notifications are verified against this many versions of an app's credentials (contract 7). */
+const MOST_VERSIONS = 5
+
+/** An app's account at a provider: one version of its credentials, opened. */
+export interface ProviderAccount<Fields> {
+  readonly id: number
+  readonly appId: number
+  readonly version: number
+  readonly credentials: Fields
+}
+
+/** The account that opens what is new, whether or not its method is enabled; null where the app has none. */
+export async function currentAccount<Fields>(
+  ctx: Context,
+  method: string,
+  schema: z.ZodType<Fields>,
+  appId: number,
+  db: Queries = ctx.db,
+): Promise<ProviderAccount<Fields> | null> {
+  const current = (await listVersions(db, appId, method)).find(({ retiredAt }) => retiredAt === null)
+  return current ? opened(ctx, schema, current) : null
+}
+
+/** As `currentAccount`; throws `payment_method_unavailable` where there is none. */
+export async function requireCurrentAccount<Fields>(
+  ctx: Context,
+  method: string,
+  schema: z.ZodType<Fields>,
+  appId: number,
+): Promise<ProviderAccount<Fields>> {
+  const account = await currentAccount(ctx, method, schema, appId)
+  if (!account) throw new AppError('payment_method_unavailable', `${method} is not set up for this app`)
+  return account
+}
+
+/** The account that something was opened under, or paid to. Throws `provider_error` where its credentials were forgotten. */
+export async function accountOf<Fields>(
+  ctx: Context,
+  schema: z.ZodType<Fields>,
+  accountId: number,
+): Promise<ProviderAccount<Fields>> {
+  const account = await findAccount(ctx, schema, accountId)
+  if (!account) throw new AppError('provider_error', 'the credentials that this was opened with were forgotten')
+  return account
+}
+
+/** As `accountOf`; null where its credentials were forgotten. */
+export async function findAccount<Fields>(
+  ctx: Context,
+  schema: z.ZodType<Fields>,
+  accountId: number,
+  db: Queries = ctx.db,
+): Promise<ProviderAccount<Fields> | null> {
+  const row = await findProviderAccount(db, accountId)
+  return row && opened(ctx, schema, row)
+}
+
+/**
+ * The accounts whose notifications count: of each app the five newest that still matter. Those that do not open are left out: they must
+ * not stop the other apps' payments. `appId` null for all apps. Throws where none of one app's opens, which is our own fault.
+ */
+export async function accountsInUse<Fields>(
+  ctx: Context,
+  method: string,
+  schema: z.ZodType<Fields>,
+  appId: number | null,
+  db: Queries = ctx.db,
+): Promise<ProviderAccount<Fields>[]> {
+  const accounts: ProviderAccount<Fields>[] = []
+  const counts = new Map<number, number>()
+  const failures: unknown[] = []
+  for (const row of await listAccountsInUse(db, method, appId)) {
+    const count = (counts.get(row.appId) ?? 0) + 1
+    counts.set(row.appId, count)
+    if (count > MOST_VERSIONS) continue
+    try {
+      const account = opened(ctx, schema, row)
+      if (account) accounts.push(account)
+    } catch (error) {
+      ctx.log.error({ error, appId: row.appId, method }, "an app's credentials do not open")
+      failures.push(error)
+    }
+  }
+  if (appId !== null && accounts.length === 0 && failures.length > 0)
+    throw new AggregateError(failures, `no ${method} credentials of app ${appId} open`)
+  return accounts
+}
+
+/** Null where the credentials were forgotten; throws where their key is missing. */
+function opened<Fields>(
+  ctx: Context,
+  schema: z.ZodType<Fields>,
+  { id, appId, method, version, credentials }: ProviderAccountRow,
+): ProviderAccount<Fields> | null {
+  if (credentials === null) return null
+  const text = ctx.keyring.open(credentials, credentialsPlace(appId, method))
+  return { id, appId, version, credentials: schema.parse(JSON.parse(text)) }
+}

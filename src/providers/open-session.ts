@@ -1,0 +1,186 @@
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { databaseNow } from '#db/database-now.ts'
+import { AppError } from '#shared/errors.ts'
+import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
+import { lockExistingEndUser } from '#subscriptions/store.ts'
+import { dueOf } from '#payments/balance.ts'
+import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
+import type { LookUp, PaymentRequest, Sessions } from './provider.ts'
+import { firstLookupAt } from './schedule.ts'
+import {
+  findOpenSession,
+  getProviderSession,
+  insertProviderSession,
+  listPayableSessions,
+  updateSessionIn,
+  type ProviderSession,
+} from './store.ts'
+
+/** A payer who is sent to a session must have this long to pay. */
+const STILL_USEFUL_MS = MINUTE_MS
+/** An opening whose answer never came is repeated for this long; its parameters are too old afterwards. */
+const REPEATABLE_MS = MINUTE_MS
+/** A handle that we chose may be another's. */
+const ATTEMPTS = 2
+
+/** What a new session would be. */
+export interface SessionTerms {
+  readonly providerAccountId: number
+  /** End of it at the provider, real time. */
+  readonly expiresAt: RealTime
+  /** A handle that we choose, where the provider wants one. */
+  readonly newReference?: () => string
+  /** Opens it at the provider: repeated for the same session, it is the same one. Null where the handle is taken by another. */
+  readonly create: (session: ProviderSession) => Promise<OpenedSession | null>
+}
+
+export interface OpenedSession {
+  readonly reference: string
+  readonly url: string
+}
+
+/**
+ * Opens a session at the provider for what is due, or leads back to the one that is open; returns where to send the payer. One that was
+ * opened before is asked for first: it may be paid, cancelled, or on its way, and what asks for another amount is closed (contract 7).
+ * The intent is committed before the provider is called. Throws `provider_error`.
+ */
+export async function openSession(
+  ctx: Context,
+  provider: Sessions,
+  request: PaymentRequest,
+  terms: SessionTerms,
+): Promise<{ redirectUrl: string }> {
+  for (const session of await listPayableSessions(ctx.db, request.transaction.id)) {
+    if (session.provider !== provider.code || session.status === 'opening') continue
+    const redirectUrl = await resume(ctx, provider, request, session, terms.providerAccountId)
+    if (redirectUrl !== null) return { redirectUrl }
+  }
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const session = await beginSession(ctx, provider.code, request, terms)
+    if (!session) return { redirectUrl: request.returnUrl }
+    if (session.url !== null) return { redirectUrl: session.url }
+    const opened = await terms.create(session)
+    if (opened) return { redirectUrl: await recordOpened(ctx, session, opened) }
+    await abandonSession(ctx, session)
+  }
+  throw new AppError('provider_error', 'the provider gave no payment page; please try again')
+}
+
+/** Where a session that was opened before leads; null where a fresh one is needed. */
+async function resume(
+  ctx: Context,
+  provider: Sessions,
+  { transaction, returnUrl, checkoutUrl }: PaymentRequest,
+  session: ProviderSession,
+  currentAccountId: number,
+): Promise<string | null> {
+  const isCurrent = session.providerAccountId === currentAccountId
+  try {
+    const found = await provider.lookUp(ctx, session)
+    await recordLookUp(ctx, session, found)
+    if (found.status === 'paid') return returnUrl
+    if (found.status === 'processing') return checkoutUrl
+    if (found.status === 'closed' || isAlmostOver(session, ctx.clock.now())) return null
+    const due = dueOf(await getTransaction(ctx.db, transaction.id))
+    if (isCurrent && session.amount === due) return session.url
+    await provider.close(ctx, session)
+    await endSession(ctx, session, 'closed')
+    return null
+  } catch (error) {
+    if (isCurrent) throw error
+    // Credentials that were replaced may not work any more, which is no reason to turn the payer away.
+    ctx.log.warn({ error, transactionId: transaction.id }, 'a session of earlier credentials could not be closed')
+    return null
+  }
+}
+
+/** Keeps what a look-up found, where it changes the session. */
+export async function recordLookUp(ctx: Context, session: ProviderSession, found: LookUp): Promise<void> {
+  if (found.status === 'paid' || found.status === 'closed') await endSession(ctx, session, found.status)
+  else if (found.status === 'processing') await markProcessing(ctx, session)
+}
+
+function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
+  return expiresAt <= addMs(now, STILL_USEFUL_MS)
+}
+
+/**
+ * Commits the intent to open a session, before the provider is called. Returns the session to use: one that is open (it has a `url`),
+ * one whose opening another request is about or died over (to be repeated with the same parameters), or a new one. Null where the
+ * transaction is not pending any more: there is nothing left to pay.
+ */
+async function beginSession(
+  ctx: Context,
+  provider: string,
+  request: PaymentRequest,
+  { providerAccountId, expiresAt, newReference }: SessionTerms,
+): Promise<ProviderSession | null> {
+  return inTransaction(ctx, async (tx) => {
+    // Two clicks at once must not open two sessions: the second one finds the first one's row.
+    await lockExistingEndUser(tx, request.app.id, request.transaction.externalRef)
+    const transaction = await findTransaction(tx, request.transaction.id)
+    if (transaction?.status !== 'pending') return null
+    const existing = await findOpenSession(tx, transaction.id, providerAccountId)
+    if (existing && isUsable(existing, transaction, tx.now)) return existing
+    return insertProviderSession(tx, {
+      provider,
+      providerAccountId,
+      expiresAt,
+      reference: newReference?.() ?? null,
+      appId: request.app.id,
+      transactionId: transaction.id,
+      url: null,
+      amount: dueOf(transaction),
+      currency: transaction.currency,
+      status: 'opening',
+      lookups: 0,
+      failures: 0,
+      nextLookupAt: firstLookupAt(await databaseNow(ctx, tx)),
+      createdAt: tx.now,
+      updatedAt: tx.now,
+    })
+  })
+}
+
+function isUsable(session: ProviderSession, transaction: Transaction, now: RealTime): boolean {
+  if (session.amount !== dueOf(transaction)) return false
+  return session.status === 'open' ? !isAlmostOver(session, now) : session.createdAt > addMs(now, -REPEATABLE_MS)
+}
+
+/** Records the provider's answer, in a second short transaction; returns where to send the payer. */
+async function recordOpened(ctx: Context, session: ProviderSession, answer: OpenedSession): Promise<string> {
+  const url = await inTransaction(ctx, async (tx) => {
+    if (await updateSessionIn(tx, session.id, ['opening'], { ...answer, status: 'open' })) return answer.url
+    // The other of two requests that opened it together was first.
+    const current = await getProviderSession(tx, session.id)
+    return current.status === 'open' ? current.url : null
+  })
+  if (url === null) throw new AppError('provider_error', 'the payment page was closed meanwhile; please try again')
+  return url
+}
+
+/** The provider refused to open it: the next try starts afresh. */
+export async function abandonSession(ctx: Context, session: ProviderSession): Promise<void> {
+  await inTransaction(ctx, (tx) =>
+    updateSessionIn(tx, session.id, ['opening'], { status: 'closed', nextLookupAt: null }),
+  )
+}
+
+/** The payer has done all; whether the money comes is not known yet. */
+export async function markProcessing(ctx: Context, session: ProviderSession): Promise<void> {
+  if (session.status === 'processing') return
+  await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { status: 'processing' }))
+}
+
+/** The session came to its end: paid, or not payable any more. */
+export async function endSession(ctx: Context, session: ProviderSession, status: 'paid' | 'closed'): Promise<void> {
+  await inTransaction(ctx, (tx) =>
+    updateSessionIn(
+      tx,
+      session.id,
+      ['opening', 'open', 'processing', ...(status === 'paid' ? (['closed'] as const) : [])],
+      { status, nextLookupAt: null },
+    ),
+  )
+}

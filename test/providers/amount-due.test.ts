@@ -1,0 +1,229 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { enableMethod } from '#providers/methods.ts'
+import { reconcilePayments } from '#providers/reconcile-payments.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
+import { TestClock } from '../support/context.ts'
+import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import { payosNotification, startPayosPeer, type PayosPeer, type PeerLink } from '../support/payos-peer.ts'
+import {
+  sessionFacts,
+  signedEvent,
+  startStripePeer,
+  type PeerSession,
+  type StripePeer,
+} from '../support/stripe-peer.ts'
+import { until } from '../support/until.ts'
+import { PAYOS_KEYS, PURCHASE } from './payos-shop.ts'
+
+/** Contract 7: What is due; A failure delays its own row. */
+describe('a payer who comes back to the checkout page', () => {
+  let clock: TestClock
+  let stripe: StripePeer
+  let payos: PayosPeer
+  let service: TestService
+  let app: TestApp
+  let client: SellerClient
+
+  beforeEach(async () => {
+    clock = new TestClock()
+    stripe = await startStripePeer(clock, ['sk_test_first'])
+    payos = await startPayosPeer(clock, PAYOS_KEYS)
+    service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
+    app = await anApp(service.ctx)
+    client = service.seller(app)
+    const card = { secretKey: 'sk_test_first', webhookSecret: 'whsec_first' }
+    await enableMethod(service.ctx, 'tester', app.app, 'card', card)
+    await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
+  })
+  afterEach(async () => {
+    await service.stop()
+    await stripe.stop()
+    await payos.stop()
+  })
+
+  const aPurchase = async (body: object = {}) => {
+    const checkout = await aCheckout(service.ctx, app, { ...PURCHASE, ...body })
+    return { id: checkout.transaction_id!, token: tokenOf(checkout) }
+  }
+  const choose = (token: string, method: string): Promise<Response> =>
+    service.call('POST', `/checkout/${token}/resolve`, {
+      raw: JSON.stringify({ payment_method: method }),
+      headers: { 'Content-Type': 'application/json' },
+    })
+  const page = (token: string): Promise<Response> =>
+    service.call('GET', `/checkout/${token}`, { headers: { Accept: 'text/html' } })
+  const transfer = (transactionId: number, amount: number) =>
+    confirmPayment(service.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `ACB ${transactionId} ${amount}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: clock.now(),
+    })
+  const notifyPayos = (link: PeerLink, amount: number): Promise<Response> => {
+    const told = payosNotification(PAYOS_KEYS.checksumKey, link, payos.transfer(link, amount))
+    return service.call('POST', '/api/v1/webhooks/bank-transfer-provider', { raw: JSON.stringify(told) })
+  }
+  const notifyStripe = (session: PeerSession, type = 'checkout.session.completed'): Promise<Response> => {
+    const { body, headers } = signedEvent('whsec_first', unixSeconds(clock.now()), type, sessionFacts(session))
+    return service.call('POST', '/api/v1/webhooks/card-provider', { raw: body, headers })
+  }
+  const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
+
+  describe('after a part was paid', () => {
+    it('is asked by card for what is still due, and pays no more than the price', async () => {
+      const { id, token } = await aPurchase()
+      await transfer(id, 40_000)
+      await choose(token, 'card')
+      const session = stripe.sessions.at(-1)!
+      expect(session.amount_total).to.equal(59_000)
+      stripe.pay(session)
+      expect((await notifyStripe(session)).body.data.status).to.equal('processed')
+      expect(await transaction(id)).to.include({ status: 'completed', flagged: false, amount_received: 99_000 })
+    })
+
+    it('is asked by PayOS for what is still due, on a fresh link; the one that asked for all is cancelled', async () => {
+      const { id, token } = await aPurchase()
+      await choose(token, 'payos')
+      expect((await notifyPayos(payos.links[0]!, 40_000)).body.data.status).to.equal('underpaid')
+      expect(payos.links[0]!.status, 'its payer may still send the rest there').to.equal('UNDERPAID')
+      await choose(token, 'payos')
+      const [whole, rest] = payos.links
+      expect(whole!.status).to.equal('CANCELLED')
+      expect(rest!.amount).to.equal(59_000)
+      expect((await notifyPayos(rest!, 59_000)).body.data.status).to.equal('processed')
+      expect(await transaction(id)).to.include({ status: 'completed', flagged: false, amount_received: 99_000 })
+    })
+
+    it('finds no card session any more that asks for all of it', async () => {
+      const { id, token } = await aPurchase()
+      await choose(token, 'card')
+      await choose(token, 'payos')
+      await notifyPayos(payos.links[0]!, 40_000)
+      const [whole] = stripe.sessions
+      await until(() => whole!.status === 'expired')
+      await choose(token, 'card')
+      expect(stripe.sessions.at(-1)!.amount_total).to.equal(59_000)
+      expect((await transaction(id)).status).to.equal('pending')
+    })
+
+    it('pays the rest with the test method', async () => {
+      const { id, token } = await aPurchase()
+      await transfer(id, 40_000)
+      await choose(token, 'test')
+      expect(await transaction(id)).to.include({ status: 'completed', flagged: false, amount_received: 99_000 })
+    })
+
+    it('is offered only what can take the rest', async () => {
+      const { id, token } = await aPurchase({ amount: 1999, currency: 'USD' })
+      await confirmPayment(service.ctx, {
+        provider: 'test',
+        eventId: null,
+        reference: 'part',
+        transactionId: id,
+        amount: 1960,
+        currency: 'USD',
+        paidAt: clock.now(),
+      })
+      const answer = await choose(token, 'card')
+      expect([answer.status, answer.body.error.code]).to.deep.equal([400, 'payment_method_unavailable'])
+    })
+  })
+
+  it('from a PayOS link that was cancelled there gets a fresh one', async () => {
+    const { token } = await aPurchase()
+    const first = (await choose(token, 'payos')).body.data.redirect_url
+    payos.links[0]!.status = 'CANCELLED'
+    const second = (await choose(token, 'payos')).body.data.redirect_url
+    expect(second).to.not.equal(first)
+    expect((await choose(token, 'payos')).body.data.redirect_url, 'and the same one again').to.equal(second)
+    expect(payos.links).to.have.length(2)
+  })
+
+  it('from a PayOS link that was paid meanwhile is led to the seller', async () => {
+    const { id, token } = await aPurchase()
+    await choose(token, 'payos')
+    payos.transfer(payos.links[0]!, 99_000)
+    expect((await choose(token, 'payos')).body.data.redirect_url).to.equal('https://shop.example/ok')
+    expect((await transaction(id)).status).to.equal('completed')
+  })
+
+  describe('while a debit is under way', () => {
+    const delayed = async () => {
+      const opened = await aPurchase({ expires_in: 86_400 })
+      await choose(opened.token, 'card')
+      const session = stripe.sessions.at(-1)!
+      stripe.pay(session, 'delayed')
+      return { ...opened, session }
+    }
+
+    it('reads that the payment is being processed, and is offered nothing else', async () => {
+      const { token, session } = await delayed()
+      expect((await notifyStripe(session)).body.data.status).to.equal('ignored')
+      const shown = await page(token)
+      expect(shown.status).to.equal(200)
+      expect(shown.text).to.include('Your payment is being processed.').and.not.include('name="payment_method"')
+      expect((await service.call('GET', `/checkout/${token}/status`)).body).to.include({ status: 'pending' })
+    })
+
+    it('is led back to that page whatever is chosen, hours later too, and no session is opened', async () => {
+      const { token } = await delayed()
+      for (const wait of ['1m', '10h']) {
+        clock.advance(wait)
+        await reconcilePayments(service.ctx)
+        for (const method of ['card', 'payos'])
+          expect((await choose(token, method)).body.data.redirect_url).to.match(new RegExp(`/checkout/${token}$`))
+      }
+      expect([stripe.sessions.length, payos.links.length]).to.deep.equal([1, 0])
+    })
+
+    it('is asked by Stripe anew once it failed, as its notification says', async () => {
+      const { token, session } = await delayed()
+      await notifyStripe(session)
+      expect((await notifyStripe(session, 'checkout.session.async_payment_failed')).body.data.status).to.equal(
+        'ignored',
+      )
+      expect((await page(token)).text).to.include('name="payment_method"')
+      expect((await choose(token, 'card')).body.data.redirect_url).to.equal(stripe.sessions.at(-1)!.url)
+      expect(stripe.sessions).to.have.length(2)
+    })
+
+    it('is asked by Stripe anew once it failed, without a notification too', async () => {
+      const { token, session } = await delayed()
+      await notifyStripe(session)
+      stripe.fail(session)
+      expect((await choose(token, 'card')).body.data.redirect_url).to.equal(stripe.sessions.at(-1)!.url)
+      expect(stripe.sessions).to.have.length(2)
+    })
+
+    it('has paid once it came', async () => {
+      const { id, token, session } = await delayed()
+      await notifyStripe(session)
+      stripe.settle(session)
+      const answer = await notifyStripe(session, 'checkout.session.async_payment_succeeded')
+      expect(answer.body.data.status).to.equal('processed')
+      expect(await transaction(id)).to.include({ status: 'completed', flagged: false })
+      expect((await page(token)).status).to.equal(303)
+    })
+
+    it('which failed of others, and what they paid in another way, delay nobody’s payment', async () => {
+      for (let number = 0; number < 8; number += 1) {
+        const other = await aPurchase({ external_ref: `debit-${number}` })
+        await choose(other.token, 'card')
+        stripe.pay(stripe.sessions.at(-1)!, 'delayed')
+        await transfer(other.id, 99_000)
+      }
+      const { id, token } = await aPurchase({ external_ref: 'user-9' })
+      await choose(token, 'card')
+      stripe.pay(stripe.sessions.at(-1)!)
+      clock.advance('10m')
+      expect(await reconcilePayments(service.ctx)).to.include({ lookedUp: 9, paid: 1, stillOpen: 8, failed: 0 })
+      expect((await transaction(id)).status).to.equal('completed')
+    })
+  })
+})
