@@ -56,7 +56,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       ),
       status_path: path('/status'),
       self_path: path('/bank'),
-      other_path: offersOthers(view, details) ? path('') : null,
+      other_path: offersOthers(view) ? path('') : null,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
@@ -80,9 +80,8 @@ function money(amount: number, locale: PageLocale): string {
   return formatMoney(amount, 'VND', locale)
 }
 
-/** Another method would charge in full what has come in part already. */
-function offersOthers({ methods }: CheckoutView, { amountReceived }: TransferDetails): boolean {
-  return amountReceived === 0 && methods.some((method) => method !== bankPageProvider().method)
+function offersOthers({ methods }: CheckoutView): boolean {
+  return methods.some((method) => method !== bankPageProvider().method)
 }
 
 /** What has arrived and what is still missing; null before the first transfer. */

@@ -18,6 +18,7 @@ import {
 } from '#http/html.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#renewals/words.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { formatMoney } from '#shared/money.ts'
 import { validate } from '#shared/validate.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
@@ -89,7 +90,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       words: texts.checkout,
       title,
       price_name: price?.name ?? null,
-      amount: formatMoney(transaction.amount, transaction.currency, locale),
+      amount: formatMoney(dueOf(transaction), transaction.currency, locale),
       terms: termsOf(view, locale),
       after_trial: afterTrial(view, locale),
       effect: effectOf(view.preview, locale),
@@ -104,7 +105,6 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),
       resolve_path: checkoutPath(ctx, http, session.token, '/resolve'),
-      bank_path: checkoutPath(ctx, http, session.token, '/bank'),
       cancel: cancelLink(http, view),
     },
   })
@@ -132,9 +132,13 @@ function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string |
   return preview.reason === 'already_lifetime' ? words.refusedLifetime : words.refusedPeriod(app.name)
 }
 
+/** How much has arrived; null before the first part. */
 function receivedOf({ transaction }: CheckoutView, locale: PageLocale): string | null {
-  const { amount, amountReceived, currency } = transaction
-  if (amountReceived === 0) return null
-  const [received, asked] = [amountReceived, amount].map((sum) => formatMoney(sum, currency, locale))
-  return pageTexts(locale).checkout.received(received ?? '', asked ?? '')
+  const { amount, currency } = transaction
+  const received = keptOf(transaction)
+  if (received === 0) return null
+  return pageTexts(locale).checkout.received(
+    formatMoney(received, currency, locale),
+    formatMoney(amount, currency, locale),
+  )
 }

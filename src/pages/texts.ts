@@ -37,8 +37,7 @@ export interface PageTexts {
     readonly extends: string
     readonly startsToday: string
     readonly payAnyway: string
-    readonly continueTransfer: string
-    readonly othersChargeAll: string
+    readonly restOnly: string
     readonly refusedLifetime: string
     readonly refusedPeriod: (appName: string) => string
     readonly noAutomaticCharge: string
@@ -127,7 +126,7 @@ const en: PageTexts = {
   checkout: {
     pageTitle: (title) => `Pay for ${title}`,
     pay: 'To pay now',
-    received: (received, asked) => `We have already received ${received} of ${asked} by bank transfer.`,
+    received: (received, asked) => `We have already received ${received} of ${asked}.`,
     choose: 'How would you like to pay?',
     processing: 'Your payment is being processed.',
     processingHint: 'There is nothing more to do: your bank still has to confirm it, which can take a few days.',
@@ -142,8 +141,7 @@ const en: PageTexts = {
     extends: 'extends from',
     startsToday: 'starts today',
     payAnyway: 'Pay anyway',
-    continueTransfer: 'Transfer the rest',
-    othersChargeAll: 'Any other way to pay charges the full amount again.',
+    restOnly: 'However you go on, you pay the rest only.',
     refusedLifetime: 'You already own this for life. There is no need to pay.',
     refusedPeriod: (appName) =>
       `This payment cannot be applied as it stands. Please contact ${appName} before you pay.`,
@@ -238,7 +236,7 @@ const vi: PageTexts = {
   checkout: {
     pageTitle: (title) => `Thanh toán ${title}`,
     pay: 'Cần thanh toán',
-    received: (received, asked) => `Chúng tôi đã nhận ${received} trên tổng số ${asked} qua chuyển khoản.`,
+    received: (received, asked) => `Chúng tôi đã nhận ${received} trên tổng số ${asked}.`,
     choose: 'Bạn muốn thanh toán bằng cách nào?',
     processing: 'Khoản thanh toán của bạn đang được xử lý.',
     processingHint: 'Bạn không cần làm gì thêm: ngân hàng còn phải xác nhận, có thể mất vài ngày.',
@@ -253,8 +251,7 @@ const vi: PageTexts = {
     extends: 'nối tiếp từ',
     startsToday: 'bắt đầu từ hôm nay',
     payAnyway: 'Vẫn thanh toán',
-    continueTransfer: 'Chuyển phần còn lại',
-    othersChargeAll: 'Các phương thức khác sẽ thu lại toàn bộ số tiền.',
+    restOnly: 'Dù chọn phương thức nào, bạn chỉ thanh toán phần còn lại.',
     refusedLifetime: 'Bạn đã sở hữu gói này trọn đời. Không cần thanh toán nữa.',
     refusedPeriod: (appName) =>
       `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi trả tiền.`,

@@ -85,14 +85,16 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(copied(await get('/bank'))).to.deep.equal([ACCOUNT.number, '30000', code])
   })
 
-  it('offers no method that would charge in full what has come in part', async () => {
+  it('what is due: after a part has come the checkout asks for the rest, and says how much has arrived', async () => {
     const checkout = new URL(open.checkout_url).pathname
-    expect(attributes(await get('/bank'), 'a', 'href')).to.include(checkout)
+    await get('/bank')
+    expect(textOf(await get(''))).to.include('To pay now: ₫99,000')
     await transfer(story, open.transaction_id, 60_000)
-    expect(attributes(await get('/bank'), 'a', 'href')).not.to.include(checkout)
+    expect(attributes(await get('/bank'), 'a', 'href'), 'other ways to pay').to.include(checkout)
     const page = await get('')
-    expect(textOf(page)).to.include('We have already received ₫60,000 of ₫99,000 by bank transfer.')
-    expect(attributes(page, 'a', 'href')).to.include(`${checkout}/bank`)
+    expect(textOf(page)).to.include('To pay now: ₫39,000')
+    expect(textOf(page)).to.include('We have already received ₫60,000 of ₫99,000.')
+    expect(offeredMethods(page)).to.include.members(['bank_transfer', 'test'])
   })
 
   it('leads on to success_url with 303 once the money is complete, also after the link expired', async () => {
