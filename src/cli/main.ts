@@ -1,14 +1,4 @@
-import { CommanderError } from 'commander'
-import { createProgram, leadingWord, spellHelp } from './program.ts'
-
-/** Exit codes of contract 6: 0 done, 1 refused or failed, 2 wrong usage. */
-async function exitCodeOf(thrown: unknown): Promise<number> {
-  // commander has said itself what is wrong.
-  if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
-  const [{ explainError }, { printError }] = await Promise.all([import('./explain-error.ts'), import('./output.ts')])
-  printError(explainError(thrown))
-  return thrown instanceof Error && thrown.name === 'UsageError' ? 2 : 1
-}
+import { runCli } from './run.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // The reader of a pipe may have seen enough: billing-cli app list | head -1
@@ -17,10 +7,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exitCode = 1
 })
 
-try {
-  const words = process.argv.slice(2)
-  const program = await createProgram(leadingWord(words))
-  await program.parseAsync(spellHelp(program, words), { from: 'user' })
-} catch (thrown) {
-  process.exitCode = await exitCodeOf(thrown)
-}
+await runCli(process.argv.slice(2))

@@ -31,7 +31,8 @@ import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
-import { DOWN, ENTER, onTerminal, type Step } from './terminal.ts'
+import type { Step } from './command-threads.ts'
+import { DOWN, ENTER, onPlayedTerminal } from './terminal.ts'
 
 /** A command, what it asks and is answered, and what the screen shows in the end. */
 type Sitting = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
@@ -70,7 +71,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
       const sitting = left.shift()
       if (!sitting) return
       const [command, steps, shows, options = []] = sitting
-      const screen = await onTerminal(env, [...command.split(' '), ...options], steps)
+      const screen = await onPlayedTerminal(env, [...command.split(' '), ...options], steps)
       expect([screen.code, screen.left], `${command}: ${screen.text}`).to.deep.equal([0, []])
       if (typeof shows === 'string') expect(screen.text, command).to.include(shows)
       else expect(screen.text, command).to.match(shows)

@@ -3,7 +3,8 @@ import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { testEnvironment } from '../support/context.ts'
-import { noteRun } from './forms.ts'
+import { runInThread } from './command-threads.ts'
+import { needsProgram, noteRun } from './forms.ts'
 
 export interface Ran {
   readonly code: number | null
@@ -11,7 +12,11 @@ export interface Ran {
   readonly stderr: string
 }
 
-/** `bin/billing-cli` on the test database, as a script would run it: without a terminal. */
+/**
+ * `billing-cli` on the test database, as a script would run it: without a terminal. In each test file the first command of each group
+ * that ends with a result, and whatever has something on standard input, is run by `bin/billing-cli` itself; all others in a thread
+ * that is started once.
+ */
 export interface Cli {
   readonly env: Readonly<Record<string, string>>
   run(words: readonly string[], options?: { readonly stdin?: string }): Promise<Ran>
@@ -32,16 +37,24 @@ export interface Cli {
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
 const ESCAPE = '\u001b'
 
+export interface CliOptions {
+  /** Runs every command by `bin/billing-cli`, for what depends on its process. */
+  readonly program?: boolean
+}
+
 /** Must be called inside a test or a hook; `settings` are environment variables. */
-export function openCli(settings: Readonly<Record<string, string>> = {}): Cli {
+export function openCli(settings: Readonly<Record<string, string>> = {}, { program = false }: CliOptions = {}): Cli {
   const env = {
     PATH: process.env['PATH'] ?? '',
     TZ: process.env['TZ'] ?? '',
     ...testEnvironment({ BILLING_RELAY_ADDRESS: 'bank+{code}@pay.example.com', ...settings }),
   }
   const run: Cli['run'] = async (words, options) => {
-    const ran = await runProgram(words, env, options?.stdin)
-    noteRun(words, ran)
+    const isProgram = program || options?.stdin !== undefined || needsProgram(words)
+    const ran = isProgram
+      ? await runProgram(words, env, options?.stdin)
+      : await runInThread({ words, env, steps: null })
+    noteRun(words, ran, isProgram)
     return ran
   }
   const json: Cli['json'] = async (words) => {

@@ -3,14 +3,12 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import xterm from '@xterm/headless'
+import { runInThread, type Step } from './command-threads.ts'
 import { PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 // The package is CommonJS.
 const { Terminal } = xterm
-
-/** What to wait for on the screen, and what to type then. */
-export type Step = readonly [seen: string, typed: string]
 
 export const ENTER = '\r'
 export const DOWN = '\u001b[B'
@@ -75,4 +73,14 @@ export async function shownOn(columns: number, raw: string): Promise<ShownLine[]
   })
   terminal.dispose()
   return lines.filter(({ text }) => text !== '')
+}
+
+/** As `onTerminal`, with a terminal that is played to a thread: for what depends on the questions alone. */
+export async function onPlayedTerminal(
+  env: Readonly<Record<string, string>>,
+  words: readonly string[],
+  steps: readonly Step[],
+): Promise<Pick<Screen, 'code' | 'text' | 'left'>> {
+  const { code, screen, left } = await runInThread({ words, env: { TERM: 'xterm-256color', ...env }, steps })
+  return { code, text: stripVTControlCharacters(screen), left }
 }

@@ -29,7 +29,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
       const message = await cli.misused(words)
       expect(message, words.join(' ')).not.to.match(/ {4}at /)
     }
-    expect(await cli.misused(['transactions'])).to.include('Did you mean transaction?')
+    expect(await openCli({}, { program: true }).misused(['transactions'])).to.include('Did you mean transaction?')
     expect(await cli.misused(['app', 'lst'])).to.include('Did you mean list?')
     for (const words of [[], ['app']]) {
       const ran = await cli.run(words)
@@ -63,7 +63,8 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
   })
 
   it('names every fault of the configuration and exits 1', async () => {
-    const cli = openCli({ BILLING_PORT: 'http', BILLING_ENV: 'prod', BILLING_SWEEP_SECONDS: '-1' })
+    const settings = { BILLING_PORT: 'http', BILLING_ENV: 'prod', BILLING_SWEEP_SECONDS: '-1' }
+    const cli = openCli(settings, { program: true })
     const ran = await cli.run(['app', 'list', '--json'])
     expect([ran.code, ran.stdout]).to.deep.equal([1, ''])
     for (const name of ['BILLING_PORT', 'BILLING_ENV', 'BILLING_SWEEP_SECONDS']) expect(ran.stderr).to.include(name)
@@ -114,14 +115,14 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
     expect(stdout).to.equal((await cli.run(['app', 'create', '--help'])).stdout)
     expect(await cli.run(['help', 'nonsense'])).to.include({ code: 2, stdout: '' })
     const { app } = await anApp(testContext(), { name: 'Sách hay' })
-    const plain = openCli({ LC_ALL: 'C', LANG: 'C', COLUMNS: '20', TERM: 'dumb' })
+    const plain = openCli({ LC_ALL: 'C', LANG: 'C', COLUMNS: '20', TERM: 'dumb' }, { program: true })
     const { value, text } = await plain.both(['app', 'show', String(app.id)])
     expect(value.name).to.equal('Sách hay')
     expect(text).to.include('[TEST] Sách hay').and.include('│ Sách hay')
   })
 
   it('lets two operators have one of two changes that exclude each other', async () => {
-    const cli = openCli()
+    const cli = openCli({}, { program: true })
     const id = String((await anApp(testContext())).app.id)
     const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
     const ran = await Promise.all([cli.run(create), cli.run(create)])
