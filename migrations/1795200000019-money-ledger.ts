@@ -188,7 +188,7 @@ async function bringBankMailsOver(runner: QueryRunner): Promise<void> {
           FROM bank_mails m LEFT JOIN bank_accounts b ON b.id = m.bank_account_id
           WHERE m.review IS NOT NULL AND m.payment_id IS NULL GROUP BY ${REFERENCE}) w
     WHERE NOT EXISTS (SELECT 1 FROM payments p WHERE p.provider = 'bank_transfer' AND p.reference = w.reference)
-    ORDER BY w.received_at`)
+    ORDER BY w.received_at, w.reference`)
   await runner.query(`
     UPDATE bank_mails m LEFT JOIN bank_accounts b ON b.id = m.bank_account_id
       JOIN payments p ON p.provider = 'bank_transfer' AND p.reference = ${REFERENCE}

@@ -14,7 +14,17 @@ import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
-const EXPORTED = ['plans', 'customers', 'subscriptions', 'transactions', 'payments', 'ledger', 'events']
+const EXPORTED = [
+  'plans',
+  'customers',
+  'subscriptions',
+  'transactions',
+  'payments',
+  'allocations',
+  'refunds',
+  'ledger',
+  'events',
+]
 
 describe("the command line: apps, methods and banks' accounts", function () {
   this.timeout(120_000)

@@ -27,7 +27,7 @@ describe('an upgrade of a year of data', () => {
   let upgraded: Upgraded
   let summary: Summary
   let world: World
-  let migrated: unknown
+  let migrated: Record<string, unknown>
 
   before(async () => {
     upgraded = await load('upgrade')
@@ -86,7 +86,8 @@ describe('an upgrade of a year of data', () => {
       // Each migration has a record of its own besides what it changes.
       expect(cuts).to.be.at.least(NEWER.length)
       expect(await schemaOf(cut.db.source)).to.deep.equal(await schemaOf(upgraded.db.source))
-      expect(await contentOf(cut.db)).to.deep.equal(migrated)
+      const content = await contentOf(cut.db)
+      for (const [table, rows] of Object.entries(migrated)) expect(content[table], table).to.deep.equal(rows)
     } finally {
       await cut.drop()
     }
