@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { findApp, findAppByKey, type App } from './store.ts'
+import { findApp, findAppByKey, listApps, type App } from './store.ts'
 
 /** The app that an operator names by id or api_key; throws `not_found`. */
 export async function appNamed(ctx: Context, name: string): Promise<App> {
@@ -9,4 +9,8 @@ export async function appNamed(ctx: Context, name: string): Promise<App> {
   const app = id === null ? await findAppByKey(ctx.db, name) : await findApp(ctx.db, id)
   if (!app) throw notFound(`app "${name}"`)
   return app
+}
+
+export async function allApps(ctx: Context): Promise<App[]> {
+  return listApps(ctx.db)
 }

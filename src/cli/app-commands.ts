@@ -84,8 +84,11 @@ function registerReads(app: Command): void {
     .description('all apps')
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
-        const [{ listApps }, { presentApp }] = await Promise.all([import('#apps/store.ts'), import('#apps/present.ts')])
-        const apps = await listApps(ctx.db)
+        const [{ allApps }, { presentApp }] = await Promise.all([
+          import('#apps/find-app.ts'),
+          import('#apps/present.ts'),
+        ])
+        const apps = await allApps(ctx)
         out.result(apps.map(presentApp), () => {
           const rows = apps.map((row) => [
             row.id,

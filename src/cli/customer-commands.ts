@@ -43,14 +43,13 @@ export function registerCustomerCommands(program: Command): void {
     .description('one customer')
     .action(async (named: string | undefined, customerId: string | undefined, _options: object, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ getCustomer }, { presentCustomer }, { requireId }] = await Promise.all([
-          import('#customers/store.ts'),
-          import('#customers/present.ts'),
+        const [{ showCustomer }, { requireId }] = await Promise.all([
+          import('#customers/show-customer.ts'),
           import('#shared/ids.ts'),
         ])
         const app = await pick(named)
         const id = requireId('cus', await required(customerId, '<customer_id>'))
-        const found = presentCustomer(await getCustomer(ctx.db, app.id, id))
+        const found = await showCustomer(ctx, app.id, id)
         out.result(found, () => {
           out.line(banner(app))
           out.line(formatFields(found))

@@ -41,23 +41,9 @@ function registerAudit(program: Command): void {
     .action(async (options: AuditOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ listAuditEntries }, { formatTimestamp }] = await Promise.all([
-          import('#commands/store.ts'),
-          import('#shared/time.ts'),
-        ])
+        const { listAudit } = await import('#commands/list-audit.ts')
         const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
-        const entries = await listAuditEntries(ctx.db, { ...appId, limit })
-        const shown = entries.map((entry) => ({
-          id: entry.id,
-          at: formatTimestamp(entry.at),
-          actor: entry.actor,
-          action: entry.action,
-          app_id: entry.appId,
-          subject: entry.subject,
-          before: entry.beforeState,
-          after: entry.afterState,
-          reason: entry.reason,
-        }))
+        const shown = await listAudit(ctx, { ...appId, limit })
         out.result(shown, () => {
           const rows = shown.map((entry) => [entry.at, entry.actor, entry.action, entry.subject, entry.reason])
           out.table({ head: ['at (UTC)', 'who', 'action', 'subject', 'reason'], rows, none: 'nothing yet' })

@@ -63,9 +63,9 @@ function registerReads(plan: Command): void {
     .description('one plan with all its prices')
     .action(async (named: string | undefined, planId: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
-        const { getPlan } = await import('#plans/store.ts')
+        const { planOf } = await import('#plans/list-plans.ts')
         const app = await session.app(named)
-        await printPlan(session, app, await getPlan(session.ctx.db, app.id, await planNumber(planId)))
+        await printPlan(session, app, await planOf(session.ctx, app.id, await planNumber(planId)))
       })
     })
   withExamples(show, 'plan show 1 plan_3')

@@ -77,14 +77,14 @@ export function markOf(isSandbox: boolean): string {
 
 /** The ids of all sandbox apps. */
 export async function sandboxApps(ctx: Context): Promise<ReadonlySet<number>> {
-  const { listApps } = await import('#apps/store.ts')
-  return new Set((await listApps(ctx.db)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
+  const { allApps } = await import('#apps/find-app.ts')
+  return new Set((await allApps(ctx)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
 }
 
 async function pickApp(ctx: Context, named: string | undefined): Promise<App> {
-  const [{ appNamed }, { listApps }] = await Promise.all([import('#apps/find-app.ts'), import('#apps/store.ts')])
+  const { allApps, appNamed } = await import('#apps/find-app.ts')
   const name = await requiredChoice(named, '<app>', 'Which app?', async () =>
-    (await listApps(ctx.db)).map((app) => ({ value: String(app.id), name: banner(app), description: app.apiKey })),
+    (await allApps(ctx)).map((app) => ({ value: String(app.id), name: banner(app), description: app.apiKey })),
   )
   return appNamed(ctx, name)
 }

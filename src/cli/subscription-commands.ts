@@ -71,11 +71,9 @@ function registerReads(subscription: Command): void {
     .description('one subscription')
     .action(async (named: string | undefined, ref: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
-        const { getSubscription } = await import('#subscriptions/store.ts')
-        const { viewSubscription } = await import('#subscriptions/present.ts')
+        const { subscriptionOf } = await import('#subscriptions/list-subscriptions.ts')
         const app = await session.app(named)
-        const found = await getSubscription(session.ctx.db, app.id, await required(ref, '<external_ref>'))
-        await print(session, app, await viewSubscription(session.ctx.db, found))
+        await print(session, app, await subscriptionOf(session.ctx, app, await required(ref, '<external_ref>')))
       })
     })
   withExamples(show, 'subscription show 1 user-42')

@@ -4,7 +4,7 @@ import { createCustomer } from './create-customer.ts'
 import { createOwnCustomer } from './create-own-customer.ts'
 import { listCustomers } from './list-customers.ts'
 import { CustomerOutput, presentCustomer } from './present.ts'
-import { getCustomer } from './store.ts'
+import { showCustomer } from './show-customer.ts'
 import { updateCustomer } from './update-customer.ts'
 
 export const customerRoutes: readonly AppRoute[] = [
@@ -21,8 +21,7 @@ export const customerRoutes: readonly AppRoute[] = [
     path: '/api/v1/customers/:id',
     access: 'hmac',
     output: CustomerOutput,
-    query: async (ctx, { caller, params }) =>
-      presentCustomer(await getCustomer(ctx.db, caller.appId, customerId(params))),
+    query: async (ctx, { caller, params }) => showCustomer(ctx, caller.appId, customerId(params)),
   }),
   route.command({
     method: 'POST',

@@ -3,9 +3,9 @@ import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'
-import { listPlansOf } from './list-plans.ts'
+import { listPlansOf, planOf } from './list-plans.ts'
 import { PlanOutput, presentPlan } from './present.ts'
-import { getPlan, type PlanWithPrices } from './store.ts'
+import type { PlanWithPrices } from './store.ts'
 import { updatePlan } from './update-plan.ts'
 import { updatePrice } from './update-price.ts'
 
@@ -30,7 +30,7 @@ export const planRoutes: readonly AppRoute[] = [
     path: '/api/v1/plans/:id',
     access: 'any',
     output: PlanOutput,
-    query: async (ctx, { caller, params }) => presentOnSale(await getPlan(ctx.db, caller.appId, planId(params))),
+    query: async (ctx, { caller, params }) => presentOnSale(await planOf(ctx, caller.appId, planId(params))),
   }),
   route.command({
     method: 'POST',

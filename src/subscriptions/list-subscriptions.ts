@@ -3,8 +3,8 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listPlansByIds } from '#plans/store.ts'
 import { addMs } from '#shared/time.ts'
-import { presentSubscription } from './present.ts'
-import { listSubscriptionsByEnd } from './store.ts'
+import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
+import { getSubscription, listSubscriptionsByEnd } from './store.ts'
 
 export interface SubscriptionFilter {
   /** The effective status; null takes both. */
@@ -35,4 +35,9 @@ export async function listSubscriptions(
     if (!plan) return []
     return [{ external_ref: subscription.externalRef, ...presentSubscription({ subscription, plan }, now) }]
   })
+}
+
+/** One subscription of the app, with what its answers name; throws `not_found`. */
+export async function subscriptionOf(ctx: Context, app: App, externalRef: string): Promise<SubscriptionView> {
+  return viewSubscription(ctx.db, await getSubscription(ctx.db, app.id, externalRef))
 }
