@@ -13,12 +13,18 @@ import { checkoutUrl } from './create-session.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
- * The payer chooses how to pay; returns where to go on: the provider's page, the bank page, or, once it is paid, `success_url`.
+ * The payer chooses how to pay; `seen` is the checkout where the request has read it. Returns where to go on: the provider's page, the
+ * bank page, or, once it is paid, `success_url`.
  * Throws `not_found`, `invalid_request`, `checkout_expired`, `payment_method_unavailable`, `provider_error`.
  */
-export async function chooseMethod(ctx: Context, token: string, method: unknown): Promise<{ redirectUrl: string }> {
+export async function chooseMethod(
+  ctx: Context,
+  token: string,
+  method: unknown,
+  seen?: CheckoutView,
+): Promise<{ redirectUrl: string }> {
   if (!isMethod(method)) throw invalidField('payment_method', `must be one of ${METHODS.join(', ')}`)
-  const view = await viewToPay(ctx, token)
+  const view = await viewToPay(ctx, token, seen)
   if (view.state === 'completed') return { redirectUrl: view.session.successUrl }
   requireOpen(view)
   if (!view.methods.includes(method)) {
@@ -32,8 +38,8 @@ export async function chooseMethod(ctx: Context, token: string, method: unknown)
 }
 
 /** The checkout as it is now: whether money that was on its way came or failed to, the provider is asked. */
-async function viewToPay(ctx: Context, token: string): Promise<CheckoutView> {
-  const view = await viewCheckout(ctx, token)
+async function viewToPay(ctx: Context, token: string, seen: CheckoutView | undefined): Promise<CheckoutView> {
+  const view = seen ?? (await viewCheckout(ctx, token))
   if (!view.isProcessing || (await isStillProcessing(ctx, view.transaction.id))) return view
   return viewCheckout(ctx, token)
 }

@@ -1,8 +1,12 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
 import { shape, table, together, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
+import { apps } from '#apps/store.ts'
 import { customers, type Customer } from '#customers/store.ts'
 import { plans, prices, type PriceWithPlan } from '#plans/store.ts'
+import { providerSessions } from '#providers/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { transactions } from '#transactions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
 
@@ -50,8 +54,27 @@ export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, '
   return tx.insert(checkoutSessions, row)
 }
 
-export async function findCheckoutSession(db: Queries, token: string): Promise<CheckoutSession | null> {
-  return db.one(checkoutSessions, 'WHERE token = ?', [token])
+const CHECKOUT = together(
+  `checkout_sessions session
+   JOIN transactions transaction ON transaction.id = session.transaction_id
+   JOIN apps app ON app.id = session.app_id
+   LEFT JOIN prices price ON price.id = transaction.price_id
+   LEFT JOIN plans plan ON plan.id = price.plan_id
+   LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
+   LEFT JOIN customers customer ON customer.app_id = app.id
+     AND customer.id = COALESCE(transaction.customer_id, session.customer_id)
+   LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
+     AND processing.status = 'processing' AND transaction.status = 'pending'`,
+  { session: checkoutSessions, transaction: transactions, app: apps },
+  { price: prices, plan: plans, current: subscriptions, customer: customers, processing: providerSessions },
+)
+
+/**
+ * A checkout with everything that its page is made of; null where there is no such link, or nothing was to be paid. `customer`: a
+ * renewal's page speaks the language of the subscription's. `processing`: a session whose money is on its way.
+ */
+export async function findCheckout(db: Queries, token: string): Promise<ReturnType<typeof CHECKOUT.decode> | null> {
+  return db.one(CHECKOUT, 'WHERE session.token = ? LIMIT 1', [token])
 }
 
 export async function findSessionOfTransaction(db: Queries, transactionId: number): Promise<CheckoutSession | null> {

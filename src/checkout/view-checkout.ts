@@ -1,20 +1,19 @@
 import { appNow } from '#apps/app-time.ts'
-import { getApp, type App } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { findCustomer, type Customer } from '#customers/store.ts'
+import type { Customer } from '#customers/store.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
-import { findPrice, type Price } from '#plans/store.ts'
+import type { Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
-import { hasProcessingSession } from '#providers/store.ts'
 import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { decidePayment } from '#subscriptions/decide-payment.ts'
+import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf } from '#payments/balance.ts'
 import { quotedPayment } from '#transactions/quoted-payment.ts'
-import { findTransaction, type Transaction } from '#transactions/store.ts'
-import { findCheckoutSession, type CheckoutSession } from './store.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { findCheckout, type CheckoutSession } from './store.ts'
 
 /**
  * `overtaken`: the link has not expired, and what it sells will not happen any more, since the subscription has changed or the trial was
@@ -45,38 +44,43 @@ export interface CheckoutView {
 
 /** The checkout behind a public token; throws `not_found` for unknown tokens. */
 export async function viewCheckout(ctx: Context, token: string): Promise<CheckoutView> {
-  return viewSession(ctx, isPageToken(token) ? await findCheckoutSession(ctx.db, token) : null)
+  return viewFound(ctx, isPageToken(token) ? await findCheckout(ctx.db, token) : null)
 }
 
 /** `viewCheckout` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
 export async function admitToCheckout(ctx: Context, token: string): Promise<CheckoutView> {
-  return viewSession(ctx, await admitByToken(ctx, token, findCheckoutSession))
+  return viewFound(ctx, await admitByToken(ctx, token, findCheckout))
 }
 
-async function viewSession(ctx: Context, session: CheckoutSession | null): Promise<CheckoutView> {
-  const transaction = session?.transactionId ? await findTransaction(ctx.db, session.transactionId) : null
-  if (!session || !transaction) throw notFound('checkout')
-  const app = await getApp(ctx.db, session.appId)
+async function viewFound(ctx: Context, found: Awaited<ReturnType<typeof findCheckout>>): Promise<CheckoutView> {
+  if (!found) throw notFound('checkout')
+  const { app, session, transaction, price, plan, customer } = found
   const now = appNow(app, ctx.clock.now())
-  const found = transaction.priceId === null ? null : await findPrice(ctx.db, app.id, transaction.priceId)
-  const quote = quotedPayment(transaction)
-  const preview = quote && (await decidePayment(ctx.db, quote, wholeSeconds(now))).effect
+  const preview = await previewOf(ctx, found, wholeSeconds(now))
   const state = stateOf(session, transaction, now)
-  // A renewal sets no customer, and its page still speaks the language of the one whom the subscription has.
-  const customerId = transaction.customerId ?? session.customerId
   return {
     app,
     session,
     transaction,
     state: state === 'open' && isOvertaken(preview) ? 'overtaken' : state,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
-    title: found?.plan.name ?? transaction.planRef,
-    price: found?.price ?? null,
-    customer: customerId === null ? null : await findCustomer(ctx.db, app.id, customerId),
+    title: plan?.name ?? transaction.planRef,
+    price,
+    customer,
     methods: await payableMethods(ctx, app, session, transaction),
-    isProcessing: transaction.status === 'pending' && (await hasProcessingSession(ctx.db, transaction.id)),
+    isProcessing: found.processing !== null,
     preview,
   }
+}
+
+async function previewOf(
+  ctx: Context,
+  { transaction, price, plan, current }: NonNullable<Awaited<ReturnType<typeof findCheckout>>>,
+  now: AppTime,
+): Promise<PaymentEffect | null> {
+  const quote = quotedPayment(transaction)
+  if (!quote || !price || !plan) return null
+  return (await decideOn(ctx.db, { price, plan, current, endUserId: quote.endUserId }, quote, now)).effect
 }
 
 /** `completed` stays so after the link's end. What an operator ended without it, by giving a part payment back, is over: `expired`. */

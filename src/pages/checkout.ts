@@ -52,9 +52,9 @@ export function checkoutPages(ctx: Context): Router<RequestState> {
 }
 
 async function resolve(ctx: Context, http: TokenHttp): Promise<void> {
-  const { session } = await openView(ctx, http, tokenOf(http))
+  const view = await openView(ctx, http, tokenOf(http))
   const { payment_method } = validate(ResolveInput, http.request.body)
-  const { redirectUrl } = await chooseMethod(ctx, session.token, payment_method)
+  const { redirectUrl } = await chooseMethod(ctx, view.session.token, payment_method, view)
   if (http.is('urlencoded')) {
     seeOther(http, nearAddress(ctx, http, redirectUrl))
     return

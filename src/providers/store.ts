@@ -74,11 +74,6 @@ export async function findOpenSession(
   )
 }
 
-/** Whether money of the transaction is on its way. */
-export async function hasProcessingSession(db: Queries, transactionId: number): Promise<boolean> {
-  return (await db.count(providerSessions, "WHERE transaction_id = ? AND status = 'processing'", [transactionId])) > 0
-}
-
 export async function listPayableSessions(db: Queries, transactionId: number): Promise<ProviderSession[]> {
   return db.all(providerSessions, 'WHERE transaction_id = ? AND status IN (?) ORDER BY created_at, id', [
     transactionId,
