@@ -1,16 +1,15 @@
 import { z } from 'zod'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
 import { invalidField } from '#shared/errors.ts'
-import { emailAddress, text, validate } from '#shared/validate.ts'
+import { emailAddress, text } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
 import { findBankAccount, insertBankAccount, type BankAccount } from './store.ts'
 
 const FORWARD_CODE_DIGITS = 10
 
-export const AddBankAccountInput = z.strictObject({
+const AddBankAccountInput = z.strictObject({
   /** Short code, BIN or name, in any case. */
   bank: z.string(),
   number: z
@@ -23,21 +22,20 @@ export const AddBankAccountInput = z.strictObject({
 })
 
 /** Adds an account that apps can be paid to, with a forward code of its own. Throws `invalid_request`. */
-export async function addBankAccount(ctx: Context, actor: string, input: unknown): Promise<BankAccount> {
-  const { bank: bankText, number, holder, mailbox = null } = validate(AddBankAccountInput, input)
-  const bank = findBank(bankText)
-  if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
-  return inTransaction(ctx, async (tx) => {
+export const addBankAccount = command({
+  name: 'bank-account.add',
+  input: AddBankAccountInput,
+  async run(tx, { bank: bankText, number, holder, mailbox = null }) {
+    const bank = findBank(bankText)
+    if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
     const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder, mailbox })
-    await recordAudit(tx, {
-      actor,
-      action: 'bank-account.add',
+    await tx.audit({
       subject: `bank account ${account.id}`,
       after: { bank: bank.code, number, holder, mailbox },
     })
     return account
-  })
-}
+  },
+})
 
 async function insertAccount(
   tx: Tx,

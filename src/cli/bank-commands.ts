@@ -8,7 +8,7 @@ import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { gatherRows, readLimit } from './pages.ts'
 import { printable } from './printable.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, inSession, performAs, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -51,7 +51,7 @@ function registerAdd(account: Command): void {
           holder: await required(options.holder, '--holder', 'Account holder:'),
           mailbox: options.mailbox,
         }
-        await printAccount(session, await addBankAccount(session.ctx, session.actor, input))
+        await printAccount(session, await performAs(session, addBankAccount, input, {}))
       })
     })
   withDryRun(add)
@@ -92,7 +92,6 @@ function registerList(account: Command): void {
 
 interface UpdateOptions {
   readonly mailbox?: string
-  readonly dryRun?: boolean
 }
 
 function registerUpdate(account: Command): void {
@@ -100,20 +99,16 @@ function registerUpdate(account: Command): void {
     .command('update [id]')
     .description('change the mailbox that the bank writes to; empty: mails to any count')
     .option('--mailbox <address>', 'the address that the bank writes to, or "" for any')
-    .option('--dry-run', 'only say what it would do')
     .action(async (id: string | undefined, options: UpdateOptions, command: Command) => {
-      await inSession(command, async (session) => {
-        const { previewUpdate, updateBankAccount } = await import('#bank-accounts/update-bank-account.ts')
+      await inChange(command, async (session) => {
+        const { updateBankAccount } = await import('#bank-accounts/update-bank-account.ts')
         const accountId = await pickAccount(session, id)
         // Empty is an answer of its own here.
         const mailbox = options.mailbox ?? (await required(undefined, '--mailbox', 'Address that the bank writes to:'))
-        if (options.dryRun) {
-          const { presentBankAccount } = await import('#bank-accounts/present-bank-account.ts')
-          const { account: planned, effects } = await previewUpdate(session.ctx, accountId, { mailbox })
-          printPlan(session.out, { ...presentBankAccount(planned, session.ctx.config) }, effects)
-        } else await printAccount(session, await updateBankAccount(session.ctx, session.actor, accountId, { mailbox }))
+        await printAccount(session, await performAs(session, updateBankAccount, { mailbox }, { accountId }))
       })
     })
+  withDryRun(update)
   withExamples(update, 'bank-account update 1 --mailbox seller@example.com', 'bank-account update 1 --mailbox ""')
 }
 
@@ -127,7 +122,7 @@ function registerDisable(account: Command): void {
         const { disableBankAccount } = await import('#bank-accounts/disable-bank-account.ts')
         const accountId = await pickAccount(session, id)
         await goAhead(options.yes ?? options.dryRun, `Disable bank account ${accountId} for good?`)
-        await printAccount(session, await disableBankAccount(session.ctx, session.actor, accountId))
+        await printAccount(session, await performAs(session, disableBankAccount, undefined, { accountId }))
       })
     })
   withDryRun(disable)
@@ -143,7 +138,7 @@ function registerAssign(account: Command): void {
         const { assignBankAccount } = await import('#bank-accounts/assign-bank-account.ts')
         const app = await session.app(named)
         const accountId = await pickAccount(session, id)
-        const assigned = await assignBankAccount(session.ctx, session.actor, app, accountId)
+        const assigned = await performAs(session, assignBankAccount, undefined, { app, accountId })
         await printAccount(session, assigned, banner(app))
       })
     })

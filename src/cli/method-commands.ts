@@ -5,7 +5,7 @@ import type { Method } from '#providers/providers.ts'
 import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { banner, inSession, type Session } from './session.ts'
+import { banner, inSession, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `method …`: how an app's customers can pay. */
@@ -32,7 +32,7 @@ export function registerMethodCommands(program: Command): void {
           const spec = providerOf(name).credentials
           const credentials = spec && (await readCredentials(spec))
           if (spec && options.skipCheck !== true) await checkCredentials(session, spec, credentials)
-          await enableMethod(session.ctx, session.actor, app, name, credentials)
+          await performAs(session, enableMethod, credentials, { app, method: name })
           await printMethods(session, app)
         })
       },
@@ -46,7 +46,7 @@ export function registerMethodCommands(program: Command): void {
       await inChange(command, async (session) => {
         const app = await session.app(named)
         const { disableMethod } = await import('#providers/methods.ts')
-        await disableMethod(session.ctx, session.actor, app, await pickMethod(wanted))
+        await performAs(session, disableMethod, undefined, { app, method: await pickMethod(wanted) })
         await printMethods(session, app)
       })
     })
@@ -112,7 +112,7 @@ async function forgetOne(
   wanted: string | undefined,
   options: ForgetOptions,
 ): Promise<void> {
-  const { ctx, out, actor } = session
+  const { out } = session
   const method = await pickMethod(wanted)
   const versions = (await describeMethods(session, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
@@ -120,7 +120,7 @@ async function forgetOne(
   const use = found ? `${found.open_sessions} open session(s), ${found.refundable_payments} refundable payment(s)` : ''
   if (options.dryRun !== true) await goAhead(options.yes, `Forget version ${version} of ${method} (${use})?`)
   const { forgetVersion } = await import('#providers/methods.ts')
-  const { closedSessions } = await forgetVersion(ctx, actor, app, method, version)
+  const { closedSessions } = await performAs(session, forgetVersion, { version }, { app, method })
   out.result({ method, version, closed_sessions: closedSessions }, () => {
     out.line(banner(app))
     out.line(

@@ -1,10 +1,10 @@
+import { z } from 'zod'
 import { insertPaymentMethod, listPaymentMethods, updatePaymentMethod, type App } from '#apps/store.ts'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { command, nothing } from '#commands/command.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
-import { validate } from '#shared/validate.ts'
+import { integer, validate } from '#shared/validate.ts'
 import { providerOf, type Method } from './providers.ts'
 import {
   credentialsPlace,
@@ -18,32 +18,28 @@ import {
  * Enables a way to pay. Credentials are sealed; others than the present ones are a further version, and what was opened under the
  * earlier ones goes on with them (contract 7). A method that moves no money is for sandbox apps alone.
  */
-export async function enableMethod(
-  ctx: Context,
-  actor: string,
-  app: App,
-  method: Method,
-  credentials?: unknown,
-): Promise<void> {
-  const provider = providerOf(method)
-  if (provider.isSandboxOnly && !app.isSandbox)
-    throw new AppError('invalid_request', `the ${method} method exists on sandbox apps only`)
-  const checked =
-    provider.credentials && credentials !== undefined ? validate(provider.credentials.schema, credentials) : null
-  await inTransaction(ctx, async (tx) => {
+export const enableMethod = command({
+  name: 'method.enable',
+  /** The credentials, which the provider's own schema checks. */
+  input: z.unknown(),
+  async run(tx, credentials, { app, method }: MethodScope) {
+    const provider = providerOf(method)
+    if (provider.isSandboxOnly && !app.isSandbox)
+      throw new AppError('invalid_request', `the ${method} method exists on sandbox apps only`)
     // The row is locked from here on, so that of two operators one adds the next version.
     if (!(await updatePaymentMethod(tx, app.id, method, { isEnabled: true }))) {
       await insertPaymentMethod(tx, { appId: app.id, method, isEnabled: true, createdAt: tx.now, updatedAt: tx.now })
     }
-    const version = provider.credentials ? await keepCredentials(tx, app, method, checked) : null
-    await recordAudit(tx, {
-      actor,
-      action: 'method.enable',
-      appId: app.id,
-      subject: `app ${app.id}`,
-      after: { method, ...(version === null ? {} : { version }) },
-    })
-  })
+    const schema = provider.credentials?.schema
+    const given = schema && credentials !== undefined ? validate(schema, credentials) : null
+    const version = schema ? { version: await keepCredentials(tx, app, method, given) } : {}
+    await tx.audit({ appId: app.id, subject: `app ${app.id}`, after: { method, ...version } })
+  },
+})
+
+interface MethodScope {
+  readonly app: App
+  readonly method: Method
 }
 
 /** The version that opens what is new: a further one where the credentials are others. Throws where there are none. */
@@ -85,20 +81,16 @@ function opens({ ctx }: Tx, sealed: string | null, place: string): string | null
 }
 
 /** No new payment is opened by this method; those that are open complete. */
-export async function disableMethod(ctx: Context, actor: string, app: App, method: Method): Promise<void> {
-  await inTransaction(ctx, async (tx) => {
+export const disableMethod = command({
+  name: 'method.disable',
+  input: nothing,
+  async run(tx, _input, { app, method }: MethodScope) {
     if (!(await updatePaymentMethod(tx, app.id, method, { isEnabled: false }))) {
       throw new AppError('not_found', `${method} is not enabled on this app`)
     }
-    await recordAudit(tx, {
-      actor,
-      action: 'method.disable',
-      appId: app.id,
-      subject: `app ${app.id}`,
-      before: { method },
-    })
-  })
-}
+    await tx.audit({ appId: app.id, subject: `app ${app.id}`, before: { method } })
+  },
+})
 
 /** The ways to pay that the app has enabled now. */
 export async function enabledMethods(db: Queries, appId: number): Promise<Set<string>> {
@@ -117,14 +109,10 @@ export interface ForgottenVersion {
  * Erases a version of an app's credentials: nothing that was opened under it is looked up any more, its notifications are not believed,
  * and its payments are not refunded by us. Throws `not_found`, and `invalid_request` for the version that is in use.
  */
-export async function forgetVersion(
-  ctx: Context,
-  actor: string,
-  app: App,
-  method: Method,
-  version: number,
-): Promise<ForgottenVersion> {
-  return inTransaction(ctx, async (tx) => {
+export const forgetVersion = command({
+  name: 'method.forget',
+  input: z.strictObject({ version: integer(1) }),
+  async run(tx, { version }, { app, method }: MethodScope): Promise<ForgottenVersion> {
     const account = (await listVersions(tx, app.id, method)).find((each) => each.version === version)
     if (!account || account.credentials === null) throw notFound(`version ${version} of the ${method} credentials`)
     const isEnabled = (await enabledMethods(tx, app.id)).has(method)
@@ -135,14 +123,12 @@ export async function forgetVersion(
       )
     await retireProviderAccount(tx, account.id)
     const closedSessions = await forgetProviderAccount(tx, account.id)
-    await recordAudit(tx, {
-      actor,
-      action: 'method.forget',
+    await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,
       before: { method, version },
       after: { method, closed_sessions: closedSessions },
     })
     return { method, version, closedSessions }
-  })
-}
+  },
+})

@@ -1,9 +1,5 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
-import { disableBankAccount } from '#bank-accounts/disable-bank-account.ts'
-import { updateBankAccount } from '#bank-accounts/update-bank-account.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
 import { examine } from '#operations/doctor.ts'
@@ -20,6 +16,7 @@ import {
   signed,
   type MailBank,
 } from '../support/bank-mails.ts'
+import { addBankAccount, assignBankAccount, disableBankAccount, updateBankAccount } from '../support/operators.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
 
 const PRODUCTION = { BILLING_ENV: 'production' }

@@ -1,8 +1,5 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
-import { disableBankAccount } from '#bank-accounts/disable-bank-account.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails } from '#bank-mail/store.ts'
 import { hmacHex } from '#shared/crypto.ts'
@@ -22,6 +19,7 @@ import {
   type MailBank,
   type Transfer,
 } from '../support/bank-mails.ts'
+import { addBankAccount, assignBankAccount, disableBankAccount } from '../support/operators.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { ATTACKS } from './attacks.ts'
 import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'

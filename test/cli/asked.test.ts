@@ -9,9 +9,8 @@ import { createProgram } from '#cli/program.ts'
 import type { Context } from '#context.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
-import { enableMethod } from '#providers/methods.ts'
 import { systemClock } from '#shared/time.ts'
+import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import {
   aCustomer,

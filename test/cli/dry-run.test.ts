@@ -2,10 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
 import { createProgram } from '#cli/program.ts'
-import { enableMethod } from '#providers/methods.ts'
 import { systemClock } from '#shared/time.ts'
+import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
@@ -26,7 +25,7 @@ const READS = [
 const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'app export']
 /** Those with a preview of their own, which their own tests run. */
 const PREVIEWED = [
-  ...['bank-account update', 'bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
+  ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
   ...['realtime resync', 'service install'],
 ]
 
@@ -88,6 +87,7 @@ describe('--dry-run', () => {
       [['method', 'forget', app, 'card', '--version', '1'], [`app ${app}`], []],
       [['bank-account', 'add', '--bank', 'VCB', '--number', '1', '--holder', 'AN'], ['bank account'], []],
       [['bank-account', 'assign', app, accountId], [`app ${app}`], []],
+      [['bank-account', 'update', accountId, '--mailbox', 'a@b.example'], [`bank account ${accountId}`], []],
       [['bank-account', 'disable', accountId], [`bank account ${accountId}`], []],
       [['plan', 'create', app, '--code', 'max', '--name', 'Max', '--price', '1000:VND:month'], ['plan'], []],
       [['plan', 'update', app, planId, '--name', 'New'], [`plan ${plan.id}`], []],

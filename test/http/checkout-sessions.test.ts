@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { disableMethod } from '#providers/methods.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
+import { disableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import {

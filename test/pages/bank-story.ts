@@ -1,7 +1,5 @@
-import { enableMethod } from '#providers/methods.ts'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
-import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import type { AppOptions } from '../support/factories.ts'
 import { startStory, type Story } from '../support/story.ts'
 

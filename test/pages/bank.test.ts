@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { disableMethod } from '#providers/methods.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'

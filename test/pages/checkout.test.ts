@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { enableMethod } from '#providers/methods.ts'
+import { enableMethod } from '../support/operators.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startStory, type Story } from '../support/story.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
-import { enableMethod } from '#providers/methods.ts'
+import { enableMethod } from '../support/operators.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { faultsOf } from './audit.ts'

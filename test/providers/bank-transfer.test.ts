@@ -1,16 +1,19 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { disableMethod, enableMethod } from '#providers/methods.ts'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { availableMethods } from '#providers/available-methods.ts'
-import { addBankAccount } from '#bank-accounts/add-bank-account.ts'
-import { assignBankAccount } from '#bank-accounts/assign-bank-account.ts'
-import { disableBankAccount } from '#bank-accounts/disable-bank-account.ts'
 import { isTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { transferDetails } from '#bank-accounts/transfer-details.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { findTransaction } from '#transactions/store.ts'
+import {
+  addBankAccount,
+  assignBankAccount,
+  disableBankAccount,
+  disableMethod,
+  enableMethod,
+} from '../support/operators.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'

@@ -1,6 +1,6 @@
-import { enableMethod } from '#providers/methods.ts'
 import { noteRefunds } from '#providers/card/note-refunds.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
 import { aCheckout, anApp, tokenOf, type AppOptions, type TestApp } from '../support/factories.ts'

@@ -148,7 +148,7 @@ describe('paying by card', () => {
 
     it('a secret key that is not valid any more is 502, and the log names neither key nor address', async () => {
       const { ctx } = shop.service
-      const { enableMethod } = await import('#providers/methods.ts')
+      const { enableMethod } = await import('../support/operators.ts')
       await enableMethod(ctx, 'tester', shop.first.app.app, 'card', {
         secretKey: 'sk_test_revoked',
         webhookSecret: 'whsec_first',

@@ -1,4 +1,4 @@
-import { enableMethod } from '#providers/methods.ts'
+import { enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
 import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'

@@ -89,7 +89,7 @@ describe('paying through PayOS', () => {
     })
 
     it('credentials that are not valid any more are 502, and the log names none', async () => {
-      const { enableMethod } = await import('#providers/methods.ts')
+      const { enableMethod } = await import('../support/operators.ts')
       await enableMethod(shop.service.ctx, 'tester', shop.app.app, 'payos', { ...PAYOS_KEYS, apiKey: 'revoked-key' })
       const token = tokenOf(await aCheckout(shop.service.ctx, shop.app, PURCHASE))
       expect((await shop.choose(token)).status).to.equal(502)

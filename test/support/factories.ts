@@ -1,7 +1,6 @@
 import { perform } from '#commands/perform.ts'
 import { operator, type Caller } from '#commands/caller.ts'
 import { createApp } from '#apps/create-app.ts'
-import { enableMethod } from '#providers/methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
 import { getApp, type App } from '#apps/store.ts'
@@ -15,6 +14,7 @@ import { formatId } from '#shared/ids.ts'
 import { createCheckoutSession, type CreatedSession } from '#checkout/create-session.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
+import { enableMethod } from './operators.ts'
 
 /** An app with what its seller knows. */
 export interface TestApp {

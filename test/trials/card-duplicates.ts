@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici'
-import { enableMethod } from '#providers/methods.ts'
 import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
+import { enableMethod } from '../support/operators.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'

@@ -1,0 +1,63 @@
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import type { App } from '#apps/store.ts'
+import * as add from '#bank-accounts/add-bank-account.ts'
+import * as assign from '#bank-accounts/assign-bank-account.ts'
+import * as disable from '#bank-accounts/disable-bank-account.ts'
+import type { BankAccount } from '#bank-accounts/store.ts'
+import * as update from '#bank-accounts/update-bank-account.ts'
+import type { Context } from '#context.ts'
+import * as methods from '#providers/methods.ts'
+import type { Method } from '#providers/providers.ts'
+
+/** What operators do in many tests: each performs the command as `login`. */
+
+export async function enableMethod(
+  ctx: Context,
+  login: string,
+  app: App,
+  method: Method,
+  credentials?: object,
+): Promise<void> {
+  await perform(ctx, operator(login), methods.enableMethod, credentials, { app, method })
+}
+
+export async function disableMethod(ctx: Context, login: string, app: App, method: Method): Promise<void> {
+  await perform(ctx, operator(login), methods.disableMethod, undefined, { app, method })
+}
+
+export async function forgetVersion(
+  ctx: Context,
+  login: string,
+  app: App,
+  method: Method,
+  version: number,
+): Promise<methods.ForgottenVersion> {
+  return perform(ctx, operator(login), methods.forgetVersion, { version }, { app, method })
+}
+
+export async function addBankAccount(ctx: Context, login: string, input: object): Promise<BankAccount> {
+  return perform(ctx, operator(login), add.addBankAccount, input, {})
+}
+
+export async function assignBankAccount(
+  ctx: Context,
+  login: string,
+  app: App,
+  accountId: number,
+): Promise<BankAccount> {
+  return perform(ctx, operator(login), assign.assignBankAccount, undefined, { app, accountId })
+}
+
+export async function disableBankAccount(ctx: Context, login: string, accountId: number): Promise<BankAccount> {
+  return perform(ctx, operator(login), disable.disableBankAccount, undefined, { accountId })
+}
+
+export async function updateBankAccount(
+  ctx: Context,
+  login: string,
+  accountId: number,
+  input: object,
+): Promise<BankAccount> {
+  return perform(ctx, operator(login), update.updateBankAccount, input, { accountId })
+}
