@@ -97,7 +97,8 @@ async function addColumns(runner: QueryRunner): Promise<void> {
     await runner.query(`ALTER TABLE transactions
       ADD COLUMN amount_refunded BIGINT NOT NULL DEFAULT 0,
       ADD COLUMN amount_used BIGINT NOT NULL DEFAULT 0,
-      ADD COLUMN amount_left BIGINT NOT NULL DEFAULT 0`)
+      ADD COLUMN amount_left BIGINT NOT NULL DEFAULT 0,
+      ADD KEY transactions_left (amount_left)`)
   if (!(await runner.hasColumn('bank_mails', 'payment_id')))
     await runner.query(
       'ALTER TABLE bank_mails ADD COLUMN payment_id BIGINT NULL, ADD KEY bank_mails_payment (payment_id)',

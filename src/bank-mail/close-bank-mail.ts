@@ -1,12 +1,11 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { command } from '#commands/command.ts'
 import { updatePayment } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
-import { integer, text, validate } from '#shared/validate.ts'
+import { integer, text } from '#shared/validate.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
-import { endReviewsOfPayment, markBankMailClosed, type BankMail } from './store.ts'
+import { closeReviewsOfPayment, markBankMailClosed, type BankMail } from './store.ts'
 
 const CloseBankMailInput = z.strictObject({
   id: integer(1),
@@ -18,26 +17,25 @@ const CloseBankMailInput = z.strictObject({
  * An operator says that a mail needs nothing: it leaves the list of those that wait, and cannot be matched any more (contract 7). Throws
  * `not_found`, and `invalid_request` where it does not wait.
  */
-export async function closeBankMail(ctx: Context, actor: string, input: unknown): Promise<void> {
-  const { id, note } = validate(CloseBankMailInput, input)
-  await inTransaction(ctx, async (tx) => {
+export const closeBankMail = command({
+  name: 'bank-mail.close',
+  input: CloseBankMailInput,
+  async run(tx, { id, note }, _scope: null): Promise<void> {
     const mail = await requireWaitingMail(tx, id)
     if (!(await markBankMailClosed(tx, id))) throw invalidField('id', 'was matched or closed meanwhile')
     if (mail.paymentId !== null) {
       // Its money is closed with it, and so are other mails about the same money.
       await updatePayment(tx, mail.paymentId, { closedAt: tx.now })
-      await endReviewsOfPayment(tx, mail.paymentId)
+      await closeReviewsOfPayment(tx, mail.paymentId)
     }
-    await recordAudit(tx, {
-      actor,
-      action: 'bank-mail.close',
+    await tx.audit({
       subject: `bank mail ${id}`,
       before: reviewedState(mail),
       after: { closed: true },
       reason: note,
     })
-  })
-}
+  },
+})
 
 /** What `closeBankMail` would do, in sentences for the operator. Throws as it would. */
 export async function previewClose(ctx: Context, mailId: number): Promise<readonly string[]> {

@@ -1,5 +1,8 @@
+import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { provider } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
 import { findBankAccountByForwardCode, findSoleOwner } from '#bank-accounts/store.ts'
 import { movementOf, recordWaitingMoney } from './book-money.ts'
 import { contentHashOf } from './content-hash.ts'
@@ -22,12 +25,20 @@ export async function deferMail(
 ): Promise<Answer | { readonly status: 'deferred' }> {
   ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a mail could not be read')
   if (!isMailsDoing) return { status: 'deferred' }
-  const answer = await inTransaction(ctx, async (tx) => {
+  const answer = await perform(ctx, provider('bank mail'), deferOne, {}, mail)
+  ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })
+  return answer
+}
+
+const deferOne = command({
+  name: 'bank-mail.defer',
+  input: z.strictObject({}),
+  async run(tx, _input, mail: RelayedMail) {
     const contentHash = contentHashOf(mail.raw)
     const isLast = (await countDeferredMails(tx, contentHash)) >= MOST_DEFERRALS
     const code = forwardCodeIn(mail.envelopeTo)
     const account = code === null ? null : await findBankAccountByForwardCode(tx, code)
-    const isReviewed = isLast && (account !== null || ctx.config.env === 'development')
+    const isReviewed = isLast && (account !== null || tx.ctx.config.env === 'development')
     const bankAccountId = account?.id ?? null
     const mailMoney = { bank: null, bankReference: null, bankAccountId, contentHash }
     const waiting = isReviewed
@@ -61,10 +72,8 @@ export async function deferMail(
       forwarding: null,
     })
     return isLast ? REFUSED : DEFERRED
-  })
-  ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })
-  return answer
-}
+  },
+})
 
 const REFUSED = { status: 'rejected', reason: 'untrusted_sender' } as const
 const DEFERRED = { status: 'deferred' } as const

@@ -1,14 +1,17 @@
 import { z } from 'zod'
-import type { Context } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
+import type { Context, Rehearsal } from '#context.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
-import { integer, text, validate } from '#shared/validate.ts'
+import { integer, text } from '#shared/validate.ts'
 import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import type { Decision } from '#transactions/change-transaction.ts'
+import { decisionOf } from '#transactions/decision-of.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
@@ -26,8 +29,7 @@ export const MatchBankMailInput = z.strictObject({
   note: text(500),
 })
 
-const MatchTargetInput = MatchBankMailInput.omit({ note: true })
-export type MatchTarget = z.infer<typeof MatchTargetInput>
+export type MatchTarget = Omit<z.infer<typeof MatchBankMailInput>, 'note'>
 
 export interface MatchedMail {
   readonly status: 'processed' | 'underpaid' | 'already_completed'
@@ -45,52 +47,36 @@ export interface MatchPreview extends MatchedMail {
  * code. Throws `not_found`, and `invalid_request` where the mail needs no match, or the payment is not in VND, or an amount is missing
  * or too much.
  */
-export async function matchBankMail(ctx: Context, actor: string, input: unknown): Promise<MatchedMail> {
-  const { note, ...target } = validate(MatchBankMailInput, input)
-  const { id, transactionId } = target
-  const { status } = await inTransaction(ctx, async (tx) => {
-    const match = await matchIn(tx, target, { actor, note })
-    await recordAudit(tx, {
-      actor,
-      action: 'bank-mail.match',
-      appId: match.transaction.appId,
-      subject: `bank mail ${id}`,
-      before: reviewedState(match.mail),
-      after: { transaction_id: transactionId, outcome: match.status, amount: match.amount },
-      reason: note,
-    })
-    return match
-  })
+export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
+  const { status, transactionId } = await perform(ctx, caller, match, input, null)
   if (status !== 'already_completed') await closeOpenSessions(ctx, transactionId)
   return { status, transactionId }
 }
 
 /** Says what `matchBankMail` would do: does it, looks, and takes it back. Throws as it would. */
-export async function previewMatch(ctx: Context, input: MatchTarget): Promise<MatchPreview> {
-  const target = validate(MatchTargetInput, input)
-  const { transactionId } = target
-  try {
-    return await inTransaction(ctx, async (tx) => {
-      const before = await validUntil(tx, transactionId)
-      const match = await matchIn(tx, target, { actor: '', note: '' })
-      const effects = effectsOf(match, before, await validUntil(tx, transactionId))
-      throw new TakenBack({ status: match.status, transactionId, effects })
+export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
+  const rehearsal: Rehearsal = { changes: [], events: [] }
+  return perform({ ...ctx, rehearsal }, caller, match, { ...input, note: 'a preview' }, null)
+}
+
+const match = command({
+  name: 'bank-mail.match',
+  input: MatchBankMailInput,
+  async run(tx, { note, ...target }, _scope: null): Promise<MatchPreview> {
+    const { transactionId } = target
+    const before = await validUntil(tx, transactionId)
+    const matched = await matchIn(tx, target, decisionOf(tx, note))
+    const { mail, amount, transaction, status } = matched
+    await tx.audit({
+      appId: transaction.appId,
+      subject: `bank mail ${mail.id}`,
+      before: reviewedState(mail),
+      after: { transaction_id: transactionId, outcome: status, amount },
+      reason: note,
     })
-  } catch (thrown) {
-    if (thrown instanceof TakenBack) return thrown.preview
-    throw thrown
-  }
-}
-
-/** Rolls a preview's work back. */
-class TakenBack extends Error {
-  readonly preview: MatchPreview
-
-  constructor(preview: MatchPreview) {
-    super('a preview')
-    this.preview = preview
-  }
-}
+    return { status, transactionId, effects: effectsOf(matched, before, await validUntil(tx, transactionId)) }
+  },
+})
 
 interface Match {
   readonly mail: BankMail

@@ -1,6 +1,10 @@
+import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { provider } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import {
@@ -38,16 +42,41 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Ans
   const refusal = refusalOf(facts, payable)
   const summary = summaryOf(mail, { transferCode, transaction, subject })
   const money = moneyOf(ctx, mail.reading)
+  const caller = provider('bank mail')
   const answer =
     refusal || !money || !transaction
-      ? await keep(ctx, summary, refusal ?? { status: 'ignored', reason: 'no_transfer_code' })
-      : await take(ctx, { ...summary, review: null }, { ...money, bankAccountId: summary.bankAccountId }, transaction)
+      ? await perform(
+          ctx,
+          caller,
+          keepMail,
+          {},
+          { summary, answer: refusal ?? { status: 'ignored', reason: 'no_transfer_code' } },
+        )
+      : await perform(
+          ctx,
+          caller,
+          takeMail,
+          {},
+          {
+            summary: { ...summary, review: null },
+            money: { ...money, bankAccountId: summary.bankAccountId },
+            transaction,
+          },
+        )
   tell(ctx, summary, answer)
   return answer
 }
 
-async function keep(ctx: Context, summary: MailSummary, answer: Answer): Promise<Answer> {
-  await inTransaction(ctx, async (tx) => {
+/** What a command about a mail works with. */
+interface Decided {
+  readonly summary: MailSummary
+  readonly answer: Answer
+}
+
+const keepMail = command({
+  name: 'bank-mail.keep',
+  input: z.strictObject({}),
+  async run(tx, _input, { summary, answer }: Decided): Promise<Answer> {
     const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
     const waiting = isReviewed ? await recordWaitingMoney(tx, await waitingMoneyOf(tx, summary)) : null
     await insertBankMail(tx, {
@@ -57,23 +86,31 @@ async function keep(ctx: Context, summary: MailSummary, answer: Answer): Promise
       review: waiting?.isWaiting === true ? summary.review : null,
       receivedAt: tx.now,
     })
-  })
-  return answer
+    return answer
+  },
+})
+
+interface Taken {
+  readonly summary: MailSummary
+  readonly money: MailMoney
+  readonly transaction: Transaction
 }
 
-async function take(ctx: Context, summary: MailSummary, money: MailMoney, transaction: Transaction): Promise<Answer> {
-  const booked = await inTransaction(ctx, async (tx) => {
+const takeMail = command({
+  name: 'bank-mail.take',
+  input: z.strictObject({}),
+  async run(tx, _input, { summary, money, transaction }: Taken): Promise<Answer> {
     const outcome = await bookMoney(tx, money, transaction.id)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
     const answer = outcome.kind === 'duplicate' ? DUPLICATE : answerOf(outcome.kind, outcome.transaction.status)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
     if (paymentId !== null) await endReviewsOfPayment(tx, paymentId)
-    return { kind: outcome.kind, answer }
-  })
-  // Nobody shall pay by card what came by transfer. The relay waits for no provider.
-  if (booked.kind === 'processed' || booked.kind === 'underpaid') void closeOpenSessions(ctx, transaction.id)
-  return booked.answer
-}
+    // Nobody shall pay by card what came by transfer. The relay waits for no provider.
+    if (outcome.kind === 'processed' || outcome.kind === 'underpaid')
+      tx.afterCommit(() => void closeOpenSessions(tx.ctx, transaction.id))
+    return answer
+  },
+})
 
 const DUPLICATE: Answer = { status: 'duplicate' }
 

@@ -127,6 +127,16 @@ export async function endReviewsOfPayment(tx: Tx, paymentId: number): Promise<vo
   await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null })
 }
 
+/** As `endReviewsOfPayment`, for mails whose money an operator closed. */
+export async function closeReviewsOfPayment(tx: Tx, paymentId: number): Promise<void> {
+  await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null, closedAt: tx.now })
+}
+
+/** The mails about a payment, the oldest first. */
+export async function listMailsOfPayment(db: Queries, paymentId: number): Promise<BankMail[]> {
+  return db.all(bankMails, 'WHERE payment_id = ? ORDER BY id', [paymentId])
+}
+
 /** Pending payments that have been offered as bank transfers, the newest first: whom unmatched money may be meant for. */
 export async function listAwaitingTransfers(db: Queries, limit: number): Promise<Transaction[]> {
   return db.all(

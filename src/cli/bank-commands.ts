@@ -5,12 +5,12 @@ import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
+import { numberOf } from './number-of.ts'
 import type { Output } from './output.ts'
 import { gatherRows, readLimit } from './pages.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
 import { formatFields } from './table.ts'
-import { UsageError } from './usage-error.ts'
 
 /** `bank-account …` and `bank-mail …`: where customers transfer to, and what the banks write about it. */
 export function registerBankCommands(program: Command): void {
@@ -261,7 +261,7 @@ function registerClose(mail: Command): void {
 
 async function closeOne(session: Session, id: string | undefined, options: CloseOptions): Promise<void> {
   const { closeBankMail, previewClose } = await import('#bank-mail/close-bank-mail.ts')
-  const { ctx, out, actor } = session
+  const { ctx, out } = session
   const mails = id === undefined && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
@@ -274,7 +274,7 @@ async function closeOne(session: Session, id: string | undefined, options: Close
     effects.forEach((effect) => out.hint(`- ${effect}`))
   }
   await goAhead(options.yes, `Close bank mail ${mailId}?`)
-  await closeBankMail(ctx, actor, { id: mailId, note })
+  await performAs(session, closeBankMail, { id: mailId, note }, null)
   out.result({ bank_mail_id: mailId, status: 'closed' }, () => out.line(`bank mail ${mailId} is closed`))
 }
 
@@ -299,7 +299,7 @@ async function matchOne(
     import('#bank-mail/match-bank-mail.ts'),
     import('#bank-mail/store.ts'),
   ])
-  const { ctx, out, actor } = session
+  const { ctx, out, caller } = session
   const isAsked = id === undefined || transactionId === undefined
   const mails = isAsked && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
@@ -319,7 +319,7 @@ async function matchOne(
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
   const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
   if (options.dryRun || process.stdin.isTTY) {
-    const preview = await previewMatch(ctx, matchTarget)
+    const preview = await previewMatch(ctx, caller, matchTarget)
     if (options.dryRun) {
       printPlan(out, answerOf(preview), preview.effects)
       return
@@ -327,7 +327,7 @@ async function matchOne(
     preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   }
   await goAhead(options.yes, `Book the money of bank mail ${mailId} for transaction ${transaction}?`)
-  const matched = await matchBankMail(ctx, actor, { ...matchTarget, note })
+  const matched = await matchBankMail(ctx, caller, { ...matchTarget, note })
   out.result(answerOf(matched), () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))
 }
 
@@ -351,13 +351,6 @@ async function pickAccount({ ctx }: Session, id: string | undefined): Promise<nu
     return open.map((row) => ({ value: String(row.id), name: `${row.id}: ${row.bank} ${row.number} ${row.holder}` }))
   })
   return numberOf(text, '<id>')
-}
-
-async function numberOf(text: string, name: string): Promise<number> {
-  const { parseNumericId } = await import('#shared/ids.ts')
-  const number = parseNumericId(text)
-  if (number === null) throw new UsageError(`${name} must be a number, and not ${text}`)
-  return number
 }
 
 /** What a command would answer, and what it would do. */

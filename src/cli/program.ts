@@ -47,6 +47,10 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
   },
   {
+    words: { payment: 'money that arrived, and what of it waits for a decision' },
+    load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
+  },
+  {
     words: { webhook: 'what apps were told, and what they have not heard' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
   },

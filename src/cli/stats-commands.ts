@@ -53,7 +53,8 @@ function show(out: Output, stats: Stats, money: Words): void {
     ['expired', `${subs.expired} (${subs.in_grace} in the days of grace, ${subs.lapsed} lapsed)`],
     ['renewed', renewalWords(renewals)],
     ['unearned', sums(stats.unearned)],
-    ['waits for an operator', sums(stats.unapplied)],
+    ['unapplied: waits for an operator', unappliedWords(sums(stats.unapplied), stats.unknown_payments)],
+    ['surplus', sums(stats.surplus)],
     [
       'webhooks',
       `${deliveries.delivered} delivered, ${deliveries.pending} pending, ${deliveries.failed} failed, ${deliveries.not_configured} not configured`,
@@ -62,6 +63,10 @@ function show(out: Output, stats: Stats, money: Words): void {
   out.table({ head: ['figure', 'now'], rows, none: '' })
   for (const { currency } of stats.revenue) showCash(out, stats, currency, money)
   if (stats.revenue.length === 0) out.line('no money was received yet')
+}
+
+function unappliedWords(sums: string, unknown: number): string {
+  return unknown === 0 ? sums : `${sums}, and ${unknown} payment(s) of unknown amount`
 }
 
 function renewalWords({ days, ended, renewed, rate }: Stats['renewals']): string {

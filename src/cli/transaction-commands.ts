@@ -3,6 +3,7 @@ import type { Resolution } from '#operations/resolution.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit } from './pages.ts'
 import { inSession, markOf, sandboxApps, type Session } from './session.ts'
@@ -105,6 +106,7 @@ interface ResolveOptions {
   readonly action?: Resolution
   readonly note?: string
   readonly reference?: string
+  readonly amount?: string
   readonly dryRun?: boolean
   readonly yes?: boolean
 }
@@ -121,7 +123,8 @@ function registerResolve(transaction: Command): void {
     .description('settle a transaction that needs an operator; says what it will do before it does it')
     .option('--action <action>', 'refund, complete or dismiss', oneOf(...ACTIONS.map(({ value }) => value)))
     .option('--note <text>', 'why; kept in the audit log')
-    .option('--reference <reference>', 'of your own transfer, where money is refunded by hand')
+    .option('--amount <n>', 'of a refund: a part of the money, in the smallest unit of its currency')
+    .option('--reference <reference>', 'of your own transfer, where money is refunded manually')
     .option('--dry-run', 'only say what it would do')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: ResolveOptions, command: Command) => {
@@ -131,6 +134,7 @@ function registerResolve(transaction: Command): void {
     resolve,
     'transaction resolve 17 --action complete --note "short by the transfer fee" --dry-run',
     'transaction resolve 17 --action refund --reference FT26123 --note "paid twice"',
+    'transaction resolve 17 --action refund --amount 30000 --note "a third of it"',
   )
 }
 
@@ -139,26 +143,44 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
     import('#operations/resolve-transaction.ts'),
     import('#transactions/present.ts'),
   ])
-  const { ctx, out, actor } = session
+  const { ctx, out, caller } = session
   const transactionId = await pickTransaction(session, id)
-  const action = await requiredChoice(options.action, '--action', 'What shall be done?', () => Promise.resolve(ACTIONS))
+  const action = await requiredChoice(options.action, '--action', 'Choose an action', () => Promise.resolve(ACTIONS))
   const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
   const given = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
-  const reference = given === undefined ? {} : { reference: given }
-  const preview = await previewResolution(ctx, { transactionId, action, ...reference })
+  if (options.amount !== undefined && action !== 'refund') throw new UsageError('--amount is for --action refund')
+  const terms = {
+    ...(given === undefined ? {} : { reference: given }),
+    ...(options.amount === undefined ? {} : { amount: await numberOf(options.amount, '--amount') }),
+  }
+  const preview = await previewResolution(ctx, caller, { transactionId, action, ...terms })
   if (options.dryRun) {
     const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
     out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${effect}`)))
     return
   }
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
-  await goAhead(options.yes, `Resolve transaction ${transactionId} so?`)
-  const resolved = await resolveTransaction(ctx, actor, { transactionId, action, note, ...reference })
-  out.result(presentTransaction(resolved), () => {
+  await goAhead(options.yes, `Resolve transaction ${transactionId}?`)
+  const resolved = await resolveTransaction(ctx, caller, { transactionId, action, note, ...terms })
+  const refunds = action === 'refund' ? await refundsOf(session, transactionId) : []
+  out.result({ ...presentTransaction(resolved), ...(action === 'refund' ? { refunds } : {}) }, () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
     )
+    for (const refund of refunds)
+      out.line(
+        `refund ${refund.refund_id} of ${refund.amount} ${resolved.currency} ${refund.status === 'pending' ? 'is pending' : refund.status}`,
+      )
   })
+}
+
+async function refundsOf(
+  { ctx }: Session,
+  transactionId: number,
+): Promise<{ refund_id: number; amount: number; status: string; reference: string | null }[]> {
+  const { listRefundsOfTransaction } = await import('#payments/store.ts')
+  const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
+  return refunds.map(({ id, taken, status, reference }) => ({ refund_id: id, amount: taken, status, reference }))
 }
 
 /** The reference of a refund by hand; on a terminal it is asked for where money came that no provider gives back. */

@@ -39,7 +39,11 @@ export function watchFigures(
     'money_unapplied',
     'Money received, neither applied nor given back, in the smallest unit of the currency',
     ['currency', 'mode'],
-    ({ flagged }) => sumBy(flagged.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.unapplied])),
+    ({ flagged, unallocated }) =>
+      sumBy([
+        ...flagged.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.unapplied] as const),
+        ...unallocated.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.amount] as const),
+      ]),
   )
   figure('transactions_flagged', 'Transactions that need an operator, by reason', ['reason', 'mode'], ({ flagged }) =>
     sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, sum.transactions])),

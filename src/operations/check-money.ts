@@ -1,9 +1,10 @@
 import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
+import { sumUnallocated } from '#payments/store.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { fault, sound, warning, type Finding } from '#shared/finding.ts'
-import { listRefusedEvents, sumFlagged, type FlaggedSum } from './store.ts'
+import { listRefusedEvents, sumFlagged, sumSurplus, type FlaggedSum } from './store.ts'
 
 const REFUSED_DAYS = 7
 const MOST_LISTED = 1000
@@ -26,6 +27,24 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
         `${transactions} ${reason} with ${unapplied} ${currency} received and not applied`,
     )
     .join('; ')
+}
+
+/** Money that is booked for nothing, and money beyond an amount: the first waits for a decision, the second only may be given back. */
+export async function checkPayments(ctx: Context): Promise<Finding[]> {
+  const unallocated = await sumUnallocated(ctx.db, null)
+  const surplus = await sumSurplus(ctx.db)
+  const findings = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
+    const unsaid = unknown === 0 ? '' : `, ${unknown} of them of an unknown amount`
+    const detail = `${payments} payment(s) with ${amount} ${currency} are booked for nothing${unsaid}`
+    const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
+    return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, mend)
+  })
+  const beyond = surplus
+    .filter(({ isSandbox }) => !isSandbox)
+    .map(({ currency, transactions, surplus: amount }) => `${amount} ${currency} beyond the amount of ${transactions}`)
+  const told =
+    beyond.length === 0 ? 'no surplus' : `surplus: ${beyond.join('; ')} transaction(s), to be refunded or kept`
+  return [...findings, sound('payments', findings.length === 0 ? `no money is booked for nothing; ${told}` : told)]
 }
 
 const REVIEWS: Readonly<Record<Review, string>> = {

@@ -2,7 +2,7 @@ import { checkRelay } from '#bank-mail/check-relay.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
 import { checkDatabase, checkSchema } from './check-database.ts'
-import { checkBankMails, checkFlagged, checkLedger, checkNotifications } from './check-money.ts'
+import { checkBankMails, checkFlagged, checkLedger, checkNotifications, checkPayments } from './check-money.ts'
 import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
 import { checkMail } from './check-mail.ts'
@@ -25,6 +25,7 @@ const THEN: Readonly<Record<string, Check>> = {
   reminders: checkReminders,
   realtime: checkRealtime,
   flagged: checkFlagged,
+  payments: checkPayments,
   mails: checkBankMails,
   notifications: checkNotifications,
   ledger: checkLedger,

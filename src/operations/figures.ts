@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
+import { sumUnallocated, type UnallocatedSum } from '#payments/store.ts'
 import { findSpentApps } from '#renewals/daily-limit.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
@@ -12,6 +13,7 @@ import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
 /** What the database says of the service's health; durations in seconds, never negative but for the skew. */
 export interface Figures {
   readonly flagged: readonly FlaggedSum[]
+  readonly unallocated: readonly UnallocatedSum[]
   /** Events that wait to be sent, counted up to 100 000. */
   readonly outboxDepth: number
   /** How long the event that is due longest has been due. */
@@ -31,6 +33,7 @@ export async function readFigures(ctx: Context): Promise<Figures> {
   const runs = await listLastJobRuns(ctx.db)
   return {
     flagged: await sumFlagged(ctx.db),
+    unallocated: await sumUnallocated(ctx.db, null),
     outboxDepth: depth,
     outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
     reminderLagSeconds: await reminderLag(ctx),

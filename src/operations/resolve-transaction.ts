@@ -1,18 +1,23 @@
+import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
-import { recordAudit } from '#commands/audit.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, type CommandTx } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { dismissed, keptOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction, type Refund } from '#payments/store.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
-import { isRefundedByProvider, sendRefund } from '#providers/refunds.ts'
-import { AppError, invalidField } from '#shared/errors.ts'
+import { isRefundedByProvider, sendRefunds } from '#providers/refunds.ts'
+import { AppError, notFound } from '#shared/errors.ts'
 import { formatTimestampOrNull } from '#shared/time.ts'
+import { integer, text } from '#shared/validate.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
+import { decisionOf } from '#transactions/decision-of.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
@@ -39,10 +44,18 @@ export interface ResolutionPreview {
 }
 
 /** Says what `resolveTransaction` would do: does it, looks, and takes it back. Throws as it would. */
-export async function previewResolution(ctx: Context, input: Omit<ResolveInput, 'note'>): Promise<ResolutionPreview> {
+export async function previewResolution(
+  ctx: Context,
+  caller: Caller,
+  input: Omit<ResolveInput, 'note'>,
+): Promise<ResolutionPreview> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
-  const { before, effects } = await inTransaction({ ...ctx, rehearsal }, (tx) =>
-    resolveIn(tx, { ...input, note: 'a preview' }, ''),
+  const { before, effects } = await perform(
+    { ...ctx, rehearsal },
+    caller,
+    resolve,
+    typedOf({ ...input, note: 'a preview' }),
+    input,
   )
   return { transaction: before, effects }
 }
@@ -53,18 +66,17 @@ export async function previewResolution(ctx: Context, input: Omit<ResolveInput, 
  * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, and `provider_error` where a
  * refund was refused, or where nobody knows yet whether it was made.
  */
-export async function resolveTransaction(ctx: Context, actor: string, input: ResolveInput): Promise<Transaction> {
-  if (input.note.trim() === '') throw invalidField('note', 'must say why')
+export async function resolveTransaction(ctx: Context, caller: Caller, input: ResolveInput): Promise<Transaction> {
   const { transactionId, action, amount } = input
   const unsent = action === 'refund' ? await listUnsent(ctx, transactionId) : []
   if (unsent.length > 0 && (amount === undefined || amount === sumOf(unsent))) {
-    await sendAll(ctx, unsent, true)
+    await sendRefunds(ctx, unsent, true)
     return getTransaction(ctx.db, transactionId)
   }
-  const { ordered } = await inTransaction(ctx, (tx) => resolveIn(tx, input, actor))
+  const { ordered } = await perform(ctx, caller, resolve, typedOf(input), input)
   if (action === 'complete') await closeOpenSessions(ctx, transactionId)
   const pending = ordered.map(({ refund }) => refund).filter(({ status }) => status === 'pending')
-  await sendAll(ctx, pending, false)
+  await sendRefunds(ctx, pending, false)
   return getTransaction(ctx.db, transactionId)
 }
 
@@ -78,17 +90,15 @@ function sumOf(refunds: readonly Refund[]): number {
   return refunds.reduce((sum, { amount }) => sum + amount, 0)
 }
 
-/** One that fails does not keep the others from being sent. */
-async function sendAll(ctx: Context, refunds: readonly Refund[], isRepeated: boolean): Promise<void> {
-  const faults: string[] = []
-  for (const { id } of refunds) {
-    const { refund, message } = await sendRefund(ctx, id, isRepeated)
-    if (message !== null)
-      faults.push(`${message}: refund ${id} stays pending, and billing-cli reconcile goes on with it`)
-    else if (refund.status === 'failed')
-      faults.push(`refund ${id} was refused (${refund.failure ?? 'no reason given'})`)
-  }
-  if (faults.length > 0) throw new AppError('provider_error', faults.join('; '))
+/** What an operator gave beside the transaction and the action. */
+function typedOf({ note, amount, reference }: ResolveInput): object {
+  return { note, ...(amount === undefined ? {} : { amount }), ...(reference === undefined ? {} : { reference }) }
+}
+
+interface Terms {
+  readonly action: Resolution
+  readonly amount: number | null
+  readonly reference: string | null
 }
 
 interface Resolved {
@@ -97,25 +107,33 @@ interface Resolved {
   readonly ordered: readonly OrderedRefund[]
 }
 
-/** The one course of a resolution, for the real thing and for its preview. */
-async function resolveIn(tx: Tx, input: ResolveInput, actor: string): Promise<Resolved> {
-  const { transactionId, action, note } = input
-  const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
-  if (!before) throw new AppError('not_found', `transaction ${transactionId} not found`)
-  const refusal = refusalOf(before, action, input.amount ?? null)
-  if (refusal !== null) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
-  const app = await getApp(tx, before.appId)
-  const { after, ...done } = await act(tx, app, before, input, { actor, note })
-  await audit(tx, actor, before, after, input)
-  return { before, ...done }
-}
+const resolve = command({
+  name: 'transaction.resolve',
+  input: z.strictObject({
+    note: text(500),
+    amount: integer(1).optional(),
+    reference: text(191).optional(),
+  }),
+  async run(tx, typed, { transactionId, action }: Pick<ResolveInput, 'transactionId' | 'action'>): Promise<Resolved> {
+    const { note, amount, reference } = typed
+    const terms: Terms = { action, amount: amount ?? null, reference: reference ?? null }
+    const before = (await lockTransactions(tx, [transactionId])).get(transactionId)
+    if (!before) throw notFound(`transaction ${transactionId}`)
+    const refusal = refusalOf(before, action, terms.amount)
+    if (refusal !== null) throw new AppError('invalid_request', `transaction ${transactionId}: ${refusal}`)
+    const app = await getApp(tx, before.appId)
+    const { after, ...done } = await act(tx, app, before, terms, decisionOf(tx, note))
+    await audit(tx, before, after, terms, note)
+    return { before, ...done }
+  },
+})
 
 interface Done extends Omit<Resolved, 'before'> {
   readonly after: Transaction
 }
 
-async function act(tx: Tx, app: App, before: Transaction, input: ResolveInput, decision: Decision): Promise<Done> {
-  switch (input.action) {
+async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision: Decision): Promise<Done> {
+  switch (terms.action) {
     case 'complete':
       return complete(tx, app, before, decision)
     case 'dismiss': {
@@ -126,7 +144,7 @@ async function act(tx: Tx, app: App, before: Transaction, input: ResolveInput, d
       return { after, ordered: [], effects: [`the flag ${flag} is cleared; nothing else changes`] }
     }
     case 'refund':
-      return refund(tx, app, before, input, decision)
+      return refund(tx, app, before, terms, decision)
   }
 }
 
@@ -159,10 +177,14 @@ async function validUntil(tx: Tx, { endUserId }: Transaction): Promise<string> {
   return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
 }
 
-async function refund(tx: Tx, app: App, before: Transaction, input: ResolveInput, decision: Decision): Promise<Done> {
-  const amount = amountToRefund(before, input.amount ?? null)
-  const reference = input.reference ?? null
-  const order = { amount, isSent: isRefundedByProvider, reference, decision }
+async function refund(
+  tx: Tx,
+  app: App,
+  before: Transaction,
+  { amount, reference }: Terms,
+  decision: Decision,
+): Promise<Done> {
+  const order = { amount: amountToRefund(before, amount), isSent: isRefundedByProvider, reference, decision }
   const { transaction: after, ordered } = await orderRefunds(tx, app, before, order)
   const effects = [
     ...ordered.map((one) => refundEffect(one)),
@@ -181,22 +203,21 @@ function refundEffect({ refund: { amount, reference }, payment: { provider, curr
 }
 
 async function audit(
-  tx: Tx,
-  actor: string,
+  tx: CommandTx,
   before: Transaction,
   after: Transaction,
-  { action, note, amount, reference }: ResolveInput,
+  { action, amount, reference }: Terms,
+  note: string,
 ): Promise<void> {
-  await recordAudit(tx, {
-    actor,
+  await tx.audit({
     action: `transaction.resolve.${action}`,
     appId: before.appId,
     subject: `transaction ${before.id}`,
     before: presentTransaction(before),
     after: {
       ...presentTransaction(after),
-      ...(amount === undefined ? {} : { amount_refunded: amount }),
-      ...(reference ? { reference } : {}),
+      ...(amount === null ? {} : { amount_refunded: amount }),
+      ...(reference === null ? {} : { reference }),
     },
     reason: note,
   })

@@ -1,5 +1,6 @@
 import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { sumUnallocated } from '#payments/store.ts'
 import { GRACE_DAYS } from '#renewals/stages.ts'
 import type { RealTime } from '#shared/time.ts'
 import {
@@ -9,6 +10,7 @@ import {
   listCashMonths,
   listUnservedPeriods,
   sumFlagged,
+  sumSurplus,
   type AppScope,
   type CashMonth,
   type SubscriptionCounts,
@@ -37,8 +39,12 @@ export interface Stats {
   readonly cash: readonly CashMonth[]
   /** Paid and not served yet: what would be owed if the service ended now. Lifetime purchases count as served. */
   readonly unearned: readonly Sum[]
-  /** Received, neither applied nor given back: waits for an operator. */
+  /** Received, neither applied nor given back nor closed: waits for an operator, flagged or booked for nothing. */
   readonly unapplied: readonly Sum[]
+  /** Payments of which nobody has said yet how much they are: they wait too, and are in no sum. */
+  readonly unknown_payments: number
+  /** Came beyond the amount of a completed transaction; no flag asks about it. */
+  readonly surplus: readonly Sum[]
   /** Of the periods that ended in the last 30 days, those that a payment followed. `rate` from 0 to 1, null where none ended. */
   readonly renewals: {
     readonly days: number
@@ -78,7 +84,7 @@ export async function gatherStats(ctx: Context, options: StatsOptions): Promise<
     revenue: revenueOf(cash),
     cash,
     unearned: await sumUnearned(ctx, scope, now),
-    unapplied: await sumUnapplied(ctx, options.app, mode),
+    ...(await waitingMoney(ctx, options.app, mode)),
     renewals: await renewalsOf(ctx, scope, now),
     deliveries: await deliveriesOf(ctx, scope),
   }
@@ -116,11 +122,30 @@ async function sumUnearned(ctx: Context, scope: AppScope, now: RealTime): Promis
   return inOrder(sums)
 }
 
-async function sumUnapplied(ctx: Context, app: App | null, mode: Stats['mode']): Promise<Sum[]> {
-  const sums = new Map<string, number>()
-  for (const { isSandbox, currency, unapplied } of await sumFlagged(ctx.db, app?.id ?? null)) {
-    if (isSandbox === (mode === 'test')) sums.set(currency, (sums.get(currency) ?? 0) + unapplied)
+async function waitingMoney(
+  ctx: Context,
+  app: App | null,
+  mode: Stats['mode'],
+): Promise<Pick<Stats, 'unapplied' | 'unknown_payments' | 'surplus'>> {
+  const appId = app?.id ?? null
+  const ofMode = <T extends { readonly isSandbox: boolean }>(sums: readonly T[]): T[] =>
+    sums.filter(({ isSandbox }) => isSandbox === (mode === 'test'))
+  const flagged = ofMode(await sumFlagged(ctx.db, appId))
+  const unallocated = ofMode(await sumUnallocated(ctx.db, appId))
+  const surplus = ofMode(await sumSurplus(ctx.db, appId))
+  return {
+    unapplied: sumsOf([
+      ...flagged.map(({ currency, unapplied }) => ({ currency, amount: unapplied })),
+      ...unallocated.filter(({ amount }) => amount > 0),
+    ]),
+    unknown_payments: unallocated.reduce((sum, { unknown }) => sum + unknown, 0),
+    surplus: sumsOf(surplus.map(({ currency, surplus: amount }) => ({ currency, amount }))),
   }
+}
+
+function sumsOf(parts: readonly Sum[]): Sum[] {
+  const sums = new Map<string, number>()
+  for (const { currency, amount } of parts) sums.set(currency, (sums.get(currency) ?? 0) + amount)
   return inOrder(sums)
 }
 

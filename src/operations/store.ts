@@ -175,6 +175,23 @@ export async function sumFlagged(db: Queries, appId: number | null = null): Prom
   )
 }
 
+/** Money beyond the amount of completed transactions, which nobody has decided about and which no flag asks about. */
+export async function sumSurplus(
+  db: Queries,
+  appId: number | null = null,
+): Promise<
+  { readonly isSandbox: boolean; readonly currency: string; readonly transactions: number; readonly surplus: number }[]
+> {
+  return db.all(
+    shape({ isSandbox: flag(), currency: text(), transactions: bigint(), surplus: bigint() }),
+    `SELECT a.is_sandbox AS isSandbox, t.currency, COUNT(*) AS transactions, SUM(t.amount_left) AS surplus
+     FROM transactions t JOIN apps a ON a.id = t.app_id
+     WHERE t.amount_left > 0 AND t.flag_reason IS NULL${appId === null ? '' : ' AND t.app_id = ?'}
+     GROUP BY a.is_sandbox, t.currency ORDER BY a.is_sandbox, t.currency`,
+    appId === null ? [] : [appId],
+  )
+}
+
 /** What providers told since `since` that did not fit what was stored, so that nothing was applied; the newest on top. */
 export async function listRefusedEvents(
   db: Queries,

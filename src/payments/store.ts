@@ -1,4 +1,4 @@
-import { bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
@@ -307,8 +307,8 @@ export async function listPaymentRows(
 
 /** Money that waits on no transaction: payments with something left, and those of which nobody knows how much they are. */
 export interface UnallocatedSum {
-  /** Null where it is not known whose it is. */
-  readonly isSandbox: boolean | null
+  /** Money of which it is not known whose it is counts as real. */
+  readonly isSandbox: boolean
   readonly currency: string
   readonly payments: number
   readonly unknown: number
@@ -316,22 +316,15 @@ export interface UnallocatedSum {
 }
 
 export async function sumUnallocated(db: Queries, appId: number | null): Promise<UnallocatedSum[]> {
-  const rows = await db.all(
-    shape({
-      isSandbox: bigint().nullable(),
-      currency: text(),
-      payments: bigint(),
-      unknown: bigint(),
-      amount: bigint(),
-    }),
-    `SELECT a.is_sandbox AS isSandbox, p.currency, COUNT(*) AS payments, SUM(p.amount_left IS NULL) AS \`unknown\`,
-       COALESCE(SUM(p.amount_left), 0) AS amount
+  return db.all(
+    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: bigint() }),
+    `SELECT COALESCE(a.is_sandbox, 0) AS isSandbox, p.currency, COUNT(*) AS payments,
+       SUM(p.amount_left IS NULL) AS \`unknown\`, COALESCE(SUM(p.amount_left), 0) AS amount
      FROM payments p LEFT JOIN apps a ON a.id = p.app_id
      WHERE p.closed_at IS NULL AND (p.amount_left > 0 OR p.amount_left IS NULL)${appId === null ? '' : ' AND p.app_id = ?'}
-     GROUP BY a.is_sandbox, p.currency ORDER BY a.is_sandbox, p.currency`,
+     GROUP BY COALESCE(a.is_sandbox, 0), p.currency ORDER BY COALESCE(a.is_sandbox, 0), p.currency`,
     appId === null ? [] : [appId],
   )
-  return rows.map((row) => ({ ...row, isSandbox: row.isSandbox === null ? null : row.isSandbox === 1 }))
 }
 
 /** What the ledger of money never shows when it is whole: a sentence, and the query that finds which payments it is true of. */

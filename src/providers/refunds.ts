@@ -9,6 +9,7 @@ import {
   type Payment,
   type Refund,
 } from '#payments/store.ts'
+import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import type { RefundCall } from './provider.ts'
@@ -48,6 +49,25 @@ export async function sendRefund(ctx: Context, refundId: number, isRepeated: boo
   }
   const recorded = await inTransaction(ctx, (tx) => recordRefundAnswer(tx, refundId, call))
   return { refund: recorded, message: null }
+}
+
+/**
+ * Sends refunds that were ordered; one that fails does not keep the others from being sent. Returns them as they are then. Throws
+ * `provider_error` for those that were refused, and those of which nobody knows yet whether they were made.
+ */
+export async function sendRefunds(ctx: Context, ordered: readonly Refund[], isRepeated: boolean): Promise<Refund[]> {
+  const sent: Refund[] = []
+  const faults: string[] = []
+  for (const { id } of ordered) {
+    const { refund, message } = await sendRefund(ctx, id, isRepeated)
+    sent.push(refund)
+    if (message !== null)
+      faults.push(`${message}: refund ${id} stays pending, and billing-cli reconcile goes on with it`)
+    else if (refund.status === 'failed')
+      faults.push(`refund ${id} was refused (${refund.failure ?? 'no reason given'})`)
+  }
+  if (faults.length > 0) throw new AppError('provider_error', faults.join('; '))
+  return sent
 }
 
 async function askProvider(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall> {

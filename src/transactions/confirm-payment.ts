@@ -1,6 +1,10 @@
+import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { provider } from '#commands/caller.ts'
+import { command } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
@@ -50,8 +54,14 @@ export type ConfirmOutcome =
  * send. Nothing is sent inside. `duplicate`: this event or this money was here before, and nothing was run.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  return inTransaction(ctx, (tx) => bookPayment(tx, payment))
+  return perform(ctx, provider(payment.provider), confirm, {}, payment)
 }
+
+const confirm = command({
+  name: 'payment.confirm',
+  input: z.strictObject({}),
+  run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),
+})
 
 /** The steps of `confirmPayment`, for a command that has more to write in the same transaction. Its outcome is reported after the commit. */
 export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {

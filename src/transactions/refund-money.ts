@@ -194,7 +194,8 @@ async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refun
   const flagReason = transaction.flagReason ?? (refund.flagReason as FlagReason | null)
   const isLeft = flagReason !== null || transaction.status === 'completed'
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
-  const resolution = { resolution: null, resolvedAt: null }
+  const isUnused = transaction.status === 'completed' && flagReason === null && balance.amountUsed === 0
+  const resolution = isUnused ? ({ resolution: 'dismissed' } as const) : { resolution: null, resolvedAt: null }
   await changeTransaction(tx, app, transaction, { ...balance, flagReason, ...resolution })
 }
 
@@ -280,8 +281,10 @@ export async function recordForeignRefund(
   for (const { transaction, share, balance } of plan) {
     const part = { paymentId, amount: -share, cause: 'refund', refundId, decision: null } as const
     await allocate(tx, transaction, part)
-    const flag = transaction.flagReason !== null && balance.amountLeft === 0 ? { flagReason: null } : {}
-    await changeTransaction(tx, await getApp(tx, transaction.appId), transaction, { ...balance, ...flag })
+    const app = await getApp(tx, transaction.appId)
+    const cleared = { flagReason: null, resolution: 'refunded', resolvedAt: appNow(app, tx.now) } as const
+    const isCleared = transaction.flagReason !== null && balance.amountLeft === 0
+    await changeTransaction(tx, app, transaction, { ...balance, ...(isCleared ? cleared : {}) })
   }
   if (fromFree > 0) await updatePayment(tx, paymentId, { amountLeft: free - fromFree })
   return { ...row, id: refundId }

@@ -59,7 +59,7 @@ export const transactions = table('transactions', {
   completedAt: appTime('completed_at').nullable(),
   updatedAt: appTime('updated_at'),
   /** What an operator decided when it was flagged. */
-  resolution: exact('resolution', 16).as<'refunded' | 'completed' | 'dismissed'>().nullable(),
+  resolution: exact('resolution', 16).as<'refunded' | 'completed' | 'dismissed' | 'moved'>().nullable(),
   resolvedAt: appTime('resolved_at').nullable(),
 })
 export type Transaction = Row<typeof transactions>

@@ -10,6 +10,7 @@ import { TestClock } from '../support/context.ts'
 import { startPayosPeer, type PayosPeer } from '../support/payos-peer.ts'
 import { until } from '../support/until.ts'
 import { aBankShop, PAYOS_KEYS, type BankShop } from './bank-shop.ts'
+import { operator } from '#commands/caller.ts'
 
 describe('a payment that was opened elsewhere and then paid by plain transfer', () => {
   let payos: PayosPeer
@@ -44,7 +45,7 @@ describe('a payment that was opened elsewhere and then paid by plain transfer', 
     const payment = await openedAtPayos()
     await shop.relay(await genuineMail('ACB', { ...TRANSFER, movement: 990_000_001 }))
     const [mail] = (await listBankMails(shop.service.ctx, { unmatched: true })).rows
-    await matchBankMail(shop.service.ctx, 'linh', { id: mail!.id, transactionId: payment.id, note: 'called' })
+    await matchBankMail(shop.service.ctx, operator('linh'), { id: mail!.id, transactionId: payment.id, note: 'called' })
     expect(payos.links[0]!.status).to.equal('CANCELLED')
   })
 

@@ -17,6 +17,8 @@ import { stopServer, type Response } from '../support/api.ts'
 import { genuineMail, TRANSFER, TRUST } from '../support/bank-mails.ts'
 import { aBankShop, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 import { runRelay } from './run-relay.ts'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 
 const STUBBORN = new URL('./stubborn-worker.ts', import.meta.url)
 const DEFERRED = 503
@@ -114,12 +116,12 @@ describe('a mail that was not read', () => {
       for (const status of [DEFERRED, DEFERRED, 200]) expect((await daemon.relay(body)).status).to.equal(status)
     const [second, first] = await unmatched()
     const target = { id: first!.id, transactionId: payment.id, amount: payment.amount }
-    const { effects } = await previewMatch(ctx, target)
+    const { effects } = await previewMatch(ctx, operator('linh'), target)
     expect(effects[0]).to.include('may be from anybody')
-    expect(await matchBankMail(ctx, 'linh', { ...target, note: 'on the statement' })).to.include({
+    expect(await matchBankMail(ctx, operator('linh'), { ...target, note: 'on the statement' })).to.include({
       status: 'processed',
     })
-    await closeBankMail(ctx, 'linh', { id: second!.id, note: 'rubbish' })
+    await perform(ctx, operator('linh'), closeBankMail, { id: second!.id, note: 'rubbish' }, null)
     expect(await unmatched()).to.deep.equal([])
   })
 

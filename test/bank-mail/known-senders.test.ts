@@ -18,6 +18,8 @@ import {
   type Transfer,
 } from '../support/bank-mails.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 
 const BANKS = Object.keys(BANK_MAILS) as MailBank[]
 const NO_CODE = { status: 'ignored', reason: 'no_transfer_code' }
@@ -169,16 +171,18 @@ describe('what a bank writes beside its notices', () => {
       expect(mail).to.include({ message_id: '<odd-1@acb.com.vn>', amount: null })
       expect(mail!.suggestions).to.deep.equal([])
       const target = { id: mail!.id, transactionId: payment.id }
-      expect(await fault(matchBankMail(ctx, 'linh', { ...target, note }))).to.include({ field: 'amount' })
-      expect(await fault(previewMatch(ctx, target))).to.include({ field: 'amount' })
+      expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note }))).to.include({ field: 'amount' })
+      expect(await fault(previewMatch(ctx, operator('linh'), target))).to.include({ field: 'amount' })
       for (const amount of [0, -1, 1.5, 1e15])
-        expect(await fault(matchBankMail(ctx, 'linh', { ...target, note, amount }))).to.include({ field: 'amount' })
-      const { effects } = await previewMatch(ctx, { ...target, amount: payment.amount })
+        expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note, amount }))).to.include({
+          field: 'amount',
+        })
+      const { effects } = await previewMatch(ctx, operator('linh'), { ...target, amount: payment.amount })
       expect(effects.slice(0, 2)).to.deep.equal([
         "check the account's statement first: the mail was not understood",
         'the amount is your word alone',
       ])
-      const matched = await matchBankMail(ctx, 'linh', { ...target, note, amount: payment.amount })
+      const matched = await matchBankMail(ctx, operator('linh'), { ...target, note, amount: payment.amount })
       expect(matched).to.include(PROCESSED)
       expect((await shop.transaction(payment.id)).amountReceived).to.equal(payment.amount)
       expect(await unmatched()).to.deep.equal([])
@@ -200,8 +204,10 @@ describe('what a bank writes beside its notices', () => {
         await answerTo('ACB', TRANSFER, { 'Message-ID': id }, 'a new kind of notice')
       const [second, first] = await unmatched()
       const amount = payment.amount
-      await matchBankMail(ctx, 'linh', { id: first!.id, transactionId: payment.id, note, amount })
-      const again = await fault(matchBankMail(ctx, 'linh', { id: second!.id, transactionId: other.id, note, amount }))
+      await matchBankMail(ctx, operator('linh'), { id: first!.id, transactionId: payment.id, note, amount })
+      const again = await fault(
+        matchBankMail(ctx, operator('linh'), { id: second!.id, transactionId: other.id, note, amount }),
+      )
       expect(again).to.have.property('code', 'invalid_request')
       expect((await shop.transaction(other.id)).amountReceived).to.equal(0)
     })
@@ -214,10 +220,12 @@ describe('what a bank writes beside its notices', () => {
       const [mail] = await unmatched()
       expect(mail!.suggestions.map(({ transaction_id: id }) => id)).to.deep.equal([payment.id])
       const target = { id: mail!.id, transactionId: payment.id }
-      expect(await fault(matchBankMail(ctx, 'linh', { ...target, note, amount: 1 }))).to.include({ field: 'amount' })
-      const { effects } = await previewMatch(ctx, target)
+      expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note, amount: 1 }))).to.include({
+        field: 'amount',
+      })
+      const { effects } = await previewMatch(ctx, operator('linh'), target)
       expect(effects[0]).to.include("check the account's statement first").and.include('may quote anybody')
-      expect(await matchBankMail(ctx, 'linh', { ...target, note })).to.include(PROCESSED)
+      expect(await matchBankMail(ctx, operator('linh'), { ...target, note })).to.include(PROCESSED)
     })
 
     it('is closed with a reason: it waits no more, is matched no more, and is kept', async () => {
@@ -226,9 +234,13 @@ describe('what a bank writes beside its notices', () => {
       const payment = await shop.pay()
       await answerTo('ACB', TRANSFER, {}, 'news')
       const [mail] = await unmatched()
-      expect(await fault(closeBankMail(ctx, 'linh', { id: mail!.id, note: '' }))).to.include({ field: 'note' })
-      expect(await fault(closeBankMail(ctx, 'linh', { id: 999_999, note }))).to.include({ code: 'not_found' })
-      await closeBankMail(ctx, 'linh', { id: mail!.id, note: 'news of the bank' })
+      expect(await fault(perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note: '' }, null))).to.include({
+        field: 'note',
+      })
+      expect(await fault(perform(ctx, operator('linh'), closeBankMail, { id: 999_999, note }, null))).to.include({
+        code: 'not_found',
+      })
+      await perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note: 'news of the bank' }, null)
       expect(await unmatched()).to.deep.equal([])
       const kept = await ctx.db.one(bankMails, '')
       expect(kept?.closedAt).to.deep.equal(ctx.clock.now())
@@ -240,8 +252,8 @@ describe('what a bank writes beside its notices', () => {
         reason: 'news of the bank',
       })
       for (const late of [
-        () => matchBankMail(ctx, 'linh', { id: mail!.id, transactionId: payment.id, note, amount: 1 }),
-        () => closeBankMail(ctx, 'linh', { id: mail!.id, note }),
+        () => matchBankMail(ctx, operator('linh'), { id: mail!.id, transactionId: payment.id, note, amount: 1 }),
+        () => perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note }, null),
       ]) {
         const refused = (await fault(late())) as Error
         expect(refused).to.include({ code: 'invalid_request', field: 'id' })
@@ -256,8 +268,8 @@ describe('what a bank writes beside its notices', () => {
       await answerTo('ACB', transferFor(payment, { content: 'no code' }), {})
       const [mail] = await unmatched()
       const outcomes = await Promise.allSettled([
-        matchBankMail(ctx, 'linh', { id: mail!.id, transactionId: payment.id, note }),
-        closeBankMail(ctx, 'mai', { id: mail!.id, note }),
+        matchBankMail(ctx, operator('linh'), { id: mail!.id, transactionId: payment.id, note }),
+        perform(ctx, operator('mai'), closeBankMail, { id: mail!.id, note }, null),
       ])
       expect(outcomes.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
       const isMatched = outcomes[0].status === 'fulfilled'

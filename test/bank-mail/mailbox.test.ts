@@ -18,6 +18,7 @@ import {
 } from '../support/bank-mails.ts'
 import { addBankAccount, assignBankAccount, disableBankAccount, updateBankAccount } from '../support/operators.ts'
 import { aBankShop, transferFor, type BankShop } from './bank-shop.ts'
+import { operator } from '#commands/caller.ts'
 
 const PRODUCTION = { BILLING_ENV: 'production' }
 const INVALID_RECIPIENT = { status: 'rejected', reason: 'invalid_recipient' }
@@ -170,7 +171,7 @@ describe('money on an account that the app had before', () => {
     ])
     expect(waiting[0]!.suggestions.map(({ transaction_id: id }) => id)).to.deep.equal([payment.id])
     const match = { id: waiting[0]!.id, transactionId: payment.id, note: 'paid on the old page' }
-    expect(await matchBankMail(shop.service.ctx, 'linh', match)).to.include(PROCESSED)
+    expect(await matchBankMail(shop.service.ctx, operator('linh'), match)).to.include(PROCESSED)
     expect((await shop.transaction(payment.id)).status).to.equal('completed')
     expect(await unmatched()).to.deep.equal([])
   }

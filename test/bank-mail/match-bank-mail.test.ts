@@ -14,6 +14,7 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { aBankShop, type BankShop } from './bank-shop.ts'
+import { operator } from '#commands/caller.ts'
 
 let movements = 0
 
@@ -26,7 +27,7 @@ describe('unmatched money', () => {
   let shop: BankShop
   const open = async (...options: Parameters<typeof aBankShop>) => (shop = await aBankShop(...options))
   const unmatched = async () => (await listBankMails(shop.service.ctx, { unmatched: true })).rows
-  const match = (input: object) => matchBankMail(shop.service.ctx, 'linh', { note: 'payer called', ...input })
+  const match = (input: object) => matchBankMail(shop.service.ctx, operator('linh'), { note: 'payer called', ...input })
   const fault = (input: object) => match(input).catch((error: unknown) => error)
 
   afterEach(() => shop.service.stop())

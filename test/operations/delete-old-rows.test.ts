@@ -12,6 +12,8 @@ import { aBankShop, type BankShop } from '../bank-mail/bank-shop.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
 
 const NOTHING = {
   keysDeleted: 0,
@@ -127,9 +129,9 @@ describe('what is kept for good', () => {
     expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'duplicate' })
     expect((await shop.transaction(booked.id)).amountReceived).to.equal(TRANSFER.amount)
     const [notUnderstood, unmatched] = (await listBankMails(ctx, { unmatched: true })).rows
-    await closeBankMail(ctx, 'linh', { id: notUnderstood!.id, note: 'no money' })
+    await perform(ctx, operator('linh'), closeBankMail, { id: notUnderstood!.id, note: 'no money' }, null)
     const match = { id: unmatched!.id, transactionId: later.id, note: 'ten years later' }
-    expect(await matchBankMail(ctx, 'linh', match)).to.deep.include({ status: 'processed' })
+    expect(await matchBankMail(ctx, operator('linh'), match)).to.deep.include({ status: 'processed' })
     await requireCleanLedger(ctx, 'ten years later')
   })
 })

@@ -7,6 +7,7 @@ import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
+import { operator } from '#commands/caller.ts'
 
 describe('resolving flagged transactions (contract 6)', () => {
   let story: Story
@@ -31,7 +32,12 @@ describe('resolving flagged transactions (contract 6)', () => {
       paidAt: story.service.ctx.clock.now(),
     })
   const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
-    resolveTransaction(story.service.ctx, 'mai', { transactionId, action, note: 'asked by phone', ...changes })
+    resolveTransaction(story.service.ctx, operator('mai'), {
+      transactionId,
+      action,
+      note: 'asked by phone',
+      ...changes,
+    })
   const refused = async (work: Promise<unknown>) => {
     const error = await work.then(
       () => null,
@@ -53,7 +59,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     await story.pay(await story.checkout({ price_id: plan.prices[0] }))
     await arrives(late.transaction_id, 9_000)
     await toldTypes(story)
-    const preview = await previewResolution(story.service.ctx, {
+    const preview = await previewResolution(story.service.ctx, operator('mai'), {
       transactionId: late.transaction_id,
       action: 'complete',
     })
@@ -68,7 +74,10 @@ describe('resolving flagged transactions (contract 6)', () => {
 
   it('complete accepts what was received and applies it; the preview tells the new end first', async () => {
     const id = await underpaid()
-    const preview = await previewResolution(story.service.ctx, { transactionId: id, action: 'complete' })
+    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+      transactionId: id,
+      action: 'complete',
+    })
     expect(preview.effects).to.deep.equal([
       'accepts 95000 of 99000 VND as full payment',
       'valid until: no subscription -> 2026-04-01 10:00:00',
@@ -108,7 +117,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 99_000)
     await arrives(transaction_id, 99_000)
-    const preview = await previewResolution(story.service.ctx, {
+    const preview = await previewResolution(story.service.ctx, operator('mai'), {
       transactionId: transaction_id,
       action: 'refund',
       reference: 'FT-BACK',
@@ -127,7 +136,11 @@ describe('resolving flagged transactions (contract 6)', () => {
     const { transaction_id: transactionId } = await story.checkout({ price_id: plan.prices[0] })
     await arrives(transactionId, 99_000)
     const reference = 'FT-BACK'
-    const preview = await previewResolution(story.service.ctx, { transactionId, action: 'refund', reference })
+    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+      transactionId,
+      action: 'refund',
+      reference,
+    })
     expect(preview.effects.slice(1)).to.deep.equal([
       'the transaction ends as refunded',
       'the period that was paid for stays',

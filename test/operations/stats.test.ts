@@ -21,6 +21,7 @@ import {
   YEARLY,
   SERVER,
 } from '../support/factories.ts'
+import { operator } from '#commands/caller.ts'
 
 /** Five end users: a month, a trial, for life, a month that lapsed, and a month renewed. Now is 2026-04-12 10:00:00. */
 async function aBusiness(ctx: TestContext) {
@@ -69,7 +70,12 @@ describe('stats (contract 6)', () => {
     const ctx = testContext()
     await aBusiness(ctx)
     const { transactionId } = (await ctx.db.one(allocations, 'WHERE amount = 99000 ORDER BY id LIMIT 1'))!
-    await resolveTransaction(ctx, 'mai', { transactionId, action: 'refund', note: 'asked', reference: 'FT-BACK' })
+    await resolveTransaction(ctx, operator('mai'), {
+      transactionId,
+      action: 'refund',
+      note: 'asked',
+      reference: 'FT-BACK',
+    })
     const { cash, revenue } = await gatherStats(ctx, { app: null })
     expect(cash).to.deep.equal([
       { currency: 'VND', month: '2026-03', payments: 4, received: 3_197_000, refunded: 0 },

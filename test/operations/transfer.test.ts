@@ -140,7 +140,10 @@ describe('moving in and out', () => {
       const checkout = await story.checkout({ price_id: plan.prices[0] })
       await story.pay(checkout)
       const refund = { action: 'refund', amount: 1000, note: 'asked', reference: 'FT-BACK' } as const
-      await resolveTransaction(story.service.ctx, 'mai', { transactionId: checkout.transaction_id, ...refund })
+      await resolveTransaction(story.service.ctx, operator('mai'), {
+        transactionId: checkout.transaction_id,
+        ...refund,
+      })
       const folder = join(scratchFolder('export'), 'out')
       const counts = await exportApp(story.service.ctx, story.app.app, folder)
       expect(counts).to.deep.equal({

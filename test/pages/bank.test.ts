@@ -6,6 +6,7 @@ import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
+import { operator } from '#commands/caller.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
 const UNKNOWN = `/checkout/${'0'.repeat(64)}`
@@ -126,7 +127,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     await get('/bank')
     await transfer(story, open.transaction_id, 60_000)
     const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
-    await resolveTransaction(story.service.ctx, 'mai', { transactionId: open.transaction_id, ...refund })
+    await resolveTransaction(story.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
     for (const path of ['', '/bank', '/qr.svg']) {
       const page = await get(path)
       expect([page.status, page.headers['location']], path).to.deep.equal([410, undefined])

@@ -8,6 +8,7 @@ import { unixSeconds } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
+import { operator } from '#commands/caller.ts'
 
 describe('refunds of card payments', () => {
   let shop: CardShop
@@ -24,7 +25,7 @@ describe('refunds of card payments', () => {
   }
   const failure = async (work: Promise<unknown>): Promise<any> => work.then(() => null).catch((error: unknown) => error)
   const refund = (transactionId: number, amount?: number) =>
-    resolveTransaction(shop.service.ctx, 'mai', {
+    resolveTransaction(shop.service.ctx, operator('mai'), {
       transactionId,
       action: 'refund',
       note: 'asked by phone',

@@ -24,6 +24,7 @@ import {
   type StripePeer,
 } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
+import { operator } from '#commands/caller.ts'
 
 export interface RaceOptions {
   /** One after the other; each third one buys for life, and half of these by two checkouts of one end user. */
@@ -228,7 +229,11 @@ async function headStart<T>({ random }: Stage, act: () => Promise<T>): Promise<T
 /** Whether the operator completed it; false where it was completed before. */
 async function complete({ ctx }: Stage, transactionId: number): Promise<boolean> {
   try {
-    await resolveTransaction(ctx, 'operator', { transactionId, action: 'complete', note: 'the payer showed a receipt' })
+    await resolveTransaction(ctx, operator('operator'), {
+      transactionId,
+      action: 'complete',
+      note: 'the payer showed a receipt',
+    })
     return true
   } catch (error) {
     if (error instanceof AppError && error.code === 'invalid_request') return false

@@ -1,0 +1,9 @@
+import { UsageError } from './usage-error.ts'
+
+/** The number that an operator gave: an id, an amount. Anything else is wrong usage. */
+export async function numberOf(text: string, name: string): Promise<number> {
+  const { parseNumericId } = await import('#shared/ids.ts')
+  const number = parseNumericId(text)
+  if (number === null) throw new UsageError(`${name} must be a number, and not ${text}`)
+  return number
+}

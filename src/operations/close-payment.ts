@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import { closeReviewsOfPayment } from '#bank-mail/store.ts'
+import { command } from '#commands/command.ts'
+import { presentPayment } from '#payments/present.ts'
+import { lockPayment, updatePayment, type Payment } from '#payments/store.ts'
+import { AppError, notFound } from '#shared/errors.ts'
+import { formatTimestamp } from '#shared/time.ts'
+import { integer, text } from '#shared/validate.ts'
+
+const ClosePaymentInput = z.strictObject({
+  payment_id: integer(1),
+  /** Why; kept in the audit log. */
+  note: text(500),
+})
+
+/**
+ * An operator decides that what is left of a payment needs nothing: it leaves the list of money that waits, with its bank mails. It can
+ * still be moved or refunded. Throws `not_found`, and `invalid_request` where nothing of it is left, or it was closed before.
+ */
+export const closePayment = command({
+  name: 'payment.close',
+  input: ClosePaymentInput,
+  async run(tx, { payment_id: paymentId, note }, _scope: null): Promise<Payment> {
+    const payment = await lockPayment(tx, paymentId)
+    if (!payment) throw notFound(`payment ${paymentId}`)
+    refuseToClose(payment)
+    const after = { ...payment, closedAt: tx.now }
+    await updatePayment(tx, paymentId, { closedAt: tx.now })
+    await closeReviewsOfPayment(tx, paymentId)
+    await tx.audit({
+      appId: payment.appId,
+      subject: `payment ${paymentId}`,
+      before: presentPayment(payment),
+      after: presentPayment(after),
+      reason: note,
+    })
+    return after
+  },
+})
+
+function refuseToClose({ id, amountLeft, closedAt }: Payment): void {
+  if (closedAt) throw new AppError('invalid_request', `payment ${id} was closed at ${formatTimestamp(closedAt)} UTC`)
+  if (amountLeft === 0)
+    throw new AppError(
+      'invalid_request',
+      `nothing of payment ${id} is left: where its transaction is flagged, use transaction resolve <id> --action dismiss`,
+    )
+}

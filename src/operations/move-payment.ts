@@ -1,0 +1,150 @@
+import { z } from 'zod'
+import { endReviewsOfPayment } from '#bank-mail/store.ts'
+import { getApp } from '#apps/store.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, type CommandTx } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Context } from '#context.ts'
+import { movableOf, movedAway, takeNewest } from '#payments/balance.ts'
+import { presentPayment } from '#payments/present.ts'
+import { listKeptOfPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
+import { closeOpenSessions } from '#providers/reconcile-payments.ts'
+import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { integer, text } from '#shared/validate.ts'
+import { allocate } from '#transactions/allocate.ts'
+import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
+import { decisionOf } from '#transactions/decision-of.ts'
+import { lockTransactions } from '#transactions/lock-transactions.ts'
+import { receiveMoney, type Received } from '#transactions/receive-money.ts'
+import type { ProviderCode, Transaction } from '#transactions/store.ts'
+import { appNow } from '#apps/app-time.ts'
+
+const MovePaymentInput = z.strictObject({
+  payment_id: integer(1),
+  transaction_id: integer(1),
+  /** In the smallest unit: needed where nobody has said how much came. Absent: all that may be moved. */
+  amount: integer(1).optional(),
+  /** Why; kept in the audit log. */
+  note: text(500),
+})
+type MovePaymentInput = z.infer<typeof MovePaymentInput>
+
+export interface MovedPayment {
+  readonly payment_id: number
+  readonly transaction_id: number
+  readonly amount: number
+  /** What the money did there. */
+  readonly status: Received['kind']
+}
+
+/** What of a payment may be moved, and where it is booked. */
+interface Source {
+  readonly transaction: Transaction
+  readonly kept: number
+}
+
+/**
+ * Books money for the transaction that it was meant for (contract 7): what is booked for nothing, and what a transaction has of it that
+ * paid for nothing there. It counts there from when it was paid. Throws `not_found`, and `invalid_request` where nothing may be moved.
+ */
+export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
+  const moved = await perform(ctx, caller, move, input, null)
+  if (moved.status === 'processed' && !ctx.rehearsal) await closeOpenSessions(ctx, moved.transaction_id)
+  return moved
+}
+
+const move = command({
+  name: 'payment.move',
+  input: MovePaymentInput,
+  async run(tx, input, _scope: null): Promise<MovedPayment> {
+    const { payment_id: paymentId, transaction_id: transactionId, note } = input
+    const booked = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
+    const transactions = await lockTransactions(tx, [...booked, transactionId])
+    const payment = await lockPayment(tx, paymentId)
+    if (!payment) throw notFound(`payment ${paymentId}`)
+    const target = transactions.get(transactionId)
+    if (!target) throw notFound(`transaction ${transactionId}`)
+    refuseForeign(payment, target)
+    const sources = await sourcesOf(tx, payment, target, transactions)
+    const free = freeOf(payment, input)
+    const amount = amountOf(free, sources, input)
+    const decision = decisionOf(tx, note)
+    for (const { part, amount: share } of takeNewest(amount - Math.min(free, amount), sources))
+      await takeAway(tx, part.transaction, { paymentId, amount: share, decision })
+    const cause = amount > free ? 'moved' : 'matched'
+    await allocate(tx, target, { paymentId, amount, cause, decision })
+    const left = Math.max(0, free - amount)
+    await updatePayment(tx, paymentId, {
+      appId: target.appId,
+      endUserId: target.endUserId,
+      amount: payment.amount ?? amount,
+      amountLeft: left,
+      closedAt: null,
+    })
+    if (left === 0) await endReviewsOfPayment(tx, paymentId)
+    const money = { provider: payment.provider as ProviderCode, amount, paidAt: payment.paidAt }
+    const received = await receiveMoney(tx, await getApp(tx, target.appId), target, money)
+    await tx.audit({
+      appId: target.appId,
+      subject: `payment ${paymentId}`,
+      before: { ...presentPayment(payment), transaction_ids: booked },
+      after: { transaction_id: transactionId, amount, outcome: received.kind },
+      reason: note,
+    })
+    return { payment_id: paymentId, transaction_id: transactionId, amount, status: received.kind }
+  },
+})
+
+/** Money of one app's provider account is not another app's; a bank account may be shared. */
+function refuseForeign({ currency, appId, bankAccountId }: Payment, target: Transaction): void {
+  if (currency !== target.currency)
+    throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${currency}`)
+  if (appId !== null && appId !== target.appId && bankAccountId === null)
+    throw invalidField('transaction_id', 'is of another app than the payment')
+}
+
+async function sourcesOf(
+  tx: CommandTx,
+  payment: Payment,
+  target: Transaction,
+  transactions: ReadonlyMap<number, Transaction>,
+): Promise<Source[]> {
+  return (await listKeptOfPayment(tx, payment.id)).flatMap(({ transactionId, kept }) => {
+    const transaction = transactions.get(transactionId)
+    if (!transaction || transactionId === target.id) return []
+    return [{ transaction, kept: Math.min(kept, movableOf(transaction)) }]
+  })
+}
+
+/** What is booked for nothing. Where nobody knew how much came, the operator says it. */
+function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): number {
+  if (amount !== null) return amountLeft ?? 0
+  if (input.amount === undefined) throw invalidField('amount', 'is needed: nobody has said yet how much came')
+  return input.amount
+}
+
+function amountOf(free: number, sources: readonly Source[], input: MovePaymentInput): number {
+  const most = sources.reduce((sum, { kept }) => sum + kept, free)
+  if (most === 0) {
+    const used = sources.map(({ transaction }) => transaction.id).join(', ')
+    const where =
+      used === '' ? 'it is booked for this transaction already, or was refunded' : `it paid for transaction ${used}`
+    throw new AppError('invalid_request', `nothing of payment ${input.payment_id} may be moved: ${where}`)
+  }
+  if (input.amount !== undefined && input.amount > most)
+    throw invalidField('amount', `is more than the ${most} that may be moved`)
+  return input.amount ?? most
+}
+
+async function takeAway(
+  tx: CommandTx,
+  source: Transaction,
+  { paymentId, amount, decision }: { readonly paymentId: number; readonly amount: number; readonly decision: Decision },
+): Promise<void> {
+  await allocate(tx, source, { paymentId, amount: -amount, cause: 'moved', decision })
+  const app = await getApp(tx, source.appId)
+  const balance = movedAway(source, amount)
+  const isCleared = source.flagReason !== null && balance.amountLeft === 0
+  const cleared = { flagReason: null, resolution: 'moved', resolvedAt: appNow(app, tx.now) } as const
+  await changeTransaction(tx, app, source, { ...balance, ...(isCleared ? cleared : {}) }, decision)
+}

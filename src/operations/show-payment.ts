@@ -1,0 +1,32 @@
+import { listMailsOfPayment } from '#bank-mail/store.ts'
+import { listAuditEntries } from '#commands/store.ts'
+import type { Context } from '#context.ts'
+import { presentAllocation, presentPayment, presentRefund } from '#payments/present.ts'
+import { findPayment, listAllocationsOfPayment, listRefundsOfPayment } from '#payments/store.ts'
+import { notFound } from '#shared/errors.ts'
+import { formatTimestamp } from '#shared/time.ts'
+
+/** All that is known of a payment: what it was booked for and by whom, what was given back, and which mails told of it. */
+export interface ShownPayment {
+  readonly payment: Record<string, unknown>
+  readonly allocations: readonly Record<string, unknown>[]
+  readonly refunds: readonly Record<string, unknown>[]
+  readonly bankMails: readonly number[]
+  readonly decisions: readonly Record<string, unknown>[]
+}
+
+/** Throws `not_found`. */
+export async function showPayment(ctx: Context, paymentId: number): Promise<ShownPayment> {
+  const payment = await findPayment(ctx.db, paymentId)
+  if (!payment) throw notFound(`payment ${paymentId}`)
+  const entries = await listAuditEntries(ctx.db, { subject: `payment ${paymentId}`, limit: 100 })
+  return {
+    payment: presentPayment(payment),
+    allocations: (await listAllocationsOfPayment(ctx.db, paymentId)).map(presentAllocation),
+    refunds: (await listRefundsOfPayment(ctx.db, paymentId)).map(presentRefund),
+    bankMails: (await listMailsOfPayment(ctx.db, paymentId)).map(({ id }) => id),
+    decisions: entries
+      .reverse()
+      .map(({ at, actor, action, reason }) => ({ at: formatTimestamp(at), actor, action, note: reason })),
+  }
+}

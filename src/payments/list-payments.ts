@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { validate } from '#shared/validate.ts'
+import { presentPayment } from './present.ts'
+import { listPaymentRows, type ListedPayment } from './store.ts'
+
+const ListPaymentsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
+
+/** A page of payments, the newest first. `waiting` lists those of which money waits for a decision; `appId` null lists those of all apps. */
+export async function listPayments(
+  ctx: Context,
+  filter: { readonly appId: number | null; readonly waiting: boolean },
+  page: unknown,
+): Promise<Page<ListedPayment>> {
+  const { limit, cursor } = validate(ListPaymentsQuery, page)
+  const rows = await listPaymentRows(ctx.db, { ...filter, below: parseCursor(cursor), limit: limit + 1 })
+  const { rows: kept, next } = pageOf(
+    rows.map((payment) => ({ payment, createdAt: payment.receivedAt, id: payment.id })),
+    limit,
+  )
+  return { rows: kept.map(({ payment }) => payment), next }
+}
+
+/** A listed payment as operators see it; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */
+export function presentListedPayment(payment: ListedPayment): Record<string, unknown> {
+  const { waiting, flagReason, transactionId, externalRef } = payment
+  return {
+    ...presentPayment(payment),
+    external_ref: externalRef,
+    transaction_id: transactionId,
+    amount_unapplied: waiting,
+    reason: waiting === 0 ? null : (flagReason ?? 'unmatched'),
+  }
+}

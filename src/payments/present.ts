@@ -1,0 +1,47 @@
+import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import type { Allocation, Payment, Refund } from './store.ts'
+
+/** A payment as operators see it. `amount` is null until somebody says it, `amount_left` is what is booked for nothing. */
+export function presentPayment(payment: Payment): Record<string, unknown> {
+  return {
+    payment_id: payment.id,
+    app_id: payment.appId,
+    provider_code: payment.provider,
+    reference: payment.reference,
+    amount: payment.amount,
+    amount_left: payment.amountLeft,
+    currency: payment.currency,
+    paid_at: formatTimestamp(payment.paidAt),
+    received_at: formatTimestamp(payment.receivedAt),
+    closed_at: formatTimestampOrNull(payment.closedAt),
+  }
+}
+
+export function presentAllocation(allocation: Allocation): Record<string, unknown> {
+  return {
+    transaction_id: allocation.transactionId,
+    payment_id: allocation.paymentId,
+    refund_id: allocation.refundId,
+    amount: allocation.amount,
+    cause: allocation.cause,
+    actor: allocation.actor,
+    note: allocation.note,
+    at: formatTimestamp(allocation.at),
+  }
+}
+
+/** `failure` says why a refund failed; `actor` is null where it was made at the provider. */
+export function presentRefund(refund: Refund): Record<string, unknown> {
+  return {
+    refund_id: refund.id,
+    payment_id: refund.paymentId,
+    amount: refund.amount,
+    status: refund.status,
+    reference: refund.reference,
+    failure: refund.failure,
+    actor: refund.actor,
+    note: refund.note,
+    created_at: formatTimestamp(refund.createdAt),
+    ended_at: formatTimestampOrNull(refund.endedAt),
+  }
+}
