@@ -229,10 +229,26 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['bank-account disable', [pick('Which account?'), yes('for good?')], /disabled +│ yes/],
       [
         'transaction resolve',
-        [pick('Which flagged transaction?'), pick('What shall be done?', 2), type('Why?', 'a gift'), yes('so?')],
+        [
+          pick('Which flagged transaction?'),
+          pick('Choose an action', 2),
+          type('Why?', 'a gift'),
+          yes('Resolve transaction'),
+        ],
         'is pending, not flagged',
       ],
     ])
+    const PAYMENT = pick('Which payment?')
+    const why = type('Why?', 'the payer called')
+    await aBankMail(ctx, { bank: 'ACB', bankReference: 'late', amount: 100, review: 'credit' })
+    await sit([['payment show', [PAYMENT], 'booked for no transaction']])
+    await sit([
+      ['payment refund', [PAYMENT, why, yes('back?')], 'succeeded', ['--amount', '40', '--reference', 'FT-BACK']],
+    ])
+    const target = type('<transaction_id>', String(money.transaction))
+    const part = ['--amount', '30'] as const
+    await sit([['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'already_completed', part]])
+    await sit([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
     expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
     expect(receiver.received).to.have.length(1)
   })

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { bankMails } from '#bank-mail/store.ts'
 import { createProgram } from '#cli/program.ts'
 import { systemClock } from '#shared/time.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
@@ -12,11 +13,12 @@ import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
-import { anUnconfirmedReminder } from './states.ts'
+import { anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 /** Commands that change nothing in the database. */
 const READS = [
   ...['app list', 'app show', 'method list', 'notification list', 'bank-account list', 'bank-mail list'],
+  ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
   ...['subscription show', 'transaction list', 'transaction show', 'ledger verify', 'webhook list', 'reminders plan'],
   ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion'],
@@ -49,6 +51,8 @@ describe('--dry-run', () => {
       await enableMethod(ctx, 'tester', seller.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
     const customer = await aCustomer(ctx, seller)
     const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '12345678', holder: 'NGUYEN VAN AN' })
+    const { transaction, mail } = await unmatchedMoney(ctx, seller, 99_000)
+    const payment = String((await ctx.db.one(bankMails, 'WHERE id = ?', [mail]))!.paymentId)
     const reminder = String(await anUnconfirmedReminder(ctx, await anApp(ctx)))
     const file = join(scratchFolder('cli'), 'service-account.json')
     writeFileSync(file, aServiceAccountFile())
@@ -103,6 +107,13 @@ describe('--dry-run', () => {
         told('subscription.updated'),
       ],
       [['subscription', 'end', app, 'user-1', '--note', 'refunded'], ['subscription'], told('subscription.updated')],
+      [
+        ['payment', 'move', payment, String(transaction), '--note', 'n'],
+        [`payment ${payment}`],
+        ['subscription.renewed', 'subscription.updated'],
+      ],
+      [['payment', 'refund', payment, '--reference', 'FT', '--note', 'n'], [`payment ${payment}`], []],
+      [['payment', 'close', payment, '--note', 'n'], [`payment ${payment}`], []],
       [['subscription', 'reminders', app, 'user-1', 'off'], ['subscription'], []],
       [['webhook', 'retry', `evt_${event!.id}`], [`evt_${event!.id}`], []],
       [

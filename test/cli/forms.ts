@@ -9,7 +9,17 @@ import { createProgram } from '#cli/program.ts'
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   'apps.test.ts': ['app', 'method', 'bank-account'],
   'selling.test.ts': ['plan', 'price', 'customer', 'subscription'],
-  'payments.test.ts': ['bank-mail', 'transaction', 'ledger', 'webhook', 'reminders', 'mail', 'reconcile', 'realtime'],
+  'payments.test.ts': [
+    'bank-mail',
+    'payment',
+    'transaction',
+    'ledger',
+    'webhook',
+    'reminders',
+    'mail',
+    'reconcile',
+    'realtime',
+  ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],

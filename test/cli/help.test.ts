@@ -62,6 +62,7 @@ describe("the command line's help", () => {
       ...['bank-mail list', 'bank-mail match', 'bank-mail close', 'customer list', 'customer show'],
       ...['list', 'show', 'switch-plan', 'attach-customer', 'end'].map((verb) => `subscription ${verb}`),
       ...['list', 'show', 'resolve'].map((verb) => `transaction ${verb}`),
+      ...['list', 'show', 'move', 'refund', 'close'].map((verb) => `payment ${verb}`),
       ...['list', 'retry', 'test'].map((verb) => `webhook ${verb}`),
     ])
   })

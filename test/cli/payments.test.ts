@@ -108,6 +108,110 @@ describe('the command line: payments, and work that runs by itself', function ()
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
   })
 
+  it('moves money that came under the code of last month, refunds a part, and closes what is nothing', async () => {
+    const app = await anApp(ctx)
+    const { transaction: last, mail } = await unmatchedMoney(ctx, app, 99_000)
+    const next = await unmatchedMoney(ctx, app, 99_000)
+    for (const each of [mail, next.mail])
+      await cli.json(['bank-mail', 'match', String(each), String(last), '--note', 'same code'])
+    const { value: waiting, text } = await cli.both(['payment', 'list', '--unallocated'])
+    expect(waiting).to.have.lengthOf(1)
+    expect(waiting[0]).to.have.all.keys(
+      ...['payment_id', 'app_id', 'provider_code', 'reference', 'amount', 'amount_left', 'currency', 'paid_at'],
+      ...['received_at', 'closed_at', 'external_ref', 'transaction_id', 'amount_unapplied', 'reason'],
+    )
+    expect(waiting[0]).to.include({
+      transaction_id: last,
+      amount_unapplied: 99_000,
+      amount_left: 0,
+      reason: 'duplicate_payment',
+    })
+    expect(text).to.include('duplicate_payment')
+    const id = String(waiting[0].payment_id)
+    const move = ['payment', 'move', id, String(next.transaction)]
+    await cli.faults(
+      [2, move, '--note'],
+      [2, ['payment', 'move', id, '--note', 'n'], '<transaction_id>'],
+      [2, ['payment', 'move', 'x', '1', '--note', 'n'], '<payment_id>'],
+      [1, ['payment', 'move', '9999', '1', '--note', 'n'], 'payment 9999'],
+      [1, ['payment', 'close', id, '--note', 'n'], 'transaction resolve'],
+      [1, ['payment', 'refund', id, '--note', 'n'], 'transaction resolve'],
+    )
+    const planned = await cli.json([...move, '--note', 'old code', '--dry-run'])
+    expect(planned.changes[0]).to.deep.include({ action: 'payment.move', subject: `payment ${id}` })
+    expect(await cli.json([...move, '--note', 'old code'])).to.deep.equal({
+      payment_id: Number(id),
+      transaction_id: next.transaction,
+      amount: 99_000,
+      status: 'processed',
+    })
+    expect(await cli.refused([...move, '--note', 'again'])).to.include('may be moved')
+    expect(await cli.table(['payment', 'list', '--unallocated'])).to.include('No money waits')
+    const { value: shown, text: table } = await cli.both(['payment', 'show', id])
+    expect(
+      shown.allocations.map(({ transaction_id, amount, cause, note }: any) => [transaction_id, amount, cause, note]),
+    ).to.deep.equal([
+      [last, 99_000, 'matched', 'same code'],
+      [last, -99_000, 'moved', 'old code'],
+      [next.transaction, 99_000, 'moved', 'old code'],
+    ])
+    expect(table).to.include('old code')
+    const story = await cli.table(['transaction', 'show', String(last)])
+    expect(story).to.include('flag duplicate_payment').and.include('old code')
+
+    const resolve = ['transaction', 'resolve', String(next.transaction), '--action', 'refund', '--note', 'n']
+    const part = [...resolve, '--amount', '30000', '--reference', 'FT-PART']
+    await cli.faults(
+      [2, [...resolve, '--amount', 'x'], '--amount'],
+      [1, [...resolve, '--amount', '99001', '--reference', 'F'], 'only 99000 VND'],
+      [2, [...resolve.slice(0, 4), 'dismiss', '--note', 'n', '--amount', '5'], '--amount'],
+    )
+    const preview = await cli.json([...part, '--dry-run'])
+    expect(preview.effects).to.deep.equal([
+      '30000 VND by bank_transfer is recorded as refunded by hand (FT-PART)',
+      'the period that was paid for stays',
+    ])
+    const refunded = await cli.json(part)
+    expect(refunded).to.include({ status: 'completed', amount_received: 99_000 })
+    expect(refunded.refunds).to.deep.equal([
+      { refund_id: refunded.refunds[0].refund_id, amount: 30_000, status: 'succeeded', reference: 'FT-PART' },
+    ])
+    expect(await cli.table([...resolve, '--amount', '69000', '--reference', 'FT-REST'])).to.include('is refunded')
+
+    const odd = await aBankMail(ctx, { bank: 'ACB', review: 'not_understood' })
+    const [unknown] = await cli.json(['payment', 'list', '--unallocated'])
+    expect(unknown).to.include({ amount: null, amount_unapplied: null, reason: 'unmatched' })
+    expect(await cli.table(['payment', 'list', '--app', String(app.app.id)])).to.include('bank_transfer')
+    const refund = ['payment', 'refund', String(unknown.payment_id), '--note', 'n']
+    await cli.faults([1, refund, 'amount'], [1, [...refund, '--amount', '500'], 'reference'])
+    expect(await cli.json([...refund, '--amount', '500', '--reference', 'FT-BACK'])).to.include({ status: 'succeeded' })
+    const gifts = await aBankMail(ctx, { bank: 'ACB', bankReference: 'gift', amount: 800, review: 'credit' })
+    const [gift] = await cli.json(['payment', 'list', '--unallocated'])
+    expect(
+      await cli.table([
+        'payment',
+        'refund',
+        String(gift.payment_id),
+        '--amount',
+        '300',
+        '--reference',
+        'F',
+        '--note',
+        'n',
+      ]),
+    ).to.include('succeeded')
+    const close = ['payment', 'close', String(gift.payment_id), '--note', 'a gift']
+    expect((await cli.json(close)).closed_at).to.match(/^20/)
+    expect(await cli.refused(close)).to.include('was closed')
+    const rest = await aBankMail(ctx, { bank: 'ACB', bankReference: 'more', amount: 100, review: 'credit' })
+    const [last100] = await cli.json(['payment', 'list', '--unallocated'])
+    expect(await cli.table(['payment', 'close', String(last100.payment_id), '--note', 'n'])).to.include('is closed')
+    const again = await cli.table(['payment', 'move', String(last100.payment_id), String(last), '--note', 'not a gift'])
+    expect(again).to.include('already_completed')
+    expect(await cli.json(['bank-mail', 'list', '--unmatched']), `${odd} ${gifts} ${rest}`).to.deep.equal([])
+    expect((await cli.json(['ledger', 'verify'])).faults).to.deep.equal([])
+  })
+
   it('books a mail that was not understood with the amount that an operator names, and closes one that is nothing', async () => {
     const app = await anApp(ctx)
     const { transaction, mail: money } = await unmatchedMoney(ctx, app, 99_000)

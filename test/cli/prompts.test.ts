@@ -89,7 +89,7 @@ describe('the command line on a terminal', function () {
     const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
     await paid(ctx, app, { external_ref: 'user-2', price_id: price })
     await ctx.db.source.query(
-      "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000 WHERE id = ?",
+      "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
       [id],
     )
     const resolved = await onTerminal(
@@ -97,9 +97,9 @@ describe('the command line on a terminal', function () {
       ['transaction', 'resolve'],
       [
         ['Which flagged transaction?', ENTER],
-        ['What shall be done?', `${DOWN}${ENTER}`],
+        ['Choose an action', `${DOWN}${ENTER}`],
         ['Why?', `the fee of the bank${ENTER}`],
-        [`Resolve transaction ${id} so?`, `y${ENTER}`],
+        [`Resolve transaction ${id}?`, `y${ENTER}`],
       ],
     )
     expect([resolved.code, resolved.left], resolved.text).to.deep.equal([0, []])
@@ -116,10 +116,10 @@ describe('the command line on a terminal', function () {
     await ctx.db.source.query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
-    const stopped = await onTerminal(cli.env, refund, [reference, ['so?', CTRL_C]])
+    const stopped = await onTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
     expect(stopped.code).to.equal(1)
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal('already_lifetime')
-    const refunded = await onTerminal(cli.env, refund, [reference, ['so?', `y${ENTER}`]])
+    const refunded = await onTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
     expect([refunded.code, refunded.left], refunded.text).to.deep.equal([0, []])
     expect(refunded.text).to.include('FT26123')
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal(null)
