@@ -20,7 +20,7 @@ const CloseBankMailInput = z.strictObject({
 export const closeBankMail = command({
   name: 'bank-mail.close',
   input: CloseBankMailInput,
-  async run(tx, { id, note }, _scope: null): Promise<void> {
+  async run(tx, { id, note }): Promise<void> {
     const mail = await requireWaitingMail(tx, id)
     if (!(await markBankMailClosed(tx, id))) throw invalidField('id', 'was matched or closed meanwhile')
     if (mail.paymentId !== null) {

@@ -62,7 +62,7 @@ export async function previewMatch(ctx: Context, caller: Caller, input: MatchTar
 const match = command({
   name: 'bank-mail.match',
   input: MatchBankMailInput,
-  async run(tx, { note, ...target }, _scope: null): Promise<MatchPreview> {
+  async run(tx, { note, ...target }): Promise<MatchPreview> {
     const { transactionId } = target
     const before = await validUntil(tx, transactionId)
     const matched = await matchIn(tx, target, decisionOf(tx, note))

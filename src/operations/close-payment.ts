@@ -20,7 +20,7 @@ const ClosePaymentInput = z.strictObject({
 export const closePayment = command({
   name: 'payment.close',
   input: ClosePaymentInput,
-  async run(tx, { payment_id: paymentId, note }, _scope: null): Promise<Payment> {
+  async run(tx, { payment_id: paymentId, note }): Promise<Payment> {
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)
     refuseToClose(payment)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { endReviewsOfPayment } from '#bank-mail/store.ts'
+import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
+import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
@@ -16,8 +17,7 @@ import { changeTransaction, type Decision } from '#transactions/change-transacti
 import { decisionOf } from '#transactions/decision-of.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/receive-money.ts'
-import type { ProviderCode, Transaction } from '#transactions/store.ts'
-import { appNow } from '#apps/app-time.ts'
+import type { Transaction } from '#transactions/store.ts'
 
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
@@ -49,14 +49,14 @@ interface Source {
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
   const moved = await perform(ctx, caller, move, input, null)
-  if (moved.status === 'processed' && !ctx.rehearsal) await closeOpenSessions(ctx, moved.transaction_id)
+  if (moved.status !== 'already_completed' && !ctx.rehearsal) await closeOpenSessions(ctx, moved.transaction_id)
   return moved
 }
 
 const move = command({
   name: 'payment.move',
   input: MovePaymentInput,
-  async run(tx, input, _scope: null): Promise<MovedPayment> {
+  async run(tx, input): Promise<MovedPayment> {
     const { payment_id: paymentId, transaction_id: transactionId, note } = input
     const booked = (await listKeptOfPayment(tx, paymentId)).map((part) => part.transactionId)
     const transactions = await lockTransactions(tx, [...booked, transactionId])
@@ -82,7 +82,7 @@ const move = command({
       closedAt: null,
     })
     if (left === 0) await endReviewsOfPayment(tx, paymentId)
-    const money = { provider: payment.provider as ProviderCode, amount, paidAt: payment.paidAt }
+    const money = { provider: payment.provider, amount, paidAt: payment.paidAt }
     const received = await receiveMoney(tx, await getApp(tx, target.appId), target, money)
     await tx.audit({
       appId: target.appId,

@@ -36,7 +36,7 @@ export async function refundPayment(ctx: Context, caller: Caller, input: unknown
 const orderRefund = command({
   name: 'payment.refund',
   input: RefundPaymentInput,
-  async run(tx, input, _scope: null): Promise<Refund> {
+  async run(tx, input): Promise<Refund> {
     const { payment_id: paymentId, note, reference = null } = input
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)

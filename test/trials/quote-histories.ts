@@ -201,7 +201,11 @@ class History {
     if (offer?.flag !== 'superseded') return
     const transactionId = this.#transactions.get(offer)!
     await this.#agrees(this.#model.complete(offer), () =>
-      resolveTransaction(this.#story.service.ctx, operator('trial'), { transactionId, action: 'complete', note: 'trial' }),
+      resolveTransaction(this.#story.service.ctx, operator('trial'), {
+        transactionId,
+        action: 'complete',
+        note: 'trial',
+      }),
     )
   }
 
