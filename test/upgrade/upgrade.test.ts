@@ -74,6 +74,26 @@ describe('an upgrade of a year of data', () => {
     })
   }
 
+  it('says of each payment what it was opened for, and of the last plan switch of each subscription when it was', async () => {
+    const rows = (sql: string) => upgraded.db.query<Record<string, unknown>[]>(sql)
+    const wrong = await rows(`
+      SELECT t.id, t.purpose, a.kind FROM transactions t
+      LEFT JOIN payment_applications a ON a.transaction_id = t.id
+      LEFT JOIN checkout_sessions c ON c.transaction_id = t.id
+      WHERE (t.mode = 'payment') <> (t.purpose = 'purchase') OR (t.is_trial = 1) <> (t.purpose = 'trial')
+         OR (COALESCE(c.origin, '') = 'renewal') <> (t.is_renewal = 1) OR (t.is_renewal = 1 AND t.purpose <> 'extend')
+         OR (a.kind = 'started' AND t.purpose NOT IN ('start', 'trial')) OR (a.kind = 'extended' AND t.purpose = 'change')`)
+    expect(wrong).to.deep.equal([])
+    const purposes = (await rows('SELECT DISTINCT purpose FROM transactions')).map(({ purpose }) => purpose)
+    expect(purposes).to.have.members(['start', 'extend', 'change', 'trial', 'purchase'])
+    const strayed = await rows(`
+      SELECT s.id FROM subscriptions s JOIN payment_applications l ON l.subscription_id = s.id
+        AND l.revision = (SELECT MAX(e.revision) FROM payment_applications e WHERE e.subscription_id = s.id)
+      WHERE l.plan_id <> s.plan_id OR l.price_id <> s.price_id`)
+    expect(strayed).to.deep.equal([])
+    expect(await rows(`SELECT id FROM payment_applications WHERE kind = 'switched'`)).to.not.deep.equal([])
+  })
+
   it('gives the schema of a new database', async () => {
     expect(await schemaOf(upgraded.db.source)).to.deep.equal(await schemaOf(testDatabase().db.source))
   })
