@@ -46,6 +46,13 @@ const SCENES: Readonly<Record<string, Scene>> = {
     story.at('2026-03-01 11:00:00')
     return checkout_url
   },
+  'a link that the subscription has changed under': async (story, [monthly]) => {
+    const trial = { price_id: monthly, external_ref: 'user-9' }
+    const [first, second] = [await story.checkout(trial), await story.checkout(trial)]
+    await story.service.call('GET', `${second.checkout_url}/bank`)
+    await story.pay(first)
+    return second.checkout_url
+  },
   'an unknown link': (story) => Promise.resolve(`${story.service.url}/checkout/unknown`),
 }
 
