@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
+import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
@@ -114,7 +115,7 @@ async function forgetOne(
 ): Promise<void> {
   const { out } = session
   const method = await pickMethod(wanted)
-  const versions = (await describeMethods(session, app)).find((each) => each.method === method)?.versions ?? []
+  const versions = (await listed(session, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
   const found = versions.find((each) => each.version === version)
   const use = found ? `${found.open_sessions} open session(s), ${found.refundable_payments} refundable payment(s)` : ''
@@ -129,7 +130,7 @@ async function forgetOne(
   })
 }
 
-async function pickVersion(versions: readonly DescribedVersion[], given: string | undefined): Promise<number> {
+async function pickVersion(versions: readonly ListedVersion[], given: string | undefined): Promise<number> {
   const picked = await requiredChoice(given, '--version', 'Which version?', () =>
     Promise.resolve(
       versions
@@ -141,59 +142,14 @@ async function pickVersion(versions: readonly DescribedVersion[], given: string 
   return Number(picked)
 }
 
-interface DescribedVersion {
-  readonly version: number
-  readonly created_at: string
-  /** Null for the version that opens what is new. */
-  readonly retired_at: string | null
-  readonly forgotten: boolean
-  readonly open_sessions: number
-  readonly refundable_payments: number
-}
-
-interface DescribedMethod {
-  readonly method: Method
-  readonly enabled: boolean
-  readonly has_credentials: boolean
-  readonly versions: readonly DescribedVersion[]
-}
-
-async function describeMethods({ ctx }: Session, app: App): Promise<DescribedMethod[]> {
-  const [
-    { enabledMethods },
-    { METHODS },
-    { countAccountUse, listVersions },
-    { formatTimestamp, formatTimestampOrNull },
-  ] = await Promise.all([
-    import('#providers/methods.ts'),
-    import('#providers/providers.ts'),
-    import('#providers/store.ts'),
-    import('#shared/time.ts'),
-  ])
-  const enabled = await enabledMethods(ctx.db, app.id)
-  const methods: DescribedMethod[] = []
-  for (const method of METHODS) {
-    const versions: DescribedVersion[] = []
-    for (const { id, version, createdAt, retiredAt, credentials } of await listVersions(ctx.db, app.id, method)) {
-      const { openSessions, refundablePayments } = await countAccountUse(ctx.db, id)
-      versions.push({
-        version,
-        created_at: formatTimestamp(createdAt),
-        retired_at: formatTimestampOrNull(retiredAt),
-        forgotten: credentials === null,
-        open_sessions: openSessions,
-        refundable_payments: refundablePayments,
-      })
-    }
-    const isSet = versions.some(({ retired_at: retiredAt, forgotten }) => retiredAt === null && !forgotten)
-    methods.push({ method, enabled: enabled.has(method), has_credentials: isSet, versions })
-  }
-  return methods
+async function listed({ ctx }: Session, app: App): Promise<ListedMethod[]> {
+  const { listMethods } = await import('#providers/list-methods.ts')
+  return listMethods(ctx, app)
 }
 
 async function printMethods(session: Session, app: App): Promise<void> {
   const { out } = session
-  const methods = await describeMethods(session, app)
+  const methods = await listed(session, app)
   out.result(methods, () => {
     out.line(banner(app))
     out.table({
@@ -219,7 +175,7 @@ async function printMethods(session: Session, app: App): Promise<void> {
   })
 }
 
-function stateOf({ forgotten, retired_at: retiredAt }: DescribedVersion): string {
+function stateOf({ forgotten, retired_at: retiredAt }: ListedVersion): string {
   if (forgotten) return 'forgotten'
   return retiredAt === null ? 'in use' : `replaced ${retiredAt}`
 }

@@ -6,6 +6,7 @@ import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
+import { AccountUnavailable } from './account-unavailable.ts'
 import type { LookUp, PaymentRequest, Sessions } from './provider.ts'
 import { firstLookupAt } from './schedule.ts'
 import {
@@ -67,32 +68,41 @@ export async function openSession(
   throw new AppError('provider_error', 'the provider gave no payment page; please try again')
 }
 
-/** Where a session that was opened before leads; null where a fresh one is needed. */
+/**
+ * Where a session that was opened before leads; null where a fresh one is needed. What the provider does not say of the one session, or
+ * does not do to it, turns no payer away: only an account that cannot be asked does, unless its credentials were replaced.
+ */
 async function resume(
   ctx: Context,
   provider: Sessions,
-  { transaction, returnUrl, checkoutUrl }: PaymentRequest,
+  { transaction: { id: transactionId }, returnUrl, checkoutUrl }: PaymentRequest,
   session: ProviderSession,
   currentAccountId: number,
 ): Promise<string | null> {
   const isCurrent = session.providerAccountId === currentAccountId
+  const leaveAlone = (error: unknown): void => {
+    if (isCurrent && error instanceof AccountUnavailable) throw error
+    ctx.log.warn({ error, transactionId }, 'an open session could not be asked for or closed')
+  }
   try {
     const found = await provider.lookUp(ctx, session)
     await recordLookUp(ctx, session, found)
     if (found.status === 'paid') return returnUrl
     if (found.status === 'processing') return checkoutUrl
-    if (found.status === 'closed' || isAlmostOver(session, ctx.clock.now())) return null
-    const due = dueOf(await getTransaction(ctx.db, transaction.id))
-    if (isCurrent && session.amount === due) return session.url
+    if (found.status === 'closed') return null
+  } catch (error) {
+    leaveAlone(error)
+  }
+  if (isAlmostOver(session, ctx.clock.now())) return null
+  const isWhatIsDue = session.amount === dueOf(await getTransaction(ctx.db, transactionId))
+  if (isCurrent && isWhatIsDue) return session.url
+  try {
     await provider.close(ctx, session)
     await endSession(ctx, session, 'closed')
-    return null
   } catch (error) {
-    if (isCurrent) throw error
-    // Credentials that were replaced may not work any more, which is no reason to turn the payer away.
-    ctx.log.warn({ error, transactionId: transaction.id }, 'a session of earlier credentials could not be closed')
-    return null
+    leaveAlone(error)
   }
+  return null
 }
 
 /** Keeps what a look-up found, where it changes the session. */

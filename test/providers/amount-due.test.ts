@@ -153,6 +153,23 @@ describe('a payer who comes back to the checkout page', () => {
     expect((await transaction(id)).status).to.equal('completed')
   })
 
+  it('to a session that the provider does not explain is sent there as before', async () => {
+    const { token } = await aPurchase()
+    const first = (await choose(token, 'card')).body.data.redirect_url
+    Object.assign(stripe.sessions[0]!, { payment_status: null, status: 'complete' })
+    expect((await choose(token, 'card')).body.data.redirect_url).to.equal(first)
+  })
+
+  it('and finds the provider away is told so, and is served once it answers', async () => {
+    const { token } = await aPurchase()
+    const first = (await choose(token, 'payos')).body.data.redirect_url
+    payos.mode = 'down'
+    const answer = await choose(token, 'payos')
+    expect([answer.status, answer.body.error.code]).to.deep.equal([502, 'provider_error'])
+    payos.mode = 'up'
+    expect((await choose(token, 'payos')).body.data.redirect_url).to.equal(first)
+  }).timeout(60_000)
+
   describe('while a debit is under way', () => {
     const delayed = async () => {
       const opened = await aPurchase({ expires_in: 86_400 })
