@@ -33,8 +33,9 @@ export async function chooseMethod(
     })
   }
   if (view.isProcessing) return { redirectUrl: checkoutUrl(ctx.config.baseUrl, token) }
-  await perform(ctx, payer, rememberChoice, { payment_method: method }, view)
-  return providerOf(method).open(ctx, requestOf(ctx, view))
+  const provider = providerOf(method)
+  if (!provider.paysAtOnce) await perform(ctx, payer, rememberChoice, { payment_method: method }, view)
+  return provider.open(ctx, requestOf(ctx, view))
 }
 
 /** The checkout as it is now: whether money that was on its way came or failed to, the provider is asked. */

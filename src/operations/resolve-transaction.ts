@@ -153,7 +153,7 @@ async function complete(tx: Tx, app: App, before: Transaction, decision: Decisio
   const providerCode = before.providerCode ?? bankPageProvider().code
   const after = isSuperseded(before)
     ? await applySuperseded(tx, app, before, providerCode, decision)
-    : await completeTransaction(tx, app, before, { providerCode, paidAt: tx.now }, decision)
+    : await completeTransaction(tx, app, before, { providerCode, paidAt: tx.now }, { decision })
   const accepted = isSuperseded(before)
     ? await appliedWords(tx, after)
     : `accepts ${keptOf(before)} of ${before.amount} ${before.currency} as full payment`

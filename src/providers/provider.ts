@@ -113,6 +113,8 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   readonly texts: Readonly<Record<'en' | 'vi', MethodTexts>>
   /** Moves no money. */
   readonly isSandboxOnly?: true
+  /** Whether `open` completes the payment: that it was chosen need not be remembered. */
+  readonly paysAtOnce?: true
   /** Reports bank transfers, so that apps that have it may take manual ones besides (contract 4, Manual bank transfer). */
   readonly reportsTransfers?: true
   /** Is paid on our own bank page, and confirmed by bank mails. */

@@ -5,7 +5,7 @@ import { findPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import { formatTimestampOrNull, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { decidePayment, intervalOf, type QuotedPayment } from './decide-payment.ts'
+import { decideOn, decidePayment, type PaymentSubject, intervalOf, type QuotedPayment } from './decide-payment.ts'
 import type { Refusal } from './lifecycle.ts'
 import type { Period } from './period.ts'
 import { presentSubject, type SubscriptionView } from './present.ts'
@@ -36,11 +36,19 @@ export interface AppliedPayment extends QuotedPayment {
 }
 
 /**
- * Applies a payment to the end user's subscription, under the lock of the end user. Returns why it was not applied, or null: then the
+ * Applies a payment to the end user's subscription, under the lock of the end user; `subject` is what it is decided on, where that was
+ * read under the lock. Returns why it was not applied, or null: then the
  * ledger has its line, the subscription its period, and the events are written (specification 3; contract 4).
  */
-export async function applyPayment(tx: Tx, app: App, payment: AppliedPayment): Promise<Refusal | null> {
-  const { plan, current, interval, effect } = await decidePayment(tx, payment, payment.paidAt)
+export async function applyPayment(
+  tx: Tx,
+  app: App,
+  payment: AppliedPayment,
+  subject: PaymentSubject | null = null,
+): Promise<Refusal | null> {
+  const { plan, current, interval, effect } = subject
+    ? await decideOn(tx, { ...subject, endUserId: payment.endUserId }, payment, payment.paidAt)
+    : await decidePayment(tx, payment, payment.paidAt)
   if (effect.kind === 'refused') return effect.reason
   const { isTrial, planId, priceId } = effect
   if (isTrial && !(await grantTrial(tx, app, payment, plan.id))) return 'trial_already_used'
@@ -55,6 +63,7 @@ export async function applyPayment(tx: Tx, app: App, payment: AppliedPayment): P
   }
   const occasion = {
     transactionId: payment.transactionId,
+    known: { plan, customers: subject?.customers ?? [] },
     async announce(view: SubscriptionView) {
       if (current && renewsPeriod) await announceRenewal(tx, app, current, payment, view)
     },

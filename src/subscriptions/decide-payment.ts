@@ -1,4 +1,5 @@
 import type { Queries } from '#db/queries.ts'
+import type { Customer } from '#customers/store.ts'
 import { findPrice, type Price, type PriceWithPlan } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -13,6 +14,12 @@ export interface QuotedPayment {
   readonly createdAt: AppTime
   /** An operator applies it although it was superseded. */
   readonly isAccepted?: boolean
+}
+
+/** What a payment is decided on, and the customers that its events may name. */
+export interface PaymentSubject extends PriceWithPlan {
+  readonly current: Subscription | null
+  readonly customers: readonly Customer[]
 }
 
 /** What was looked up to decide over a payment, and what it does. */

@@ -16,8 +16,23 @@ export interface SubscriptionView {
   readonly customer: Customer | null
 }
 
-export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
+/** Rows that were read before. */
+export interface KnownNames {
+  readonly plan: Plan
+  readonly customers: readonly Customer[]
+}
+
+/** Reads the names, unless all of them are `known`. */
+export async function viewSubscription(
+  db: Queries,
+  subscription: Subscription,
+  known?: KnownNames,
+): Promise<SubscriptionView> {
   const { id, appId, planId, customerId } = subscription
+  const customer = known?.customers.find((one) => one.id === customerId) ?? null
+  if (known?.plan.id === planId && (customer?.id ?? null) === customerId) {
+    return { subscription, plan: known.plan, customer }
+  }
   const found = await findPlanWithCustomer(db, appId, planId, customerId)
   if (!found) throw new Error(`subscription ${id} names a plan that is not there`)
   return { subscription, ...found }

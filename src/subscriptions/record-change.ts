@@ -7,7 +7,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { updatedData, viewSubscription, type SubscriptionView } from './present.ts'
+import { updatedData, viewSubscription, type KnownNames, type SubscriptionView } from './present.ts'
 import { insertSubscription, updateSubscription, type Subscription } from './store.ts'
 
 /** What a change sets; what it leaves out stays. `period` moves only together with a line in `payment_applications`. */
@@ -27,6 +27,8 @@ export interface NewSubscription {
 /** The payment behind a change, and what else is told of it, before `subscription.updated`. */
 export interface Occasion {
   readonly transactionId: number
+  /** Rows that were read already, which the events may name. */
+  readonly known: KnownNames
   announce(view: SubscriptionView): Promise<void>
 }
 
@@ -42,7 +44,7 @@ export async function recordChange(
   occasion?: Occasion,
 ): Promise<Subscription> {
   const saved = 'id' in current ? await saveChange(tx, app, current, change) : await saveNew(tx, app, current, change)
-  const view = await viewSubscription(tx, saved)
+  const view = await viewSubscription(tx, saved, occasion?.known)
   await occasion?.announce(view)
   const subject = { externalRef: saved.externalRef, transactionId: occasion?.transactionId ?? null }
   await emitEvent(tx, app, 'subscription.updated', updatedData(view, appNow(app, tx.now)), subject)

@@ -5,6 +5,7 @@ import { completed } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
+import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { changeTransaction, type Decision, type TransactionChanges } from './change-transaction.ts'
@@ -27,9 +28,9 @@ export async function completeTransaction(
   app: App,
   transaction: Transaction,
   completion: Completion,
-  decision: Decision | null = null,
+  { decision = null, subject = null }: { decision?: Decision | null; subject?: PaymentSubject | null } = {},
 ): Promise<Transaction> {
-  const refusal = await give(tx, app, transaction, completion)
+  const refusal = await give(tx, app, transaction, completion, subject)
   const changes: TransactionChanges = {
     ...completed(transaction, transaction.amount, refusal === null),
     status: 'completed',
@@ -41,7 +42,13 @@ export async function completeTransaction(
   return changeTransaction(tx, app, transaction, changes, decision)
 }
 
-async function give(tx: Tx, app: App, transaction: Transaction, completion: Completion): Promise<Refusal | null> {
+async function give(
+  tx: Tx,
+  app: App,
+  transaction: Transaction,
+  completion: Completion,
+  subject: PaymentSubject | null,
+): Promise<Refusal | null> {
   const quote = quotedPayment(transaction)
   if (!quote) {
     await announceCompletion(tx, app, transaction)
@@ -49,7 +56,7 @@ async function give(tx: Tx, app: App, transaction: Transaction, completion: Comp
   }
   const { providerCode } = completion
   const paidAt = paymentTime(tx, app, transaction, completion.paidAt)
-  return applyPayment(tx, app, { ...paymentOf(transaction), ...quote, providerCode, paidAt })
+  return applyPayment(tx, app, { ...paymentOf(transaction), ...quote, providerCode, paidAt }, subject)
 }
 
 /**

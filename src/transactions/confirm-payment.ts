@@ -1,18 +1,25 @@
 import { z } from 'zod'
-import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
+import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import { allocate } from './allocate.ts'
 import type { Decision } from './change-transaction.ts'
 import { receiveMoney } from './receive-money.ts'
-import { findOwner, getTransaction, insertProviderEvent, type ProviderCode, type Transaction } from './store.ts'
+import {
+  findOwner,
+  getPaymentSubject,
+  insertProviderEvent,
+  type PaymentSubjectRows,
+  type ProviderCode,
+  type Transaction,
+} from './store.ts'
 
 /** Money that a provider, a bank or an operator says has arrived. Adapters prove it genuine, translate it to this, and call. */
 export interface ConfirmedPayment {
@@ -29,6 +36,8 @@ export interface ConfirmedPayment {
   /** The account of ours that it was credited to, where the bank shows it. */
   readonly bankAccountId?: number | null
   readonly transactionId: number
+  /** Whose transaction it is, where the caller has read that: it never changes. */
+  readonly owner?: Pick<Transaction, 'appId' | 'externalRef'>
   /** In the smallest unit of `currency`. */
   readonly amount: number
   readonly currency: string
@@ -60,6 +69,8 @@ export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): P
 const confirm = command({
   name: 'payment.confirm',
   input: z.strictObject({}),
+  // The unique reference of the money tells a second run that the first was committed.
+  isRepeatable: true,
   run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),
 })
 
@@ -71,13 +82,12 @@ export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<Co
 }
 
 async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  const owner = await findOwner(tx, payment.transactionId)
+  const owner = payment.owner ?? (await findOwner(tx, payment.transactionId))
   if (!owner) return { kind: 'unknown_transaction' }
   if (!(await recordEvent(tx, payment, owner.appId))) return { kind: 'duplicate' }
   await lockExistingEndUser(tx, owner.appId, owner.externalRef)
-  const transaction = await getTransaction(tx, payment.transactionId)
+  const { app, transaction, ...subject } = await getPaymentSubject(tx, payment.transactionId)
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
-  const app = await getApp(tx, owner.appId)
   const paymentId = await recordPayment(tx, transaction, payment)
   if (paymentId === null) {
     if (transaction.status === 'pending') return { kind: 'duplicate' }
@@ -85,7 +95,7 @@ async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> 
     await rewriteNode(tx, app, transaction.endUserId)
     return { kind: 'already_completed', transaction, paymentId }
   }
-  return { ...(await receiveMoney(tx, app, transaction, payment)), paymentId }
+  return { ...(await receiveMoney(tx, app, transaction, payment, subjectOf(subject))), paymentId }
 }
 
 async function recordEvent(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
@@ -139,6 +149,17 @@ async function recordPayment(tx: Tx, transaction: Transaction, payment: Confirme
 /** Whether nothing of a payment was booked or given back yet. */
 function isUntouched({ amount, amountLeft }: { amount: number | null; amountLeft: number | null }): boolean {
   return amount === null || amountLeft === amount
+}
+
+function subjectOf({
+  price,
+  plan,
+  current,
+  customer,
+  currentCustomer,
+}: Omit<PaymentSubjectRows, 'app' | 'transaction'>): PaymentSubject | null {
+  const customers = [customer, currentCustomer].filter((found) => found !== null)
+  return price && plan && { price, plan, current, customers }
 }
 
 /** Counts and logs what became of a payment. */

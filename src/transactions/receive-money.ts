@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, keptOf } from '#payments/balance.ts'
+import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { RealTime } from '#shared/time.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
@@ -21,13 +22,15 @@ export interface Received {
 
 /**
  * What money does for the transaction that it was booked for: it completes a pending one once it is enough, and flags it as underpaid
- * before that; where there is nothing to be paid any more, it is left and flagged. A step, under the end user's lock.
+ * before that; where there is nothing to be paid any more, it is left and flagged. `subject`: what it is decided on, where that was read.
+ * A step, under the end user's lock.
  */
 export async function receiveMoney(
   tx: Tx,
   app: App,
   transaction: Transaction,
   { provider, amount, paidAt }: ArrivedMoney,
+  subject: PaymentSubject | null = null,
 ): Promise<Received> {
   const balance = arrived(transaction, amount)
   if (transaction.status !== 'pending') {
@@ -50,6 +53,6 @@ export async function receiveMoney(
   const completion = { providerCode: provider, paidAt }
   return {
     kind: 'processed',
-    transaction: await completeTransaction(tx, app, { ...transaction, ...balance }, completion),
+    transaction: await completeTransaction(tx, app, { ...transaction, ...balance }, completion, { subject }),
   }
 }

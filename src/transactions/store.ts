@@ -1,9 +1,13 @@
 import { appTime, bigint, exact, flag, id, realTime, text, words } from '#db/columns.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { shape, table, together, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
+import { apps } from '#apps/store.ts'
+import { customers } from '#customers/store.ts'
+import { plans, prices } from '#plans/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { MONEY_RULES } from '#payments/store.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
@@ -121,6 +125,26 @@ export async function getTransaction(db: Queries, transactionId: number): Promis
   const transaction = await findTransaction(db, transactionId)
   if (!transaction) throw notFound(`transaction ${transactionId}`)
   return transaction
+}
+
+const PAYMENT_SUBJECT = together(
+  `transactions transaction
+   JOIN apps app ON app.id = transaction.app_id
+   LEFT JOIN prices price ON price.id = transaction.price_id
+   LEFT JOIN plans plan ON plan.id = price.plan_id
+   LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
+   LEFT JOIN customers customer ON customer.id = transaction.customer_id
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
+  { transaction: transactions, app: apps },
+  { price: prices, plan: plans, current: subscriptions, customer: customers, currentCustomer: customers },
+)
+export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
+
+/** Everything that a payment of the transaction is decided on and told by, in one read under the end user's lock; throws `not_found`. */
+export async function getPaymentSubject(tx: Tx, transactionId: number): Promise<PaymentSubjectRows> {
+  const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [transactionId])
+  if (!found) throw notFound(`transaction ${transactionId}`)
+  return found
 }
 
 export interface TransactionFilter {

@@ -39,4 +39,16 @@ describe('statement budgets', () => {
       expect(await counted.atMost(9, open)).to.include({ activated: false })
     })
   }
+
+  it('a payment by the test method takes 13, from the click to the commit: its page, the money, the period, the event', async () => {
+    const first = await story.checkout({ price_id: price, customer_id: customer })
+    await counted.atMost(13, () => story.pay(first))
+    expect(await story.subscription()).to.include({ status: 'active', customer_id: customer })
+  })
+
+  it('a payment that extends takes 17: the ledger is read for the latest decision, and two events are told', async () => {
+    await story.pay(await story.checkout({ price_id: price, customer_id: customer }))
+    const second = await story.checkout({ price_id: price, customer_id: customer })
+    await counted.atMost(17, () => story.pay(second))
+  })
 })

@@ -11,6 +11,7 @@ export const testMethod = defineProvider({
     vi: { name: 'Thanh toán thử', hint: 'Hoàn tất ngay, không chuyển tiền thật', pay: 'Thanh toán thử' },
   },
   isSandboxOnly: true,
+  paysAtOnce: true,
   accepts: () => true,
   isReady: (_db, app) => Promise.resolve(app.isSandbox),
   async open(ctx, { transaction, returnUrl }) {
@@ -19,6 +20,7 @@ export const testMethod = defineProvider({
       eventId: null,
       reference: `test_${transaction.id}`,
       transactionId: transaction.id,
+      owner: transaction,
       amount: dueOf(transaction),
       currency: transaction.currency,
       paidAt: ctx.clock.now(),
