@@ -26,11 +26,29 @@ const LONGEST_CELL = 1000
  * them. With `isWhole` no row of another run stays.
  */
 export function writeReport(path: string, names: readonly string[], runs: readonly TrialRun[], isWhole: boolean): void {
+  const cells = new Map(runs.map((run) => [run.name, cellsOf(run)]))
+  writeTable(path, { introduction: INTRODUCTION, head: HEAD, names }, cells, isWhole)
+}
+
+/** A report: what stands above its table, the names of the columns, and those of the rows in their order. */
+export interface Report {
+  readonly introduction: string
+  readonly head: readonly string[]
+  readonly names: readonly string[]
+}
+
+/** Writes the rows that are given, by name, their names being their first cells; keeps the others, unless the report `isWhole`. */
+export function writeTable(
+  path: string,
+  { introduction, head, names }: Report,
+  cells: ReadonlyMap<string, readonly string[]>,
+  isWhole: boolean,
+): void {
   const rows = isWhole ? new Map<string, string>() : rowsOf(path)
-  for (const run of runs) rows.set(run.name, rowOf(run))
-  const lines = [rowFrom(HEAD), rowFrom(HEAD.map(() => '---')), ...names.flatMap((name) => rows.get(name) ?? [])]
+  for (const [name, row] of cells) rows.set(name, rowFrom(row))
+  const lines = [rowFrom(head), rowFrom(head.map(() => '---')), ...names.flatMap((name) => rows.get(name) ?? [])]
   // A run that is cut short leaves the old report or the new one.
-  writeFileSync(`${path}.tmp`, `${INTRODUCTION}\n${lines.join('\n')}\n`)
+  writeFileSync(`${path}.tmp`, `${introduction}\n${lines.join('\n')}\n`)
   renameSync(`${path}.tmp`, path)
 }
 
@@ -43,9 +61,9 @@ function rowsOf(path: string): Map<string, string> {
   return new Map(rows)
 }
 
-function rowOf({ name, seed, startedAt, seconds, machine, outcome }: TrialRun): string {
+function cellsOf({ name, seed, startedAt, seconds, machine, outcome }: TrialRun): string[] {
   const [result, said] = 'error' in outcome ? ['**failed**', outcome.error] : ['held', wordsOf(outcome.figures)]
-  return rowFrom([name, result, formatTimestamp(startedAt), seconds.toFixed(1), String(seed ?? '-'), machine, said])
+  return [name, result, formatTimestamp(startedAt), seconds.toFixed(1), String(seed ?? '-'), machine, said]
 }
 
 function rowFrom(cells: readonly string[]): string {

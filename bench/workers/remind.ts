@@ -1,0 +1,16 @@
+import { loadConfig } from '#config.ts'
+import { openContext } from '#open-context.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { answerOrders } from '../worker.ts'
+
+/** As the daemon's thread. */
+const POOL_SIZE = 6
+const opening = openContext({ config: loadConfig(), thread: 'bench', poolSize: POOL_SIZE })
+
+/** Sends all reminders that are due; how long it took. */
+answerOrders(async (): Promise<number> => {
+  const { ctx } = await opening
+  const startedMs = performance.now()
+  await sendDueReminders(ctx)
+  return performance.now() - startedMs
+})
