@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadConfig } from '#config.ts'
 import type { Context } from '#context.ts'
@@ -27,7 +26,7 @@ const COUNTS_MS = SECOND_MS
 /** Sweeps that did nothing are noted this often, so that the record shows that the job lives. */
 const QUIET_MS = MINUTE_MS
 
-/** Runs a command in this thread until the daemon cancels it, with a context of the thread's own. */
+/** Runs a command in this thread until it ends or the daemon cancels it, with a context of the thread's own. */
 export async function runJob(command: (ctx: Context, job: Job) => Promise<unknown>): Promise<void> {
   const port = parentPort
   if (!port) throw new Error('a job runs in a thread of the daemon')
@@ -64,27 +63,23 @@ export async function runJob(command: (ctx: Context, job: Job) => Promise<unknow
   process.exit(0)
 }
 
-/** A command that sweeps again and again, with the schedule's pause between, until it is cancelled. */
-export function repeatedly(
-  sweep: (ctx: Context, options: { signal: AbortSignal }) => Promise<object | number>,
-): (ctx: Context, job: Job) => Promise<void> {
-  return async (ctx, job) => {
-    while (!job.signal.aborted) {
-      const startedAt = ctx.clock.now()
-      job.sweeping(true)
-      const done = await sweep(ctx, { signal: job.signal })
-      job.sweeping(false)
-      await job.report(typeof done === 'number' ? { done } : done, startedAt)
-      await pause(job)
-    }
-  }
+/** What a sweep is told. */
+export interface SweepJob {
+  readonly signal: AbortSignal
+  /** Whether it also does what is to be done once an hour. */
+  readonly isHourly: boolean
 }
 
-async function pause({ settings, signal }: Job): Promise<void> {
-  try {
-    await delay(settings.everyMs, undefined, { signal })
-  } catch (error) {
-    if (!signal.aborted) throw error
+/** A command that sweeps once: its thread ends with it, and the scheduler starts another one when there is work again. */
+export function sweep(
+  command: (ctx: Context, options: SweepJob) => Promise<object | number>,
+): (ctx: Context, job: Job) => Promise<void> {
+  return async (ctx, { settings: { isHourly }, signal, sweeping, report }) => {
+    const startedAt = ctx.clock.now()
+    sweeping(true)
+    const done = await command(ctx, { signal, isHourly })
+    sweeping(false)
+    await report(typeof done === 'number' ? { done } : done, startedAt)
   }
 }
 

@@ -1,5 +1,5 @@
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { repeatedly, runJob } from './run-job.ts'
+import { runJob, sweep } from './run-job.ts'
 
 /** Mails before a period ends, and the notice after. */
-await runJob(repeatedly(sendDueReminders))
+await runJob(sweep(sendDueReminders))

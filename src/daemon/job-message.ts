@@ -6,9 +6,9 @@ export interface JobSettings {
   readonly job: string
   /** Host name and process id of the daemon, for the record of runs. */
   readonly daemon: string
-  /** Pause between two sweeps. */
-  readonly everyMs: number
   readonly heartbeatMs: number
+  /** Whether its sweep also does what is to be done once an hour. */
+  readonly isHourly: boolean
 }
 
 export interface Counted {

@@ -6,30 +6,64 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { insertJobRun, type JobOutcome } from '#db/store.ts'
 import type { PoolUse } from '#db/session.ts'
+import { hasDueLookUps } from '#providers/reconcile-payments.ts'
+import { hasRunOut } from '#renewals/expire-due.ts'
+import { hasDueReminders } from '#renewals/send-due-reminders.ts'
+import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
-import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 import type { Heartbeat, JobMessage, JobOrder, JobSettings } from './job-message.ts'
 
-/** A job: the thread of `jobs/<name>.ts`, which lives as long as the daemon. */
+/** A job: the thread of `jobs/<name>.ts`. It lives as long as the daemon or, of a job that sweeps, while there is work. */
 export interface ScheduledJob {
   readonly name: string
-  /** Pause between the end of a sweep and the next. */
-  readonly everyMs: number
-  /** A sweep that takes longer never ends; null where the job is one long run. */
-  readonly longestSweepMs: number | null
   /** Heap that its thread may have. */
   readonly memoryMb: number
+  /** A sweep that takes longer never ends; null where the job is one long run. */
+  readonly longestSweepMs: number | null
+  /** Of a job that sweeps: when a thread is started for it. */
+  readonly sweep?: SweepSchedule
+}
+
+export interface SweepSchedule {
+  /** Pause between the end of a sweep, or a look that found no work, and the next look. */
+  readonly everyMs: number
+  /** By a few cheap reads: whether there is something to do. */
+  readonly hasWork: (ctx: Context) => Promise<boolean>
+  /** Whether something is to be done once an hour, work or not. */
+  readonly isHourly: boolean
 }
 
 /** Everything that runs by itself, and when. */
 export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readonly ScheduledJob[] {
-  const sweepMs = sweepSeconds * SECOND_MS
+  const everyMs = sweepSeconds * SECOND_MS
   return [
     // Woken after every commit that wrote an event; looks by itself each second.
-    { name: 'deliver-webhooks', everyMs: SECOND_MS, longestSweepMs: null, memoryMb: 256 },
-    { name: 'send-reminders', everyMs: sweepMs, longestSweepMs: 30 * MINUTE_MS, memoryMb: 512 },
-    { name: 'expire', everyMs: sweepMs, longestSweepMs: 10 * MINUTE_MS, memoryMb: 128 },
-    { name: 'reconcile', everyMs: sweepMs, longestSweepMs: 30 * MINUTE_MS, memoryMb: 256 },
+    { name: 'deliver-webhooks', memoryMb: 256, longestSweepMs: null },
+    {
+      name: 'send-reminders',
+      memoryMb: 512,
+      longestSweepMs: 30 * MINUTE_MS,
+      sweep: { everyMs, hasWork: hasDueReminders, isHourly: false },
+    },
+    // Each hour, old rows are removed.
+    {
+      name: 'expire',
+      memoryMb: 128,
+      longestSweepMs: 10 * MINUTE_MS,
+      sweep: { everyMs, hasWork: hasRunOut, isHourly: true },
+    },
+    // Each hour, providers list their refunds.
+    {
+      name: 'reconcile',
+      memoryMb: 256,
+      longestSweepMs: 30 * MINUTE_MS,
+      sweep: {
+        everyMs,
+        hasWork: async (ctx) => (await hasDueLookUps(ctx)) || (await hasAbandonedWrites(ctx)),
+        isHourly: true,
+      },
+    },
   ]
 }
 
@@ -40,7 +74,7 @@ export interface Scheduler {
   readonly wakeSender: () => void
   /** Cancels all jobs and waits until they have ended; threads that have not by the deadline are terminated. */
   readonly stop: (deadlineMs: number) => Promise<void>
-  /** When each job last said that it lives. */
+  /** When each job's thread last said that it lives; of one that has no thread now, when the scheduler last looked after it. */
   readonly heartbeats: ReadonlyMap<string, RealTime>
   /** How each job's thread used its connections then; none of threads that are not running. */
   readonly pools: ReadonlyMap<string, PoolUse>
@@ -63,18 +97,30 @@ const LONGEST_RESTART_MS = MINUTE_MS
 /** A job that lived this long has recovered: its failures are forgotten. */
 const RECOVERED_MS = 5 * MINUTE_MS
 
+/** Looks that found no work are noted this often, so that the record shows that the job lives. */
+const QUIET_MS = MINUTE_MS
+
 /** Why a thread ended, besides a cancellation. */
 type Failure = Exclude<JobOutcome, 'done'>
 
 /** What the scheduler knows of one job's thread. */
 interface Watched {
   readonly job: ScheduledJob
+  /** What its thread is told when it starts. */
+  readonly settings: { -readonly [K in keyof JobSettings]: JobSettings[K] }
   startedAt: RealTime
   startedMs: number
   heardMs: number
   failuresInARow: number
   failure: { readonly kind: Failure; readonly error: unknown } | null
-  restart: NodeJS.Timeout | null
+  /** Its sweep came to its end. */
+  isDone: boolean
+  /** When a sweep last did what is to be done once an hour. */
+  hourlyMs: number
+  /** When a look without work was last noted. */
+  notedMs: number
+  /** The next start or look. */
+  next: NodeJS.Timeout | null
 }
 
 interface Supervisor {
@@ -103,7 +149,13 @@ export function startScheduler(
   bree.on('worker created', (name: string) => onCreated(supervisor, name))
   bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
   const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
-  const watch = setInterval(() => endHung(supervisor), supervisor.heartbeatMs)
+  void started.then(() => {
+    for (const thread of supervisor.watched.values()) if (thread.job.sweep) void look(supervisor, thread)
+  })
+  const watch = setInterval(() => {
+    endHung(supervisor)
+    beatForIdle(supervisor)
+  }, supervisor.heartbeatMs)
   return {
     wakeSender: () => wakeSender(supervisor),
     heartbeats,
@@ -126,10 +178,20 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     restartMs = SECOND_MS,
   } = options
   const daemon = `${hostname()}:${process.pid}`
-  const workerOf = ({ name: job, everyMs, memoryMb }: ScheduledJob) => ({
-    env: { ...env },
-    resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
-    workerData: { job, daemon, everyMs, heartbeatMs } satisfies JobSettings,
+  const watched = new Map(
+    jobs.map((job) => [job.name, watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false })]),
+  )
+  const definitionOf = ({ job: { name, memoryMb, sweep }, settings }: Watched) => ({
+    name,
+    path: join(root, `${name}.ts`),
+    // Bree starts the others; those that sweep are started where there is work.
+    ...(sweep ? { timeout: false as const } : {}),
+    worker: {
+      env: { ...env },
+      resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
+      // Read anew at each start.
+      workerData: settings,
+    },
   })
   const bree = new Bree({
     root: false,
@@ -138,14 +200,14 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
     timezone: 'UTC',
     acceptedExtensions: ['.ts'],
     defaultExtension: 'ts',
-    jobs: jobs.map((job) => ({ name: job.name, path: join(root, `${job.name}.ts`), worker: workerOf(job) })),
+    jobs: [...watched.values()].map(definitionOf),
     workerMessageHandler: ({ name, message }) => onMessage(supervisor, name, message as JobMessage),
     errorHandler: (error, { name }) => onError(supervisor, name, error),
   })
   const supervisor: Supervisor = {
     ctx,
     bree,
-    watched: new Map(jobs.map((job) => [job.name, watchedOf(ctx, job)])),
+    watched,
     heartbeats: new Map(),
     pools: new Map(),
     daemon,
@@ -156,9 +218,68 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   return supervisor
 }
 
-function watchedOf(ctx: Context, job: ScheduledJob): Watched {
-  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0 }
-  return { job, ...never, failuresInARow: 0, failure: null, restart: null }
+function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings): Watched {
+  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, hourlyMs: -Infinity, notedMs: -Infinity }
+  return { job, settings: { ...settings }, ...never, failuresInARow: 0, failure: null, isDone: false, next: null }
+}
+
+/** Starts the thread of a job that sweeps, where there is work for it; otherwise looks again later. */
+async function look(supervisor: Supervisor, thread: Watched): Promise<void> {
+  thread.next = null
+  const { ctx } = supervisor
+  const { job, settings } = thread
+  const startedAt = ctx.clock.now()
+  settings.isHourly = (job.sweep?.isHourly ?? false) && performance.now() - thread.hourlyMs >= HOUR_MS
+  let hasWork = settings.isHourly
+  try {
+    hasWork ||= (await job.sweep?.hasWork(ctx)) ?? true
+  } catch (error) {
+    ctx.log.error({ job: job.name, error }, 'cannot tell whether a job has work')
+    lookLater(supervisor, thread)
+    return
+  }
+  if (supervisor.isStopping) return
+  if (hasWork) {
+    await run(supervisor, thread)
+    return
+  }
+  await noteQuiet(supervisor, thread, startedAt)
+  lookLater(supervisor, thread)
+}
+
+function lookLater(supervisor: Supervisor, thread: Watched): void {
+  if (supervisor.isStopping) return
+  thread.next = setTimeout(() => void look(supervisor, thread), thread.job.sweep?.everyMs)
+}
+
+async function run({ ctx, bree }: Supervisor, { job: { name } }: Watched): Promise<void> {
+  try {
+    await bree.run(name)
+  } catch (error) {
+    ctx.log.fatal({ error, job: name }, 'a job cannot start')
+  }
+}
+
+async function noteQuiet({ ctx, daemon }: Supervisor, thread: Watched, startedAt: RealTime): Promise<void> {
+  const { name } = thread.job
+  ctx.count('job_runs_total', { job: name })
+  if (performance.now() - thread.notedMs < QUIET_MS) return
+  thread.notedMs = performance.now()
+  await noteRun(ctx, { job: name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome: 'done', summary: {} })
+}
+
+async function noteRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): Promise<void> {
+  try {
+    await insertJobRun(ctx.db, row)
+  } catch (error) {
+    ctx.log.warn({ error, job: row.job }, 'a run of a job could not be noted')
+  }
+}
+
+/** A job that sweeps and has no thread now is looked after by this one, which lives. */
+function beatForIdle({ ctx, bree, watched, heartbeats }: Supervisor): void {
+  for (const { job, next } of watched.values())
+    if (job.sweep && next && !bree.workers.has(job.name)) heartbeats.set(job.name, ctx.clock.now())
 }
 
 function onCreated({ ctx, watched }: Supervisor, name: string): void {
@@ -169,10 +290,15 @@ function onCreated({ ctx, watched }: Supervisor, name: string): void {
   // Its first heartbeat may come as late as this allows.
   thread.heardMs = thread.startedMs + START_MS
   thread.failure = null
+  thread.isDone = false
 }
 
 function onMessage(supervisor: Supervisor, name: string, message: JobMessage): void {
-  if (typeof message === 'string') return
+  if (typeof message === 'string') {
+    const thread = supervisor.watched.get(name)
+    if (thread && message === 'done') thread.isDone = true
+    return
+  }
   switch (message.type) {
     case 'wake':
       wakeSender(supervisor)
@@ -226,6 +352,12 @@ function onDeleted(supervisor: Supervisor, name: string): void {
   supervisor.pools.delete(name)
   const thread = supervisor.watched.get(name)
   if (!thread || supervisor.isStopping) return
+  if (thread.job.sweep && thread.isDone && !thread.failure) {
+    thread.failuresInARow = 0
+    if (thread.settings.isHourly) thread.hourlyMs = performance.now()
+    lookLater(supervisor, thread)
+    return
+  }
   const { kind, error } = thread.failure ?? { kind: 'ended', error: 'the job ended by itself' }
   const livedMs = performance.now() - thread.startedMs
   thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
@@ -234,11 +366,9 @@ function onDeleted(supervisor: Supervisor, name: string): void {
   ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
   ctx.count('job_failures_total', { job: name, reason: kind })
   void noteFailure(supervisor, thread, kind, error)
-  thread.restart = setTimeout(() => {
-    thread.restart = null
-    supervisor.bree
-      .run(name)
-      .catch((failed: unknown) => ctx.log.fatal({ error: failed, job: name }, 'a job cannot start'))
+  thread.next = setTimeout(() => {
+    thread.next = null
+    void run(supervisor, thread)
   }, pauseMs)
 }
 
@@ -249,12 +379,8 @@ async function noteFailure(
   error: unknown,
 ): Promise<void> {
   const { message } = describeError(error)
-  const run = { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary: { error: message } }
-  try {
-    await insertJobRun(ctx.db, run)
-  } catch (fault) {
-    ctx.log.warn({ error: fault, job: job.name }, 'the failure of a job could not be noted')
-  }
+  const summary = { error: message }
+  await noteRun(ctx, { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary })
 }
 
 function wakeSender({ bree }: Supervisor): void {
@@ -263,7 +389,7 @@ function wakeSender({ bree }: Supervisor): void {
 
 /** Bree waits for its threads without limit, and forgets its own limits when it stops: the deadline is ours. */
 async function stopAll({ bree, watched }: Supervisor, deadlineMs: number): Promise<void> {
-  for (const { restart } of watched.values()) if (restart) clearTimeout(restart)
+  for (const { next } of watched.values()) if (next) clearTimeout(next)
   const stopped = bree.stop()
   const timeout = new AbortController()
   await Promise.race([stopped, delay(deadlineMs, undefined, { signal: timeout.signal }).catch(() => undefined)])

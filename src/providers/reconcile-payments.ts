@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { listDueRefunds } from '#payments/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
@@ -40,6 +41,8 @@ export interface ReconcileOptions {
   readonly appId?: number
   /** Look up everything that may still be paid, due or not: what an operator asks for. */
   readonly all?: boolean
+  /** Also have the providers list refunds that were made there: once an hour is enough. With `all` they do. */
+  readonly withRefundLists?: boolean
 }
 
 /** What one run did, in sessions. */
@@ -80,20 +83,20 @@ export async function reconcilePayments(ctx: Context, options: ReconcileOptions 
   const counts = await lookUpSessions(ctx, options)
   if (!options.signal?.aborted) {
     counts.refundsEnded = await reconcileRefunds(ctx, options)
-    counts.refundsNoted = await noteRefunds(ctx, options)
+    if (options.all || options.withRefundLists) counts.refundsNoted = await noteRefunds(ctx, options)
   }
   return counts
 }
 
-const refundsListedAt = new WeakMap<Context, Date>()
+/** Whether a session or a refund is to be looked up now. */
+export async function hasDueLookUps(ctx: Context): Promise<boolean> {
+  const first = { dueAt: await databaseNow(ctx, ctx.db), appId: null, afterId: 0, limit: 1 }
+  const due = (await listDueSessions(ctx.db, first)).length + (await listDueRefunds(ctx.db, first)).length
+  return due > 0
+}
 
-/** Has the providers list their refunds: each hour in this thread (the job runs each minute), or when an operator asks. */
+/** Has the providers list their refunds. */
 async function noteRefunds(ctx: Context, options: ReconcileOptions): Promise<number> {
-  const last = refundsListedAt.get(ctx)
-  if (!options.all) {
-    if (last && ctx.clock.now() < addMs(last, HOUR_MS)) return 0
-    refundsListedAt.set(ctx, ctx.clock.now())
-  }
   let noted = 0
   for (const provider of listProviders()) noted += (await provider.noteRefunds?.(ctx, options)) ?? 0
   return noted

@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import {
   claimRefundLookup,
@@ -90,7 +91,7 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
   let ended = 0
   for (let afterId = 0; !options.signal?.aborted;) {
     const due = await listDueRefunds(ctx.db, {
-      dueAt: options.all ? null : ctx.clock.now(),
+      dueAt: options.all ? null : await databaseNow(ctx, ctx.db),
       appId: options.appId ?? null,
       afterId,
       limit: BATCH,
@@ -107,7 +108,9 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
 
 /** One that cannot be looked up delays itself alone. */
 async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
-  const isOurs = await inTransaction(ctx, (tx) => claimRefundLookup(tx, refund, nextLookupAt(refund, tx.now)))
+  const isOurs = await inTransaction(ctx, async (tx) =>
+    claimRefundLookup(tx, refund, nextLookupAt(refund, await databaseNow(ctx, tx))),
+  )
   if (!isOurs) return false
   try {
     return (await sendRefund(ctx, refund.id, true)).refund.status !== 'pending'

@@ -22,6 +22,15 @@ export async function expireDue(ctx: Context, options: SweepOptions = {}): Promi
   return expired
 }
 
+/** Whether there is anything to store. */
+export async function hasRunOut(ctx: Context): Promise<boolean> {
+  const now = await databaseNow(ctx, ctx.db)
+  for (const sweep of await listSweeps(ctx)) {
+    if ((await listRunOut(ctx.db, sweep.scope, appNow(sweep, now), 1)).length > 0) return true
+  }
+  return false
+}
+
 async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
   let expired = 0
   while (!signal?.aborted) {

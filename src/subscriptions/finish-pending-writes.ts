@@ -3,8 +3,17 @@ import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listAbandoned } from '#realtime/store.ts'
 import { settleNode } from '#realtime/write-node.ts'
-import { addMs } from '#shared/time.ts'
+import { addMs, type RealTime } from '#shared/time.ts'
 import { loadNodeState } from './queue-node.ts'
+
+/** Whether a node is left to write. */
+export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
+  return (await listAbandoned(ctx.db, await abandonedBefore(ctx), 1)).length > 0
+}
+
+async function abandonedBefore(ctx: Context): Promise<RealTime> {
+  return addMs(await databaseNow(ctx, ctx.db), -ABANDONED_MS)
+}
 
 /** A wish this old has no caller any more that waits for it: none waits longer than 5 s. */
 const ABANDONED_MS = 15_000
@@ -21,7 +30,7 @@ export async function finishPendingWrites(
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<{ written: number; failed: number }> {
   const tally = { written: 0, failed: 0 }
-  const rows = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -ABANDONED_MS), MAX_WRITES)
+  const rows = await listAbandoned(ctx.db, await abandonedBefore(ctx), MAX_WRITES)
   for (let start = 0; start < rows.length && !options.signal?.aborted; start += HANDFUL) {
     const outcomes = await Promise.all(rows.slice(start, start + HANDFUL).map((row) => finishOne(ctx, row)))
     for (const isWritten of outcomes) tally[isWritten ? 'written' : 'failed'] += 1

@@ -31,8 +31,8 @@ describe('the scheduler', () => {
   })
 
   function start(names: readonly string[], options: SchedulerOptions & Partial<ScheduledJob> = {}): Scheduler {
-    const { longestSweepMs = null, memoryMb = 64, everyMs = 10, ...rest } = options
-    const jobs = names.map((name) => ({ name, everyMs, longestSweepMs, memoryMb }))
+    const { longestSweepMs = null, memoryMb = 64, sweep, ...rest } = options
+    const jobs = names.map((name) => ({ name, longestSweepMs, memoryMb, ...(sweep ? { sweep } : {}) }))
     const root = join(import.meta.dirname, 'jobs')
     const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 50, restartMs: 20, ...rest })
     running.push(scheduler)
@@ -56,9 +56,8 @@ describe('the scheduler', () => {
   })
 
   it('sweeps as often as the settings say', () => {
-    const everyMs = new Map(schedule({ sweepSeconds: 0.5 }).map((job) => [job.name, job.everyMs]))
-    expect(everyMs.get('send-reminders')).to.equal(500)
-    expect(everyMs.get('expire')).to.equal(500)
+    const everyMs = schedule({ sweepSeconds: 0.5 }).map((job) => job.sweep?.everyMs)
+    expect(everyMs).to.deep.equal([undefined, 500, 500, 500])
   })
 
   const failing = [
@@ -100,6 +99,87 @@ describe('the scheduler', () => {
     start(['counts'])
     await until(() => ctx.counted.length > 0)
     expect(ctx.counted).to.deep.equal([{ metric: 'reminders_total', labels: { stage: '3', outcome: 'sent' } }])
+  })
+
+  describe('of a job that sweeps', () => {
+    /** The threads that ran; `hourly`: those that were to do what is to be done once an hour. */
+    const threads = () => ctx.counted.filter(({ metric }) => metric === 'reminders_total')
+    const hourly = () => threads().filter(({ labels }) => labels['hourly'] === 'true')
+    const looks = () => ctx.counted.filter(({ metric }) => metric === 'job_runs_total').length
+
+    it('starts a thread only where there is work, and looks again when it has ended', async () => {
+      let work = 0
+      start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(work-- > 0), isHourly: false } })
+      await until(() => looks() >= 3)
+      expect(threads()).to.have.length(0)
+      work = 2
+      await until(() => threads().length === 2)
+      const before = looks()
+      await until(() => looks() >= before + 3)
+      expect(threads()).to.have.length(2)
+      expect(hourly()).to.have.length(0)
+      expect(failures('sweeps')).to.deep.equal([])
+    })
+
+    it('notes that it lives, and when, though no thread was started', async () => {
+      const { heartbeats } = start(['sweeps'], {
+        sweep: { everyMs: 60_000, hasWork: () => Promise.resolve(false), isHourly: false },
+      })
+      expect(await lastRun('sweeps')).to.include({ outcome: 'done' })
+      await until(() => heartbeats.has('sweeps'))
+      expect(heartbeats.get('sweeps')).to.deep.equal(ctx.clock.now())
+      expect(threads()).to.have.length(0)
+    })
+
+    it('starts a thread once an hour, work or not, which is told so', async () => {
+      start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true } })
+      await until(() => looks() >= 3)
+      expect(threads()).to.have.length(1)
+      expect(hourly()).to.have.length(1)
+    })
+
+    it('looks again where a look failed', async () => {
+      let left = 3
+      const hasWork = (): Promise<boolean> => {
+        left -= 1
+        return left > 0 ? Promise.reject(new Error('the database is away')) : Promise.resolve(left === 0)
+      }
+      start(['sweeps'], { sweep: { everyMs: 5, hasWork, isHourly: false } })
+      await until(() => threads().length === 1)
+      expect(failures('sweeps')).to.deep.equal([])
+      expect(ctx.logged.join('')).to.include('the database is away')
+    })
+
+    it('starts a thread again that failed', async () => {
+      start(['throws'], { sweep: { everyMs: 60_000, hasWork: () => Promise.resolve(true), isHourly: false } })
+      await until(() => failures('throws').length >= 2)
+      expect(await lastRun('throws')).to.include({ outcome: 'failed' })
+    })
+
+    it('ends a thread whose sweep never ends', async () => {
+      const sweep = { everyMs: 60_000, hasWork: () => Promise.resolve(true), isHourly: false }
+      start(['never-ends'], { sweep, longestSweepMs: 100 })
+      await until(() => failures('never-ends').length >= 1)
+      expect(failures('never-ends')[0]).to.equal('overdue')
+    })
+
+    it('starts nothing any more once it is stopped, also where it was just looking', async () => {
+      let answer = (): void => undefined
+      const looking = new Promise<boolean>((resolve) => (answer = () => resolve(true)))
+      let looked = false
+      const hasWork = (): Promise<boolean> => {
+        looked = true
+        return looking
+      }
+      const scheduler = start(['sweeps'], { sweep: { everyMs: 5, hasWork, isHourly: false } })
+      await until(() => looked)
+      const stopped = scheduler.stop(2000)
+      answer()
+      await stopped
+      start(['counts'])
+      await until(() => threads().some(({ labels }) => labels['stage'] === '3'))
+      expect(threads()).to.have.length(1)
+    })
   })
 
   describe('on stop', () => {
@@ -193,6 +273,8 @@ describe('the scheduler', () => {
         const scheduler = startJobs([job])
         const run = await lastRun(job)
         expect(run.outcome).to.equal('done')
+        if (job !== 'send-reminders')
+          expect(run.summary).to.include(job === 'expire' ? { expired: 0 } : { lookedUp: 0 })
         expect(failures(job)).to.deep.equal([])
         await scheduler.stop(5000)
       })

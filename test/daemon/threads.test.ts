@@ -14,11 +14,11 @@ describe('a running daemon', () => {
 
   afterEach(() => daemon.stop())
 
-  it('shows the connections of each of its threads, and how long each job has been silent', async () => {
+  it('shows the connections of each thread that lives, and how long each job has been silent', async () => {
     let text = ''
     await until(async () => {
       text = await (await request(`${daemon.url}/metrics`)).body.text()
-      return ['daemon', ...JOBS].every((thread) => text.includes(`{thread="${thread}",state="free"}`))
+      return ['daemon', 'deliver-webhooks'].every((thread) => text.includes(`{thread="${thread}",state="free"}`))
     })
     for (const job of JOBS)
       expect(text).to.match(new RegExp(`^paygate_job_heartbeat_seconds\\{job="${job}"\\} \\d`, 'm'))
