@@ -1,0 +1,231 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { closePayment } from '#operations/close-payment.ts'
+import { examine } from '#operations/doctor.ts'
+import { movePayment } from '#operations/move-payment.ts'
+import { refundPayment } from '#operations/refund-payment.ts'
+import { resolveTransaction, type ResolveInput } from '#operations/resolve-transaction.ts'
+import { gatherStats } from '#operations/stats.ts'
+import { tellTransaction } from '#operations/tell-transaction.ts'
+import { listPaymentRows, listPaymentsOf } from '#payments/store.ts'
+import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { verifyLedger } from '#transactions/ledger.ts'
+import { getApp } from '#apps/store.ts'
+import { LIFETIME, MONTHLY } from '../support/factories.ts'
+import { startStory, type Story } from '../support/story.ts'
+
+const MAI = operator('mai')
+
+describe('money is its own ledger (contract 7)', () => {
+  let story: Story
+  let references = 0
+  let isTampered = false
+  beforeEach(async () => {
+    story = await startStory()
+    isTampered = false
+  })
+  afterEach(async () => {
+    const report = await verifyLedger(story.service.ctx, null)
+    await story.service.stop()
+    if (!isTampered) expect(report.faults, 'the ledger').to.deep.equal([])
+  })
+
+  const arrives = (transactionId: number, amount: number) =>
+    confirmPayment(story.service.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `FT${(references += 1)}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: story.service.ctx.clock.now(),
+    })
+  const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
+    resolveTransaction(story.service.ctx, MAI, {
+      transactionId,
+      action,
+      note: 'asked by phone',
+      ...(action === 'refund' ? { reference: `BACK${(references += 1)}` } : {}),
+      ...changes,
+    })
+  const buy = async (externalRef = 'user-1', price: object = MONTHLY): Promise<number> => {
+    const plan = await story.plan(`plan-${(references += 1)}`, price)
+    return (await story.checkout({ price_id: plan.prices[0], external_ref: externalRef })).transaction_id
+  }
+  const money = async () => {
+    const { unapplied, surplus, unknown_payments } = await gatherStats(story.service.ctx, { app: null, isTest: true })
+    return { unapplied: unapplied[0]?.amount ?? 0, surplus: surplus[0]?.amount ?? 0, unknown: unknown_payments }
+  }
+  const waiting = async () => {
+    const filter = { appId: null, waiting: true, below: null, limit: 100 }
+    return (await listPaymentRows(story.service.ctx.db, filter)).map(({ id, waiting: amount, flagReason }) => ({
+      id,
+      amount,
+      flagReason,
+    }))
+  }
+  const unmatched = (amount: number | null) =>
+    inTransaction(story.service.ctx, async (tx) => {
+      const reference = `content ${(references += 1)}`
+      const app = story.app.app.id
+      const found = { bank: 'ACB', reference, amount, bankAccountId: null, appId: app, paidAt: tx.now }
+      return (await recordWaitingMoney(tx, found)).paymentId
+    })
+  const newestOf = async (transactionId: number) =>
+    (await listPaymentsOf(story.service.ctx.db, transactionId)).at(-1)!.id
+  const move = (paymentId: number, transactionId: number, changes: object = {}) =>
+    movePayment(story.service.ctx, MAI, { payment_id: paymentId, transaction_id: transactionId, note: 'n', ...changes })
+  const refusal = async (work: Promise<unknown>): Promise<string> =>
+    work.then(() => 'was not refused').catch((error: unknown) => (error as Error).message)
+
+  it('money that came under last month’s code is flagged, and moves to the payment that it was meant for', async () => {
+    const [last, next] = [await buy(), await buy('user-2')]
+    await arrives(last, 99_000)
+    await arrives(last, 99_000)
+    expect(await waiting()).to.deep.equal([
+      { id: await newestOf(last), amount: 99_000, flagReason: 'duplicate_payment' },
+    ])
+    expect(await move(await newestOf(last), next)).to.include({ status: 'processed', amount: 99_000 })
+    expect(await story.transaction(last)).to.include({ flagged: false, amount_received: 99_000, status: 'completed' })
+    expect(await story.transaction(next)).to.include({ status: 'completed', amount_received: 99_000 })
+    expect(await money()).to.deep.equal({ unapplied: 0, surplus: 0, unknown: 0 })
+  })
+
+  it('money that paid for something is not moved away from it', async () => {
+    const [one, other] = [await buy(), await buy('user-2')]
+    await arrives(one, 99_000)
+    expect(await refusal(move(await newestOf(one), other))).to.include(`it paid for transaction ${one}`)
+  })
+
+  it('money for a refunded transaction is counted alone, and can be refunded or moved', async () => {
+    const [first, second, target] = [await buy(), await buy('user-2'), await buy('user-3')]
+    for (const id of [first, second]) {
+      await arrives(id, 60_000)
+      await resolve(id, 'refund')
+      expect(await story.transaction(id)).to.include({ status: 'refunded', flagged: false })
+      await arrives(id, 99_000)
+      expect(await story.transaction(id)).to.include({ status: 'refunded', flag_reason: 'duplicate_payment' })
+    }
+    expect(await money()).to.deep.equal({ unapplied: 198_000, surplus: 0, unknown: 0 })
+    await resolve(first, 'refund')
+    expect(await money()).to.include({ unapplied: 99_000 })
+    await move(await newestOf(second), target)
+    expect(await money()).to.include({ unapplied: 0 })
+    expect((await story.subscription('user-3')).current_period_end).to.equal('2026-04-01 10:00:00')
+  })
+
+  it('a surplus is counted as such, is not flagged, and is given back alone', async () => {
+    const id = await buy()
+    await arrives(id, 150_000)
+    expect(await money()).to.deep.equal({ unapplied: 0, surplus: 51_000, unknown: 0 })
+    const [told] = (await examine(story.service.ctx)).filter(({ check }) => check === 'payments')
+    expect(told).to.include({ ok: true })
+    expect(await waiting()).to.deep.equal([])
+    expect(await resolve(id, 'refund', { amount: 51_000 })).to.include({ status: 'completed', amountRefunded: 51_000 })
+    expect(await money()).to.include({ surplus: 0 })
+    expect(await refusal(resolve(id, 'refund'))).to.include('give --amount')
+    expect(await refusal(resolve(id, 'refund', { amount: 99_001 }))).to.include('only 99000 VND')
+    expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'refunded' })
+  })
+
+  it('dismissed money counts as neither, also when more comes, and can still be refunded and moved', async () => {
+    const [id, target] = [await buy(), await buy('user-2')]
+    await arrives(id, 99_000)
+    await arrives(id, 99_000)
+    await resolve(id, 'dismiss')
+    expect(await money()).to.deep.equal({ unapplied: 0, surplus: 0, unknown: 0 })
+    await arrives(id, 99_000)
+    expect(await money()).to.include({ unapplied: 99_000 })
+    await resolve(id, 'dismiss')
+    const [, second] = await listPaymentsOf(story.service.ctx.db, id)
+    expect(await move(second!.id, target)).to.include({ status: 'processed' })
+    expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'completed', amountUsed: 99_000 })
+  })
+
+  it('unmatched money waits in the one queue until it is moved, refunded or closed, in parts too', async () => {
+    const target = await buy()
+    const known = await unmatched(100_000)
+    const unknown = await unmatched(null)
+    expect(await money()).to.deep.equal({ unapplied: 100_000, surplus: 0, unknown: 1 })
+    expect((await waiting()).map(({ amount }) => amount)).to.have.members([100_000, null])
+    expect(await refusal(move(unknown, target))).to.include('amount')
+    expect(await move(unknown, target, { amount: 98_000 })).to.include({ status: 'underpaid' })
+    expect(await move(known, target, { amount: 1000 })).to.include({ status: 'processed' })
+    const { ctx } = story.service
+    await refundPayment(ctx, MAI, { payment_id: known, amount: 9000, reference: 'BACK', note: 'n' })
+    expect(await money()).to.deep.equal({ unapplied: 90_000, surplus: 0, unknown: 0 })
+    await perform(ctx, MAI, closePayment, { payment_id: known, note: 'a gift' }, null)
+    expect(await money()).to.include({ unapplied: 0 })
+    expect(await move(known, await buy('user-2'))).to.include({ amount: 90_000, status: 'underpaid' })
+  })
+
+  it('money of two operators at once is moved once', async () => {
+    const [one, other] = [await buy(), await buy('user-2')]
+    const payment = await unmatched(99_000)
+    const outcomes = await Promise.allSettled([move(payment, one), move(payment, other)])
+    expect(outcomes.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
+  })
+
+  it('the timeline has each flag raised and cleared, match, move and refund in order, also after the test clock moved', async () => {
+    const { ctx } = story.service
+    const [lifetime, target] = [await buy(), await buy('user-2')]
+    const app = await getApp(ctx.db, story.app.app.id)
+    story.at('2026-03-01 10:01:00')
+    await arrives(lifetime, 60_000)
+    await advanceTestClock(ctx, MAI, app, { advance_seconds: 10 * 86_400 })
+    story.at('2026-03-01 10:02:00')
+    await arrives(lifetime, 39_000)
+    story.at('2026-03-01 10:03:00')
+    await arrives(lifetime, 99_000)
+    await advanceTestClock(ctx, MAI, await getApp(ctx.db, app.id), { advance_seconds: 10 * 86_400 })
+    story.at('2026-03-01 10:04:00')
+    await move(await newestOf(lifetime), target)
+    story.at('2026-03-01 10:05:00')
+    await resolve(lifetime, 'refund', { amount: 1000, note: 'goodwill' })
+    const { timeline } = await tellTransaction(ctx, lifetime)
+    const told = timeline
+      .filter(({ part }) => part === 'money' || part === 'effect')
+      .map(({ at, text }) => `${at.slice(14, 16)} ${text.replace(/[:,(].*$/, '').replace(/ \d+ of \d+/, '')}`)
+    expect(told).to.deep.equal(
+      [
+        '01 received 60000 VND',
+        '01 flagged underpaid',
+        '02 received 39000 VND',
+        '02 flag underpaid cleared',
+        '02 completed; period started',
+        '03 received 99000 VND',
+        '03 flagged duplicate_payment',
+        '04 moved 99000 VND away from this transaction',
+        '04 flag duplicate_payment cleared',
+        '05 refund VND of payment 1 by bank_transfer succeeded',
+      ].map((line) => line.replace('payment 1 ', told.at(-1)!.match(/payment \d+ /)![0])),
+    )
+    expect(timeline.map(({ text }) => text).join('\n')).to.include('by mai ("goodwill")')
+  })
+
+  it('ledger verify finds money that is left without a flag, sums that differ, and refunds beyond what came', async () => {
+    isTampered = true
+    const { ctx } = story.service
+    const [flagged, unflagged, short] = [await buy('a', LIFETIME), await buy('b'), await buy('c')]
+    for (const id of [flagged, unflagged, short]) await arrives(id, 50_000)
+    await ctx.db.query('UPDATE transactions SET amount_left = 0 WHERE id = ?', [flagged])
+    await ctx.db.query('UPDATE transactions SET flag_reason = NULL WHERE id = ?', [unflagged])
+    await ctx.db.query('UPDATE transactions SET amount_refunded = 60000 WHERE id = ?', [short])
+    await ctx.db.query('UPDATE payments SET amount_left = 1 WHERE id = ?', [await newestOf(short)])
+    const faults = (await verifyLedger(ctx, null)).faults.map(({ subject, fault }) => `${subject} ${fault}`)
+    expect(faults).to.include.members([
+      `transaction ${flagged} is flagged, and no money of it is left`,
+      `transaction ${unflagged} has money left, and is neither flagged nor completed`,
+      `transaction ${short} gave back another sum than its refunds are`,
+      `transaction ${short} used, has left or gave back more than it received`,
+      `payment ${await newestOf(short)} has another sum left than was neither booked nor refunded`,
+    ])
+    for (const appId of [story.app.app.id, null])
+      expect((await verifyLedger(ctx, appId)).faults.length, String(appId)).to.equal(faults.length)
+  })
+})
