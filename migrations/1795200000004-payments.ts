@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 export class Payments1795200000004 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** What an operator decided about a flagged transaction. */
 export class Resolutions1795200000006 implements MigrationInterface {

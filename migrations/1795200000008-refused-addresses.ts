@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** The address that a mail server refused for good, so that it is not asked again and again. */
 export class RefusedAddresses1795200000008 implements MigrationInterface {

@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** Whom a bank account belongs to: the mailbox that its bank writes to, and the apps that have it or had it. */
 export class BankAccountOwners1795200000011 implements MigrationInterface {

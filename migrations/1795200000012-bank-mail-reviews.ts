@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** Bank mails that wait for an operator: which and why, when one was closed, and the message id to find it in a mailbox by. */
 export class BankMailReviews1795200000012 implements MigrationInterface {

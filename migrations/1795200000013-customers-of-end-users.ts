@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** The end user whose client made a customer, and which of that end user's few customers it is. */
 export class CustomersOfEndUsers1795200000013 implements MigrationInterface {

@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** A session that cannot be looked up waits by itself; an account whose provider does not answer waits as a whole. */
 export class LookUpFailures1795200000015 implements MigrationInterface {

@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** How many reminder mails each app has sent in each day, and the day on which each mail counts. */
 export class DailyMails1795200000016 implements MigrationInterface {

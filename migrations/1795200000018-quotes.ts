@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /**
  * A transaction keeps what it was opened for and what was promised; a line of the ledger keeps when its payment was opened. The defaults

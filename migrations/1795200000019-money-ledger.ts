@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /**
  * Money becomes its own ledger: payments that may be nobody's yet, what of them was booked for which transaction, refunds with an

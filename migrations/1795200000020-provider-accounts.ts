@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** The methods that have accounts at a provider, and the provider's code. */
 const PROVIDERS = [

@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm'
-import { exactCollation } from '#db/columns.ts'
+import { exactCollation } from './exact-collation.ts'
 
 /** What tells, when the answer to a commit was lost, that the commit took place. */
 export class CommitTokens1795200000021 implements MigrationInterface {

@@ -1,4 +1,5 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { listProviders } from '#providers/providers.ts'
@@ -144,6 +145,24 @@ describe('architecture', () => {
     expect(opening).to.deep.equal([])
   })
 
+  it('a change is a command: outside the runner, only what a queue notes of its own doings opens a transaction', () => {
+    const queues =
+      /^(commands|webhooks|realtime|providers)\/|^(http\/idempotency|renewals\/send-due-reminders|subscriptions\/resync-node|operations\/(delete-old-rows|rotate-keys))\.ts$/
+    expect(filesWith(/\binTransaction\(/, queues)).to.deep.equal([])
+    expect(filesWith(/\brecordAudit\(/, /^commands\//)).to.deep.equal([])
+  })
+
+  it('the terminal asks commands and queries, never stores', () => {
+    const rows = sources.filter((path) => path.startsWith('cli/') && importsOf(path).some(isStore(path)))
+    expect(rows).to.deep.equal([])
+  })
+
+  it('no two files import each other, however long the way round', () => {
+    const files = new Map(globSync('{src,jobs,migrations}/**/*.ts').map((path) => [path, fileImportsOf(path)] as const))
+    expect(files.size).to.be.greaterThan(sources.length)
+    expect(circleIn(files)).to.equal(null)
+  })
+
   it('one clock, one reader of the environment, one client for the outside, one voice', () => {
     expect(filesWith(/new Date\(\)|Date\.now\(\)/, /^shared\/time\.ts$/)).to.deep.equal([])
     expect(filesWith(/process\.env/, /^config\.ts$/)).to.deep.equal([])
@@ -264,4 +283,41 @@ function isTypeOnly(path: string, specifier: string): boolean {
   return statements
     .filter((statement) => statement.includes(last))
     .every((statement) => statement.startsWith('import type'))
+}
+
+/** Whether what the file imports is a store, for more than its types. */
+function isStore(path: string): (specifier: string) => boolean {
+  return (specifier) => specifier.endsWith('/store.ts') && !isTypeOnly(path, specifier)
+}
+
+/** The files of the repository that a file imports. */
+function fileImportsOf(path: string): string[] {
+  const code = readFileSync(path, 'utf8')
+  return [...code.matchAll(IMPORT)]
+    .map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+    .flatMap((specifier) => {
+      if (specifier.startsWith('#migrations/')) return [specifier.slice(1)]
+      if (specifier.startsWith('#')) return [`src/${specifier.slice(1)}`]
+      return specifier.startsWith('./') ? [join(dirname(path), specifier)] : []
+    })
+}
+
+/** The first circle that is found, as the files on it; null where there is none. */
+function circleIn(files: ReadonlyMap<string, readonly string[]>): string | null {
+  const done = new Set<string>()
+  const visit = (path: string, way: readonly string[]): string | null => {
+    if (way.includes(path)) return [...way.slice(way.indexOf(path)), path].join(' -> ')
+    if (done.has(path)) return null
+    for (const next of files.get(path) ?? []) {
+      const circle = visit(next, [...way, path])
+      if (circle) return circle
+    }
+    done.add(path)
+    return null
+  }
+  for (const path of files.keys()) {
+    const circle = visit(path, [])
+    if (circle) return circle
+  }
+  return null
 }

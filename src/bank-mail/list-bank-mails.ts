@@ -8,7 +8,7 @@ import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
+import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
 import { suggest } from './suggest.ts'
 
 /** A mail as operators see it (contract 6). */
@@ -122,4 +122,9 @@ function suggestionsFor(mail: BankMail, candidates: readonly PaymentCandidate[])
     transfer_code: transaction.transferCode,
     created_at: formatTimestamp(transaction.createdAt),
   }))
+}
+
+/** One mail; null where there is none. */
+export async function bankMailOf(ctx: Context, mailId: number): Promise<BankMail | null> {
+  return findBankMail(ctx.db, mailId)
 }

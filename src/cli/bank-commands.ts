@@ -295,9 +295,9 @@ async function matchOne(
   transactionId: string | undefined,
   options: MatchOptions,
 ): Promise<void> {
-  const [{ matchBankMail, previewMatch }, { findBankMail }] = await Promise.all([
+  const [{ matchBankMail, previewMatch }, { bankMailOf }] = await Promise.all([
     import('#bank-mail/match-bank-mail.ts'),
-    import('#bank-mail/store.ts'),
+    import('#bank-mail/list-bank-mails.ts'),
   ])
   const { ctx, out, caller } = session
   const isAsked = id === undefined || transactionId === undefined
@@ -311,7 +311,7 @@ async function matchOne(
         )
       : await required(transactionId, '<transaction_id>')
   const transaction = await numberOf(target, '<transaction_id>')
-  const mail = await findBankMail(ctx.db, mailId)
+  const mail = await bankMailOf(ctx, mailId)
   const needsAmount = mail !== null && mail.review !== null && mail.amount === null
   const amountText = needsAmount ? await required(options.amount, '--amount', 'How much, in VND?') : options.amount
   const amount = amountText === undefined ? {} : { amount: await numberOf(amountText, '--amount') }

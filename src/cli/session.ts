@@ -14,9 +14,7 @@ import { UsageError } from './usage-error.ts'
 export interface Session {
   readonly ctx: Context
   readonly out: Output
-  /** Who runs the command, for the audit log: `linh`, or `linh (sudo)`. */
-  readonly actor: string
-  /** The same operator as the caller of commands. */
+  /** The operator who runs the command, as the audit log names them: `linh`, or `linh (sudo)`. */
   readonly caller: Caller
   /** The app that `<app>` names; on a terminal one is picked from a menu where it is missing. */
   readonly app: (named: string | undefined) => Promise<App>
@@ -34,8 +32,8 @@ export async function inSession(command: Command, work: (session: Session) => Pr
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
-    const actor = operatorName(userInfo().username)
-    await work({ ctx, out, actor, caller: operator(actor), app: (named) => pickApp(ctx, named) })
+    const caller = operator(operatorName(userInfo().username))
+    await work({ ctx, out, caller, app: (named) => pickApp(ctx, named) })
   } finally {
     await close()
   }

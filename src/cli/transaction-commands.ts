@@ -162,7 +162,8 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   await goAhead(options.yes, `Resolve transaction ${transactionId}?`)
   const resolved = await resolveTransaction(ctx, caller, { transactionId, action, note, ...terms })
-  const refunds = action === 'refund' ? await refundsOf(session, transactionId) : []
+  const { refundsOf } = await import('#payments/list-payments.ts')
+  const refunds = action === 'refund' ? await refundsOf(ctx, transactionId) : []
   out.result({ ...presentTransaction(resolved), ...(action === 'refund' ? { refunds } : {}) }, () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
@@ -174,15 +175,6 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   })
 }
 
-async function refundsOf(
-  { ctx }: Session,
-  transactionId: number,
-): Promise<{ refund_id: number; amount: number; status: string; reference: string | null }[]> {
-  const { listRefundsOfTransaction } = await import('#payments/store.ts')
-  const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-  return refunds.map(({ id, taken, status, reference }) => ({ refund_id: id, amount: taken, status, reference }))
-}
-
 /** The reference of a refund by hand; on a terminal it is asked for where money came that no provider gives back. */
 async function refundReference(
   { ctx }: Session,
@@ -190,11 +182,11 @@ async function refundReference(
   { reference, dryRun }: ResolveOptions,
 ): Promise<string | undefined> {
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
-  const [{ listPaymentsOf }, { isRefundedByProvider }] = await Promise.all([
-    import('#payments/store.ts'),
+  const [{ paymentsOf }, { isRefundedByProvider }] = await Promise.all([
+    import('#payments/list-payments.ts'),
     import('#providers/refunds.ts'),
   ])
-  const payments = await listPaymentsOf(ctx.db, transactionId)
+  const payments = await paymentsOf(ctx, transactionId)
   const isByHand = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
   return isByHand ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }

@@ -1,3 +1,4 @@
+import { auditName, type Caller } from './caller.ts'
 import { insertAuditEntry } from './store.ts'
 import type { Tx } from './transaction.ts'
 
@@ -11,17 +12,13 @@ export interface Change {
   readonly reason?: string | null
 }
 
-export interface AuditRecord extends Change {
-  readonly actor: string
-}
-
-/** Writes the change to the audit log, in the transaction that makes it. */
-export async function recordAudit(tx: Tx, record: AuditRecord): Promise<void> {
-  const { actor, action, subject, appId = null, before = null, after = null, reason = null } = record
+/** Writes the change to the audit log, with its caller, in the transaction that makes it. */
+export async function recordAudit(tx: Tx, caller: Caller, change: Change): Promise<void> {
+  const { action, subject, appId = null, before = null, after = null, reason = null } = change
   tx.drafts.changes.push({ action, subject, before, after })
   await insertAuditEntry(tx, {
     at: tx.now,
-    actor: actor.slice(0, 191),
+    actor: auditName(caller).slice(0, 191),
     action,
     appId,
     subject,

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { validate } from '#shared/validate.ts'
 import { recordAudit } from './audit.ts'
-import { auditName, type Caller } from './caller.ts'
+import type { Caller } from './caller.ts'
 import type { Command, CommandTx } from './command.ts'
 import { runUnit } from './transaction.ts'
 
@@ -31,8 +31,7 @@ export async function perform<Scope, Result>(
   return runUnit(ctx, {
     hasToken: !command.isRepeatable,
     async work(tx) {
-      const audit: CommandTx['audit'] = (change) =>
-        recordAudit(tx, { action: command.name, ...change, actor: auditName(caller) })
+      const audit: CommandTx['audit'] = (change) => recordAudit(tx, caller, { action: command.name, ...change })
       const result = await command.run({ ...tx, caller, audit }, checked, scope)
       await keep?.(tx, result)
       return result

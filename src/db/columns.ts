@@ -1,4 +1,3 @@
-import type { QueryRunner } from 'typeorm'
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { Column } from './table.ts'
 
@@ -56,10 +55,4 @@ function instant<T extends Date>(name: string | undefined): Column<T> {
 
 function named<O extends object>(name: string | undefined, options: O): O & { name?: string } {
   return name === undefined ? options : { ...options, name }
-}
-
-/** The collation that compares byte for byte and minds trailing blanks; each server family has its own. */
-export async function exactCollation(runner: QueryRunner): Promise<string> {
-  const [row] = (await runner.query('SELECT VERSION() AS version')) as { version: string }[]
-  return row?.version.includes('MariaDB') ? 'utf8mb4_nopad_bin' : 'utf8mb4_0900_bin'
 }

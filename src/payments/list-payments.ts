@@ -3,7 +3,13 @@ import type { Context } from '#context.ts'
 import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { validate } from '#shared/validate.ts'
 import { presentPayment } from './present.ts'
-import { listPaymentRows, type ListedPayment } from './store.ts'
+import {
+  listPaymentRows,
+  listPaymentsOf,
+  listRefundsOfTransaction,
+  type BookedPayment,
+  type ListedPayment,
+} from './store.ts'
 
 const ListPaymentsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
 
@@ -32,4 +38,18 @@ export function presentListedPayment(payment: ListedPayment): Record<string, unk
     amount_unapplied: waiting,
     reason: waiting === 0 ? null : (flagReason ?? 'unmatched'),
   }
+}
+
+/** What was booked for a transaction, the first first. */
+export async function paymentsOf(ctx: Context, transactionId: number): Promise<BookedPayment[]> {
+  return listPaymentsOf(ctx.db, transactionId)
+}
+
+/** What was given back of a transaction, as operators see it; amounts in the smallest unit. */
+export async function refundsOf(
+  ctx: Context,
+  transactionId: number,
+): Promise<{ refund_id: number; amount: number; status: string; reference: string | null }[]> {
+  const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
+  return refunds.map(({ id, taken, status, reference }) => ({ refund_id: id, amount: taken, status, reference }))
 }

@@ -3,7 +3,7 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { providerError } from '#providers/account-unavailable.ts'
 import type { AppError } from '#shared/errors.ts'
-import type { PayosCredentials } from './credentials.ts'
+import type { PayosCredentials } from './keys.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
 /** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */

@@ -1,10 +1,7 @@
-import { z } from 'zod'
 import type { Config } from '#config.ts'
-import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
+import { defineCredentials, type CredentialsCheck } from '#providers/credentials-spec.ts'
 import { payosClient, payosFault } from './client.ts'
-
-export const PayosCredentials = z.strictObject({ clientId: secretText, apiKey: secretText, checksumKey: secretText })
-export type PayosCredentials = z.infer<typeof PayosCredentials>
+import { PayosCredentials } from './keys.ts'
 
 export const payosCredentials = defineCredentials({
   schema: PayosCredentials,

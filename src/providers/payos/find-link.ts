@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { accountOf } from '#providers/accounts.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
-import { PayosCredentials } from './credentials.ts'
+import { PayosCredentials } from './keys.ts'
 
 /** The client of the account that the session was opened under. */
 export async function clientOf(ctx: Context, { providerAccountId }: ProviderSession): Promise<PayOS> {
