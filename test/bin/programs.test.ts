@@ -156,13 +156,21 @@ describe('the last line of a test run', () => {
     ['counts one failure where a test file is no program', `it(`, '0 passed, 1 failed'],
     ['counts one failure where a test ends the process', `it('a', () => process.exit(0))`, '0 passed, 1 failed'],
   ] as const
-  for (const [rule, body, last] of runs) {
-    it(rule, async () => {
+  const modes = [[], ['--parallel', '--jobs', '2']]
+  for (const [[rule, body, last], mode] of runs.flatMap((each) => modes.map((mode) => [each, mode] as const))) {
+    it([rule, ...mode].join(' '), async () => {
       const file = join(directory, 'one.test.mjs')
       writeFileSync(file, body)
       const reporter = join(ROOT, 'test', 'support', 'reporter.ts')
       const mocha = join(ROOT, 'node_modules', 'mocha', 'bin', 'mocha.js')
-      const { code, stdout } = await run(process.execPath, [mocha, '--no-config', '--reporter', reporter, file])
+      const { code, stdout } = await run(process.execPath, [
+        mocha,
+        '--no-config',
+        '--reporter',
+        reporter,
+        ...mode,
+        file,
+      ])
       expect(stdout.trimEnd().split('\n').at(-1)).to.equal(last)
       expect(code).to.equal(1)
     })

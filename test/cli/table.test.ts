@@ -32,7 +32,9 @@ describe('tables for people', () => {
         const head = ['id', 'name', 'status', 'at', 'reason', 'note']
         const table = formatTable({ head, rows, none: '' })
         expectFit(table)
-        expect(lettersOf(table)).to.equal(lettersOf([...head, ...rows.flat().map(shownAs)].join('')))
+        // Where no table fits, each row is a block that names its fields.
+        const heads = Array.from({ length: table.startsWith('┌') ? 1 : rows.length }, () => head)
+        expect(lettersOf(table)).to.equal(lettersOf([...heads.flat(), ...rows.flat().map(shownAs)].join('')))
       }),
       { numRuns: 50 },
     )
