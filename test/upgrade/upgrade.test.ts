@@ -55,6 +55,7 @@ describe('an upgrade of a year of data', () => {
   }
 
   it('applies what came since, once; the books are clean', async () => {
+    expect(NEWER, 'what came since').not.to.deep.equal([])
     expect(await pendingMigrations(upgraded.db.source)).to.deep.equal(NEWER)
     await world.cli('migrate')
     expect(await pendingMigrations(upgraded.db.source)).to.deep.equal([])
@@ -92,6 +93,21 @@ describe('an upgrade of a year of data', () => {
       WHERE l.plan_id <> s.plan_id OR l.price_id <> s.price_id`)
     expect(strayed).to.deep.equal([])
     expect(await rows(`SELECT id FROM payment_applications WHERE kind = 'switched'`)).to.not.deep.equal([])
+  })
+
+  it('counts the money that waits, on flagged transactions and of mails that name none, and what came beyond an amount', async () => {
+    const waiting: { reason: string; amount_unapplied: number | null }[] = await world.cli(
+      ...['payment', 'list', '--unallocated'],
+    )
+    const unmatched = waiting.filter(({ reason }) => reason === 'unmatched').map((row) => row.amount_unapplied)
+    // Without a code; a text that was not understood; to the address of an account that was given up.
+    expect(unmatched).to.deep.equal([77_000, null, 99_000])
+    const flagged = news().flagged['VND']!
+    const stats = await world.cli('stats')
+    expect(stats.unapplied).to.deep.equal([{ currency: 'VND', amount: flagged + 77_000 + 99_000 }])
+    const onFlagged = waiting.filter(({ reason }) => reason !== 'unmatched')
+    expect(onFlagged.reduce((sum, row) => sum + row.amount_unapplied!, 0)).to.equal(flagged)
+    expect(stats.surplus).to.deep.equal([{ currency: 'VND', amount: 21_000 }])
   })
 
   it('gives the schema of a new database', async () => {
