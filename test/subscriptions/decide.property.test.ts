@@ -64,6 +64,12 @@ class Ledger {
         const quote = this.#quoteOf(offer)
         const openedAt = quote.purpose === 'extend' ? quote.openedAt : at(model.now)
         this.#pay(offer, model.now, { ...quote, openedAt, isAccepted: true })
+        break
+      }
+      case 'refund': {
+        // A refund leaves the period as it is.
+        const offer = pick(model.offers, step.offer)
+        if (offer) model.refund(offer, step.isHalf)
       }
     }
     expect(this.#held(), JSON.stringify(step)).to.deep.equal(

@@ -27,6 +27,8 @@ export type Step =
   | { readonly kind: 'switch'; readonly price: number }
   /** An operator completes a payment that was superseded. */
   | { readonly kind: 'complete'; readonly offer: number }
+  /** An operator gives back half of what is kept, or what a refund without an amount gives back. */
+  | { readonly kind: 'refund'; readonly offer: number; readonly isHalf: boolean }
 
 const DAY = 86_400
 const price = fc.nat(PRICES.length - 2)
@@ -59,6 +61,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('switch' as const), price }) },
   { weight: 1, arbitrary: fc.constant<Step>({ kind: 'end' }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('complete' as const), offer: fc.nat(20) }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant('refund' as const), offer: fc.nat(20), isHalf: fc.boolean() }),
+  },
 )
 
 /** What may happen to one end user, from the first checkout on. */

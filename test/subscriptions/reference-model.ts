@@ -9,8 +9,13 @@ export interface Offer {
   readonly price: SoldPrice
   readonly opened: number
   readonly expires: number
-  state: 'open' | 'paid'
+  state: 'open' | 'paid' | 'refunded'
   flag: Flag | null
+  /** Money that paid for what was given, and money that waits or is a surplus, in parts of the price: 1 is all of it. */
+  used: number
+  left: number
+  /** Whether the last that an operator did was to give back all that they meant to. */
+  isGivenBack: boolean
 }
 
 export type Flag = 'already_lifetime' | 'trial_already_used' | 'superseded' | 'duplicate_payment'
@@ -91,20 +96,46 @@ export class ReferenceModel {
 
   /** Money for the offer is reported now, and was paid `late` seconds ago. */
   pay(offer: Offer, late: number): void {
-    if (offer.state === 'paid') {
+    if (offer.state !== 'open') {
       offer.flag ??= 'duplicate_payment'
+      offer.left += 1
       return
     }
     const paid = Math.max(offer.opened, this.#now - late)
     offer.state = 'paid'
     offer.flag = this.refusal(offer, paid)
-    if (offer.flag === null) this.#apply(offer, paid)
+    if (offer.flag === null) {
+      offer.used = 1
+      this.#apply(offer, paid)
+    } else {
+      offer.left = 1
+    }
+  }
+
+  /** What a refund gives back, in parts of the price; null where none is possible. The period stays as it is. */
+  refund(offer: Offer, isHalf: boolean): number | null {
+    const kept = offer.used + offer.left
+    if (kept === 0) return null
+    if (!isHalf && offer.flag === null && offer.isGivenBack) return null
+    const amount = isHalf ? kept / 2 : offer.flag === 'duplicate_payment' ? offer.left : kept
+    const hadLeft = offer.left > 0
+    const fromLeft = Math.min(offer.left, amount)
+    offer.left -= fromLeft
+    offer.used -= amount - fromLeft
+    if (offer.left === 0) offer.flag = null
+    if (offer.left === 0 && (hadLeft || offer.used === 0)) offer.isGivenBack = true
+    if (offer.used + offer.left === 0) offer.state = 'refunded'
+    return amount
   }
 
   /** Whether an operator may apply it now; then it is applied. */
   complete(offer: Offer): boolean {
     if (offer.flag !== 'superseded') return false
     if (this.isLifetime || (offer.purpose === 'trial' && this.#trials.has(offer.price.plan))) return false
+    const kept = offer.used + offer.left
+    offer.used = Math.min(kept, 1)
+    offer.left = kept - offer.used
+    offer.isGivenBack = false
     offer.flag = null
     this.#apply(offer.purpose === 'extend' ? offer : { ...offer, opened: this.#now }, this.#now)
     return true
@@ -129,7 +160,8 @@ export class ReferenceModel {
 
   #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean): Offer {
     const opened = this.#now
-    const offer: Offer = { purpose, isRenewal, price, opened, expires: opened + 3600, state: 'open', flag: null }
+    const terms = { purpose, isRenewal, price, opened, expires: opened + 3600 }
+    const offer: Offer = { ...terms, state: 'open', flag: null, used: 0, left: 0, isGivenBack: false }
     this.offers.push(offer)
     return offer
   }

@@ -5,6 +5,7 @@ import { perform } from '#commands/perform.ts'
 import { findCheckout, findSessionOfTransaction } from '#checkout/store.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { keptOf } from '#payments/balance.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { AppError } from '#shared/errors.ts'
 import { addMs, formatTimestamp, SECOND_MS, unixSeconds } from '#shared/time.ts'
@@ -30,14 +31,17 @@ export interface HistoryOptions {
 export interface HistoryFigures extends HistoryOptions {
   readonly steps: number
   readonly payments: number
+  /** How many payments were given back, all of them or in part. */
+  readonly refunded: number
   /** How many payments were flagged, by reason. */
   readonly flags: Readonly<Record<string, number>>
 }
 
 const OPERATOR = operator('trial')
+const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void: 'void' } as const
 
 /**
- * Random interleavings of open, renew, switch, pay (late, out of order, twice), end and complete, by the service's own commands on the
+ * Random interleavings of open, renew, switch, pay (late, out of order, twice), refund, end and complete, by the service's own commands on the
  * database. After each step plan, price, end, flags and what the pages show are those of a model that was written from the contract;
  * after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
  */
@@ -45,7 +49,7 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
   const story = await startBankStory({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
   try {
     const prices = await sellPrices(story)
-    const figures = { steps: 0, payments: 0, flags: {} as Record<string, number> }
+    const figures = { steps: 0, payments: 0, refunded: 0, flags: {} as Record<string, number> }
     for (const [index, steps] of fc.sample(histories(30), { numRuns: count, seed }).entries()) {
       const one = new History(story, `user-${index}`, prices)
       for (const [number, step] of steps.entries()) {
@@ -56,8 +60,9 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
       }
       await one.requireReplay()
       figures.steps += steps.length
-      for (const { state, flag } of one.offers) {
-        if (state === 'paid') figures.payments += 1
+      for (const { state, flag, used, left } of one.offers) {
+        if (state !== 'open') figures.payments += 1
+        if (state !== 'open' && used + left < 1) figures.refunded += 1
         if (flag !== null) figures.flags[flag] = (figures.flags[flag] ?? 0) + 1
       }
     }
@@ -134,6 +139,9 @@ class History {
         break
       case 'complete':
         await this.#complete(step.offer)
+        break
+      case 'refund':
+        await this.#refund(step.offer, step.isHalf)
     }
     await this.#compare()
   }
@@ -201,12 +209,33 @@ class History {
     if (offer?.flag !== 'superseded') return
     const transactionId = this.#transactions.get(offer)!
     await this.#agrees(this.#model.complete(offer), () =>
-      resolveTransaction(this.#story.service.ctx, operator('trial'), {
+      resolveTransaction(this.#story.service.ctx, OPERATOR, {
         transactionId,
         action: 'complete',
         note: 'trial',
       }),
     )
+  }
+
+  async #refund(index: number, isHalf: boolean): Promise<void> {
+    const { ctx } = this.#story.service
+    const offer = pick(this.offers, index)
+    if (!offer) return
+    const transactionId = this.#transactions.get(offer)!
+    const before = await getTransaction(ctx.db, transactionId)
+    const part = this.#model.refund(offer, isHalf)
+    this.#reports += 1
+    await this.#agrees(part !== null, () =>
+      resolveTransaction(ctx, OPERATOR, {
+        transactionId,
+        action: 'refund',
+        note: 'trial',
+        reference: `${this.#ref} back ${this.#reports}`,
+        ...(isHalf ? { amount: Math.max(1, keptOf(before) / 2) } : {}),
+      }),
+    )
+    const after = await getTransaction(ctx.db, transactionId)
+    deepStrictEqual(after.amountRefunded - before.amountRefunded, (part ?? 0) * before.amount)
   }
 
   /** Runs it; throws where it is refused and the model allows it, or the reverse. Null where it was refused. */
@@ -229,8 +258,11 @@ class History {
       held && [this.#prices[PRICES.indexOf(held.price)], held.end],
     )
     for (const [offer, id] of this.#transactions) {
-      const { status, flagReason } = await getTransaction(db, id)
-      deepStrictEqual([status === 'pending' ? 'open' : 'paid', flagReason], [offer.state, offer.flag])
+      const { status, flagReason, amount, amountUsed, amountLeft } = await getTransaction(db, id)
+      deepStrictEqual(
+        [STATES[status], flagReason, amountUsed, amountLeft],
+        [offer.state, offer.flag, offer.used * amount, offer.left * amount],
+      )
       if (offer.state === 'open') await this.#comparePage(offer, id)
     }
   }
