@@ -54,10 +54,11 @@ export interface PageLink {
   readonly label: string
 }
 
-/** The way back to the seller without paying. */
+/** The way back to the seller: without paying, unless the payment is under way. */
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
-  return href === null ? null : { href, label: pageTexts(pageLocale(http)).checkout.cancel(view.app.name) }
+  const { backTo, checkout } = pageTexts(pageLocale(http))
+  return href === null ? null : { href, label: (view.isProcessing ? backTo : checkout.cancel)(view.app.name) }
 }
 
 /** Changes with everything that a page shows of a payment's progress. */

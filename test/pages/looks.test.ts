@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
+import { providerSessions } from '#providers/store.ts'
 import { enableMethod } from '../support/operators.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
@@ -39,6 +40,28 @@ const SCENES: Readonly<Record<string, Scene>> = {
   'a checkout paid in part': async (story, [monthly]) => {
     const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
     await transfer(story, transaction_id, 60_000)
+    return checkout_url
+  },
+  'a checkout whose debit is under way': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    const { db, clock } = story.service.ctx
+    await db.insert(providerSessions, {
+      appId: story.app.app.id,
+      transactionId: transaction_id,
+      provider: 'stripe',
+      providerAccountId: 1,
+      reference: 'cs_under_way',
+      url: null,
+      amount: 99_000,
+      currency: 'VND',
+      status: 'processing',
+      expiresAt: clock.now(),
+      lookups: 0,
+      failures: 0,
+      nextLookupAt: null,
+      createdAt: clock.now(),
+      updatedAt: clock.now(),
+    })
     return checkout_url
   },
   'an expired link': async (story, [monthly]) => {
