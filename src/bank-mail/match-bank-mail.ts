@@ -7,11 +7,10 @@ import type { Context, Rehearsal } from '#context.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
 import { integer, text } from '#shared/validate.ts'
-import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import type { Decision } from '#transactions/change-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
+import { effectOfCompletion, validUntil } from '#transactions/effect-of-completion.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
@@ -64,7 +63,8 @@ const match = command({
   input: MatchBankMailInput,
   async run(tx, { note, ...target }): Promise<MatchPreview> {
     const { transactionId } = target
-    const before = await validUntil(tx, transactionId)
+    const payable = await requirePayable(tx, transactionId)
+    const endBefore = await validUntil(tx, payable)
     const matched = await matchIn(tx, target, decisionOf(tx, note))
     const { mail, amount, transaction, status } = matched
     await tx.audit({
@@ -74,7 +74,7 @@ const match = command({
       after: { transaction_id: transactionId, outcome: status, amount },
       reason: note,
     })
-    return { status, transactionId, effects: effectsOf(matched, before, await validUntil(tx, transactionId)) }
+    return { status, transactionId, effects: await effectsOf(tx, matched, endBefore) }
   },
 })
 
@@ -93,7 +93,6 @@ async function matchIn(
 ): Promise<Match> {
   const mail = await requireWaitingMail(tx, id)
   const amount = amountOf(mail, givenAmount)
-  await requirePayable(tx, transactionId)
   const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId, decision)
   if (booked.kind === 'duplicate')
     throw new AppError('invalid_request', 'this money was booked before, from another mail or by payment move')
@@ -111,13 +110,17 @@ function amountOf({ amount }: BankMail, given: number | undefined): number {
   return known
 }
 
-function effectsOf({ mail, amount, transaction, status }: Match, before: string, after: string): string[] {
+async function effectsOf(
+  tx: Tx,
+  { mail, amount, transaction, status }: Match,
+  endBefore: string,
+): Promise<readonly string[]> {
   const { id, externalRef, amount: asked, currency } = transaction
   const booked = `${amount} ${currency} of ${mail.bank ?? 'the bank'} are booked for transaction ${id} of ${externalRef}`
   const effects = [...warningsOf(mail), booked]
   switch (status) {
     case 'processed':
-      return [...effects, 'the transaction completes', `valid until: ${before} -> ${after}`]
+      return [...effects, 'the transaction completes', await effectOfCompletion(tx, transaction, endBefore)]
     case 'underpaid':
       return [...effects, `${keptOf(transaction)} of ${asked} ${currency} have come then: flagged underpaid`]
     case 'already_completed':
@@ -140,17 +143,11 @@ const DOUBTS: Readonly<Record<Review, string | null>> = {
   unreadable: 'the mail may be from anybody',
 }
 
-async function validUntil(tx: Tx, transactionId: number): Promise<string> {
-  const transaction = await findTransaction(tx, transactionId)
-  const subscription = transaction && (await findSubscriptionOfEndUser(tx, transaction.endUserId))
-  if (!subscription) return 'no subscription'
-  return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
-}
-
-async function requirePayable(tx: Tx, transactionId: number): Promise<void> {
+async function requirePayable(tx: Tx, transactionId: number): Promise<Transaction> {
   const transaction = await findTransaction(tx, transactionId)
   if (!transaction) throw notFound('transaction')
   if (transaction.currency !== 'VND') throw invalidField('transaction_id', 'is not in VND')
+  return transaction
 }
 
 /** The money as the mail stated it when it came. */

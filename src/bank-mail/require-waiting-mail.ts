@@ -9,6 +9,11 @@ export async function requireWaitingMail(db: Queries, mailId: number): Promise<B
   if (!mail) throw notFound('bank mail')
   if (mail.review !== null) return mail
   if (mail.closedAt) throw invalidField('id', `was closed at ${formatTimestamp(mail.closedAt)} UTC`)
+  if (mail.paymentId !== null && mail.transactionId !== null)
+    throw invalidField(
+      'id',
+      `is not a mail whose money waits for a match: it was booked for transaction ${mail.transactionId}; 'payment move ${mail.paymentId}' books it elsewhere`,
+    )
   throw invalidField('id', 'is not a mail whose money waits for a match')
 }
 

@@ -185,7 +185,8 @@ async function offerOf(
   const priceId = parseId('price', input.price_id)
   const found = requireOnSale(priceId === null ? null : await findOffer(tx, app.id, priceId, customerId))
   const { amount, currency, trialAmount } = found.price
-  await requireAvailable(tx, app, input.payment_method, [amount, ...(trialAmount ? [trialAmount] : [])], currency)
+  const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
+  await requireAvailable(tx, app, input.payment_method, amounts, currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
   return { found, customerId }
 }

@@ -2,8 +2,8 @@ import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
 import { where } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
-import { table, type Row } from '#db/table.ts'
-import type { RealTime } from '#shared/time.ts'
+import { shape, table, type Row } from '#db/table.ts'
+import { formatTimestamp, type AppTime, type RealTime } from '#shared/time.ts'
 
 /** One change, and who made it. Rows are only ever added. */
 export const auditLog = table('audit_log', {
@@ -54,4 +54,19 @@ export async function listAuditEntries(
     subject === undefined ? null : ['subject = ?', subject],
   )
   return db.all(auditLog, `${listed.sql} ORDER BY at DESC, id DESC LIMIT ?`, [...listed.params, limit])
+}
+
+/**
+ * The offset that a sandbox app's clock had at an instant of its own time, in milliseconds; null where it was not moved since. Moves
+ * that were recorded without their offset count as none.
+ */
+export async function findClockOffsetAt(db: Queries, appId: number, instant: AppTime): Promise<number | null> {
+  const move = await db.one(
+    shape({ offsetMs: bigint().nullable() }),
+    `SELECT JSON_EXTRACT(before_state, '$.clock_offset_ms') AS offsetMs FROM audit_log
+     WHERE subject = ? AND action = 'app.clock' AND JSON_UNQUOTE(JSON_EXTRACT(after_state, '$.now')) > ?
+     ORDER BY id LIMIT 1`,
+    [`app ${appId}`, formatTimestamp(instant)],
+  )
+  return move?.offsetMs ?? null
 }

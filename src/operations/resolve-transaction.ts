@@ -12,12 +12,12 @@ import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { isRefundedByProvider, sendRefunds } from '#providers/refunds.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
 import { integer, text } from '#shared/validate.ts'
-import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { findApplicationOfTransaction } from '#subscriptions/store.ts'
 import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
 import { applySuperseded, completeTransaction } from '#transactions/complete-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
+import { effectOfCompletion, validUntil } from '#transactions/effect-of-completion.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
@@ -163,18 +163,6 @@ async function complete(tx: Tx, app: App, before: Transaction, decision: Decisio
 async function appliedWords(tx: Tx, { id, planRef, isTrial }: Transaction): Promise<string> {
   if ((await findApplicationOfTransaction(tx, id))?.kind === 'extended') return 'extends the present period'
   return isTrial ? `starts the trial of ${planRef} now` : `starts a period of ${planRef} now`
-}
-
-async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
-  if (after.flagReason !== null) return `cannot be applied, stays flagged: ${after.flagReason}`
-  if (after.mode === 'payment') return 'the app is told transaction.completed'
-  return `valid until: ${endBefore} -> ${await validUntil(tx, after)}`
-}
-
-async function validUntil(tx: Tx, { endUserId }: Transaction): Promise<string> {
-  const subscription = await findSubscriptionOfEndUser(tx, endUserId)
-  if (!subscription) return 'no subscription'
-  return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
 }
 
 async function refund(

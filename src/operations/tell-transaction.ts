@@ -1,7 +1,7 @@
 import { getApp, type App } from '#apps/store.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
-import { listAuditEntries } from '#commands/store.ts'
+import { findClockOffsetAt, listAuditEntries } from '#commands/store.ts'
 import {
   listAllocationsOfTransaction,
   listPaymentsOf,
@@ -79,7 +79,10 @@ async function checkoutMoments(ctx: Context, app: App, transaction: Transaction)
   const opened = session
     ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}, link until ${formatTimestamp(session.expiresAt)}`
     : `opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}`
-  return [{ at: realTime(app, transaction.createdAt), part: 'checkout', text: opened }]
+  // The test clock may have been moved since: its offset of then counts.
+  const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
+  const clock = offset === null ? app : { clockOffsetMs: offset }
+  return [{ at: realTime(clock, transaction.createdAt), part: 'checkout', text: opened }]
 }
 
 async function providerMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {

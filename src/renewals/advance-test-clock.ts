@@ -89,8 +89,8 @@ const moveClock = command({
     await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,
-      before: { now: formatTimestamp(from) },
-      after: { now: formatTimestamp(to) },
+      before: { now: formatTimestamp(from), clock_offset_ms: current.clockOffsetMs },
+      after: { now: formatTimestamp(to), clock_offset_ms: clockOffsetMs },
     })
     return { ...current, clockOffsetMs }
   },

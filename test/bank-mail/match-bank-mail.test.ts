@@ -1,14 +1,18 @@
-import { SERVER } from '../support/factories.ts'
+import { aCheckout, aPlan, MONTHLY, paid, priceId, SERVER, tokenOf, YEARLY } from '../support/factories.ts'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { openBankPage } from '#checkout/open-bank-page.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
-import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
+import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
 import { bankMails, insertBankMail, type BankMail } from '#bank-mail/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
+import { movePayment } from '#operations/move-payment.ts'
+import { listPaymentRows } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
@@ -221,6 +225,52 @@ describe('unmatched money', () => {
     ctx.clock.advance('2h')
     await shop.pay()
     expect((await unmatched())[0]!.suggestions).to.deep.equal([])
+  })
+
+  it('that is matched late takes nothing of what was bought since: it is superseded, and the preview says so', async () => {
+    await open()
+    const { ctx } = shop.service
+    const app = { ...shop.app, app: await getApp(ctx.db, shop.app.app.id) }
+    const month = await aPlan(ctx, app, { code: 'basic', prices: [MONTHLY] })
+    const year = await aPlan(ctx, app, { code: 'gold', prices: [YEARLY] })
+    const late = await aCheckout(ctx, app, { price_id: priceId(month) })
+    await chooseMethod(ctx, tokenOf(late), 'bank_transfer')
+    await openBankPage(ctx, tokenOf(late))
+    await shop.relay(await genuineMail('ACB', transfer({ content: 'forgot the code' })))
+    ctx.clock.advance('1d')
+    await paid(ctx, app, { price_id: priceId(year) })
+    ctx.clock.advance('1d')
+    const [mail] = await unmatched()
+    expect(mail!.suggestions.map(({ transaction_id: id }) => id)).to.deep.equal([late.transaction_id])
+    const target = { id: mail!.id, transactionId: late.transaction_id! }
+    const { effects } = await previewMatch(ctx, operator('linh'), target)
+    expect(effects).to.include('cannot be applied: flagged superseded')
+    expect(await match(target)).to.include({ status: 'processed' })
+    expect(await shop.transaction(target.transactionId)).to.include({ status: 'completed', flagReason: 'superseded' })
+    const seller = shop.service.seller(app)
+    expect((await seller.get('/api/v1/subscriptions/user-1')).body.data).to.include({
+      price_id: priceId(year),
+      current_period_end: '2027-03-02 10:00:00',
+    })
+  })
+
+  it('that came under last month’s code was booked there: a match says so, and a move books it where it belongs', async () => {
+    await open()
+    const { ctx } = shop.service
+    const old = await shop.pay()
+    await shop.relay(await genuineMail('ACB', transfer({ content: old.transferCode! })))
+    const next = await shop.pay()
+    const again = await shop.relay(await genuineMail('ACB', transfer({ content: old.transferCode! })))
+    expect(again.body).to.include({ status: 'already_completed' })
+    const [mail] = (await listBankMails(ctx)).rows
+    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 2 })
+    const refused = await fault({ id: mail!.id, transactionId: next.id })
+    expect(refused).to.have.property('message').that.includes(`booked for transaction ${old.id}`)
+    expect(refused).to.have.property('message').that.includes(`payment move ${payment!.id}`)
+    const target = { payment_id: payment!.id, transaction_id: next.id, note: 'code of last month' }
+    expect(await movePayment(ctx, operator('linh'), target)).to.include({ status: 'processed' })
+    for (const id of [old.id, next.id])
+      expect(await shop.transaction(id)).to.include({ status: 'completed', flagReason: null, amountLeft: 0 })
   })
 
   it('keeps the message id of its mail, as far as it can be printed, and the hash of all of it', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
-import { disableMethod } from '../support/operators.ts'
+import { disableMethod, enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { expectFault, expectRefusal } from '../support/expect-fault.ts'
 import {
@@ -18,6 +18,7 @@ import {
 } from '../support/factories.ts'
 
 const PATH = '/api/v1/checkout-sessions'
+const DOLLARS = { amount: 999, currency: 'USD' }
 const URLS = { success_url: 'https://shop.example/ok?a=1&b=2#done', cancel_url: 'http://127.0.0.1:3000/no' }
 
 describe('POST /api/v1/checkout-sessions', () => {
@@ -185,6 +186,17 @@ describe('POST /api/v1/checkout-sessions', () => {
     }
     await disableMethod(service.ctx, 'tester', app.app, 'test')
     expectRefusal(await seller.post(PATH, { ...payment(), payment_method: 'test' }), 400, 'payment_method_unavailable')
+  })
+
+  it('with skip_trial asks of the method no more than the regular amount', async () => {
+    await enableMethod(service.ctx, 'tester', app.app, 'card', { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' })
+    const trial = { ...PAID_TRIAL, amount: 10 }
+    const dollars = await aPlan(service.ctx, app, { code: 'usd', prices: [{ ...MONTHLY, ...DOLLARS, trial }] })
+    const body = { ...subscription(), price_id: priceId(dollars), payment_method: 'card' }
+    expectRefusal(await seller.post(PATH, body), 400, 'payment_method_unavailable')
+    const answer = await seller.post(PATH, { ...body, skip_trial: true })
+    expect(answer.status, answer.text).to.equal(201)
+    expect(await pending(answer.body.data.transaction_id)).to.include({ amount: 999, currency: 'USD' })
   })
 
   it('answers 409 already_lifetime to an owner of a lifetime subscription, in mode subscription alone', async () => {

@@ -206,6 +206,30 @@ describe('money is its own ledger (contract 7)', () => {
       ].map((line) => line.replace('payment 1 ', told.at(-1)!.match(/payment \d+ /)![0])),
     )
     expect(timeline.map(({ text }) => text).join('\n')).to.include('by mai ("goodwill")')
+    const real = timeline.map(({ at }) => at)
+    expect(real[0], 'when it was opened').to.equal('2026-03-01 10:00:00')
+    expect(real).to.deep.equal([...real].sort())
+  })
+
+  it('the timeline shows when a payment was opened in real time, whenever the test clock moved', async () => {
+    const { ctx } = story.service
+    const move = async (input: object) => advanceTestClock(ctx, MAI, await getApp(ctx.db, story.app.app.id), input)
+    const opened: [number, string][] = []
+    for (const [minute, input] of [
+      ['10', { advance_seconds: 86_400 }],
+      ['20', { now: '2026-04-01 00:00:00' }],
+      ['30', { advance_seconds: 1 }],
+      ['40', { advance_seconds: 0 }],
+    ] as const) {
+      story.at(`2026-03-01 10:${minute}:00`)
+      opened.push([await buy(`user-${minute}`), `2026-03-01 10:${minute}:00`])
+      story.at(`2026-03-01 10:${minute}:05`)
+      await move(input)
+    }
+    for (const [id, at] of opened) {
+      const [first] = (await tellTransaction(ctx, id)).timeline
+      expect(first).to.include({ part: 'checkout', at })
+    }
   })
 
   it('ledger verify finds money that is left without a flag, sums that differ, and refunds beyond what came', async () => {

@@ -65,7 +65,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     })
     expect(preview.effects).to.deep.equal([
       'accepts 9000 of 10000 VND as full payment',
-      'cannot be applied, stays flagged: trial_already_used',
+      'cannot be applied: flagged trial_already_used',
     ])
     expect(await toldTypes(story)).to.deep.equal([])
     expect(await story.transaction(late.transaction_id)).to.include({ status: 'pending', flag_reason: 'underpaid' })
