@@ -9,7 +9,9 @@ import type { Context, Rehearsal } from '#context.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { findPlan, listPlans } from '#plans/store.ts'
 import { addPrice } from '#plans/add-price.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { createPlan } from '#plans/create-plan.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
@@ -155,6 +157,26 @@ describe('a COMMIT whose answer is lost', () => {
         expect(checkout).to.include({ activated: true, transaction_id: null })
         line.fateOf = () => 'pass'
         expect((await story.subscription()).in_trial).to.equal(true)
+      })
+
+      it('an operator completes a payment once, and hears that it is completed', async () => {
+        const plan = await story.plan('pro', MONTHLY)
+        const { transaction_id: id } = await story.checkout({ price_id: plan.prices[0]! })
+        await confirmPayment(story.service.ctx, {
+          provider: 'bank_transfer',
+          eventId: null,
+          reference: 'FT-1',
+          transactionId: id,
+          amount: 90_000,
+          currency: 'VND',
+          paidAt: story.service.ctx.clock.now(),
+        })
+        loseFirstCommit(fate)
+        const input = { transactionId: id, action: 'complete', note: 'near enough' } as const
+        const completed = await resolveTransaction(story.service.ctx, operator('mai'), input)
+        expect(completed).to.include({ status: 'completed', flagReason: null })
+        line.fateOf = () => 'pass'
+        expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
       })
     })
   }

@@ -5,6 +5,7 @@ import { reconcilePayments } from '#providers/reconcile-payments.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { listPaymentRows, listRefundsOfTransaction } from '#payments/store.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { signedEvent } from '../support/stripe-peer.ts'
 import { startCardShop, type CardShop, type OpenedCard } from './card-shop.ts'
@@ -159,6 +160,33 @@ describe('refunds of card payments', () => {
     })
   })
 
+  it('of money that came by card for a payment whose transfer was given back by hand goes through Stripe', async () => {
+    const { transactionId, session } = await shop.open()
+    await confirmPayment(shop.service.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: 'FT-1',
+      transactionId,
+      amount: 900,
+      currency: 'USD',
+      paidAt: shop.clock.now(),
+    })
+    const byHand = { transactionId, action: 'refund', note: 'wanted back', reference: 'FT-BACK' } as const
+    await resolveTransaction(shop.service.ctx, operator('mai'), byHand)
+    shop.stripe.pay(session)
+    await shop.notify(shop.event(session))
+    expect(await transaction(transactionId)).to.include({ status: 'refunded', flag_reason: 'duplicate_payment' })
+    expect(await waiting()).to.deep.equal([[1999, 'duplicate_payment']])
+    await refund(transactionId)
+    expect(posts().map(({ form }) => form)).to.have.nested.property('[0].amount', 1999)
+    expect(await refundsOf(transactionId)).to.deep.equal([
+      [900, 'succeeded'],
+      [1999, 'succeeded'],
+    ])
+    expect(await waiting()).to.deep.equal([])
+    expect(await ledger()).to.deep.equal([])
+  })
+
   describe("made in Stripe's dashboard", () => {
     const charged = (charge: object) =>
       signedEvent(shop.first.webhookSecret, unixSeconds(shop.clock.now()), 'charge.refunded', charge)
@@ -221,6 +249,25 @@ describe('refunds of card payments', () => {
       expect(await shop.refundsNoted()).to.equal(0)
       expect((await shop.notify(charged(shop.stripe.refund(session, 0)))).body.data.status).to.equal('ignored')
       expect(await shop.notes()).to.deep.equal([])
+    })
+
+    it('do not include ours of one of two payments of a transaction', async () => {
+      const { transactionId, token, session: first } = await shop.open()
+      shop.clock.advance('59m')
+      await shop.choose(token)
+      const second = shop.stripe.sessions.at(-1)!
+      expect(second.id).to.not.equal(first.id)
+      for (const session of [first, second]) {
+        shop.stripe.pay(session)
+        await shop.notify(shop.event(session))
+      }
+      expect(await transaction(transactionId)).to.include({ flag_reason: 'duplicate_payment' })
+      await refund(transactionId)
+      expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+      expect(await shop.refundsNoted()).to.equal(0)
+      expect(await shop.notes()).to.deep.equal([])
+      expect(await ledger()).to.deep.equal([])
     })
 
     it('do not include ours where the event comes before the answer', async () => {

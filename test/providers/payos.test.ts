@@ -143,6 +143,15 @@ describe('paying through PayOS', () => {
       expect((await shop.notify(link, second)).body.data.status).to.equal('duplicate')
     })
 
+    it('the page after a partial transfer offers PayOS for the rest, and no bank page, which the app does not have', async () => {
+      const { link, token } = await shop.open()
+      await shop.notify(link, shop.payos.transfer(link, 40_000))
+      const page = await shop.service.call('GET', `/checkout/${token}`, { headers: { Accept: 'text/html' } })
+      expect(page.text).to.include('value="payos"').and.not.include(`/checkout/${token}/bank`)
+      expect((await shop.choose(token)).status).to.equal(200)
+      expect(shop.payos.links.at(-1)!.amount).to.equal(59_000)
+    })
+
     it('more than the amount completes', async () => {
       const { link, transactionId } = await shop.open()
       await shop.notify(link, shop.payos.transfer(link, 120_000))

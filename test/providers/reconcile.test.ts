@@ -5,7 +5,7 @@ import { reconcilePayments } from '#providers/reconcile-payments.ts'
 import { enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer, type PayosPeer } from '../support/payos-peer.ts'
 import { sessionFacts, signedEvent, startStripePeer, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
@@ -45,7 +45,7 @@ describe('payments that stay pending', () => {
 
   const open = async (body: object = {}): Promise<{ id: number; token: string }> => {
     const purchase = { mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' }
-    const checkout = await aCheckout(service.ctx, app, { ...purchase, ...body })
+    const checkout = await aCheckout(service.ctx, app, 'price_id' in body ? body : { ...purchase, ...body })
     return { id: checkout.transaction_id!, token: tokenOf(checkout) }
   }
   const choose = (token: string, method: string): Promise<Response> =>
@@ -154,6 +154,30 @@ describe('payments that stay pending', () => {
       clock.advance('6h')
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
       expect((await transaction(id)).status).to.equal('completed')
+    })
+
+    it('a month that is found after a year of another plan was bought leaves the year: superseded', async () => {
+      const month = await aPlan(service.ctx, app, { code: 'basic', prices: [MONTHLY] })
+      const year = await aPlan(service.ctx, app, { code: 'gold', prices: [YEARLY] })
+      const lost = await byCard({ mode: 'subscription', price_id: priceId(month) })
+      stripe.pay(lost.session)
+      clock.advance('5m')
+      const bought = await byCard({ mode: 'subscription', price_id: priceId(year) })
+      stripe.pay(bought.session)
+      const told = signedEvent(
+        'whsec_first',
+        unixSeconds(clock.now()),
+        'checkout.session.completed',
+        sessionFacts(bought.session),
+      )
+      await service.call('POST', '/api/v1/webhooks/card-provider', { raw: told.body, headers: told.headers })
+      clock.advance('10m')
+      expect(await run()).to.include({ paid: 1 })
+      expect(await transaction(lost.id)).to.include({ status: 'completed', flag_reason: 'superseded' })
+      expect((await client.get('/api/v1/subscriptions/user-1')).body.data).to.include({
+        price_id: priceId(year),
+        current_period_end: '2027-03-01 10:05:00',
+      })
     })
 
     it("a disabled app's payment is found too", async () => {

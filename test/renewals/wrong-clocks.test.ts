@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { expireDue } from '#renewals/expire-due.ts'
+import { planReminders } from '#renewals/plan-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
 import { aScene, type Scene } from './scene.ts'
@@ -27,6 +28,13 @@ describe('reminders where clocks are wrong', () => {
     await scene.subscribe()
     scene.ctx.clock.set('2036-01-01 00:00:00')
     expect(await expireDue(scene.ctx)).to.equal(1)
+    scene.ctx.clock.set('2026-03-20 12:00:00')
+    const planned = await planReminders(scene.ctx, await scene.app(), 14)
+    expect(planned.map(({ reminder_day: day, will_send: isSent }) => [day, isSent])).to.deep.equal([
+      [3, true],
+      [1, true],
+      [0, true],
+    ])
     for (const now of ['2026-03-29 12:00:00', '2026-03-31 12:00:00', '2026-04-01 10:00:00']) {
       scene.ctx.clock.set(now)
       expect(await sendDueReminders(scene.ctx), now).to.include({ sent: 1 })

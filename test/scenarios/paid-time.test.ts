@@ -13,6 +13,7 @@ import { LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { toldTypes, type Story } from '../support/story.ts'
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
+const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
 describe('quotes and decisions (contract 7, Payments and periods)', () => {
@@ -418,6 +419,23 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(told[0]?.data).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
       await buy(plan.prices[1])
       expect(await standing()).to.deep.equal([plan.prices[1], '2026-04-05 10:00:00'])
+    })
+
+    it('a lifetime one whose purchase was refunded: it stays until it is ended, and can be bought again then', async () => {
+      const plan = await story.plan('pro', LIFETIME, MONTHLY)
+      const bought = await buy(plan.prices[0])
+      await openCli().json([
+        ...['transaction', 'resolve', String(bought.transaction_id), '--action', 'refund'],
+        ...['--reference', 'FT-BACK', '--note', 'fraud', '--yes'],
+      ])
+      expect(await flagOf(bought)).to.deep.equal(['refunded', null])
+      expect((await story.subscription()).status).to.equal('active')
+      const body = { external_ref: 'user-1', mode: 'subscription', price_id: plan.prices[1], ...URLS }
+      const refused = await story.seller.post('/api/v1/checkout-sessions', body)
+      expect([refused.status, refused.body.error.code]).to.deep.equal([409, 'already_lifetime'])
+      await end()
+      await buy(plan.prices[0])
+      expect(await story.subscription()).to.include({ status: 'active', current_period_end: null })
     })
 
     it('is a decision: what was opened before it for another plan, and paid before it, is superseded', async () => {

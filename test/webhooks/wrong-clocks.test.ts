@@ -10,6 +10,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { claimDueEvents, type LeasedEvent } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import { retryEvent } from '#webhooks/retry-event.ts'
 import { findEvent, listDue } from '#webhooks/store.ts'
 import { testContext, wrongClock } from '../support/context.ts'
@@ -77,6 +78,22 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
       await emit(owner, 1)
       expect(await claimAll(owner)).to.have.length(1)
       expect(await claimAll(other)).to.deep.equal([])
+    }
+  })
+
+  it('are not failed by the other one while the last attempt is under way', async () => {
+    for (const [owner, other] of [
+      [behind, ahead],
+      [ahead, behind],
+    ] as const) {
+      await emit(owner, 1)
+      await owner.db.run(`UPDATE events SET retries_left = 0 WHERE delivery_status = 'pending'`)
+      const [event] = await claimAll(owner)
+      expect(await claimAll(other)).to.deep.equal([])
+      const now = await databaseNow(owner, owner.db)
+      const answered = { startedAt: now, endedAt: now, durationMs: 50, httpStatus: 200, error: null, responseHead: '' }
+      await finishAttempts(owner, [{ event: event!, ...answered }])
+      expect((await findEvent(owner.db, event!.id))?.deliveryStatus).to.equal('delivered')
     }
   })
 
