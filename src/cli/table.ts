@@ -42,8 +42,9 @@ function terminalWidth(): number {
 }
 
 function drawTable(head: readonly string[], texts: readonly (readonly string[])[], widths: readonly number[]): string {
+  const wrapped = (row: readonly string[]) => row.map((text, column) => wrap(text, (widths[column] ?? 0) - PADDING))
   const table = new Table({
-    head: [...head],
+    head: wrapped(head),
     // As the table draws it, behind the wrapping: an escape sequence in a cell would be wrapped like text.
     style: { head: isColoured() ? ['bold'] : [], border: [], compact: true },
     colWidths: [...widths],
@@ -51,7 +52,7 @@ function drawTable(head: readonly string[], texts: readonly (readonly string[])[
     wordWrap: true,
     wrapOnWordBoundary: false,
   })
-  table.push(...texts.map((row) => row.map((text, column) => wrap(text, (widths[column] ?? 0) - PADDING))))
+  table.push(...texts.map(wrapped))
   return table.toString()
 }
 

@@ -44,9 +44,9 @@ describe('tables for people', () => {
 
   it('break words only where lines broken between words do not fit', () => {
     const rows = [['2026-11-21 03:16:16', 'underpaid', 'x y '.repeat(20).trim(), 'the payer was told to send the rest']]
-    const table = formatTable({ head: ['at', 'flag', 'letters', 'note'], rows, none: '' })
+    const table = formatTable({ head: ['received (UTC)', 'flag', 'letters', 'note'], rows, none: '' })
     expectFit(table)
-    for (const word of ['2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
+    for (const word of ['received', '(UTC)', '2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
   })
 
   it('write out what would steer a terminal', () => {
