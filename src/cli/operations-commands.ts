@@ -12,7 +12,7 @@ export function registerOperationsCommands(program: Command): void {
 function registerMigrate(program: Command): void {
   const migrate = program
     .command('migrate')
-    .description('bring the database up to date; safe while daemons run')
+    .description('bring the database up to date; stop the daemons of an older version first')
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const { runMigrations } = await import('#db/migrate.ts')

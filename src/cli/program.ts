@@ -73,7 +73,10 @@ const GROUPS: readonly Group[] = [
     },
   },
   {
-    words: { migrate: 'bring the database up to date; safe while daemons run', audit: 'who changed what, and why' },
+    words: {
+      migrate: 'bring the database up to date; stop the daemons of an older version first',
+      audit: 'who changed what, and why',
+    },
     load: async () => (await import('./operations-commands.ts')).registerOperationsCommands,
   },
   {
