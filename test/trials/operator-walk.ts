@@ -320,16 +320,15 @@ async function upgradeUnderLoad(
   seller: SellerKeys,
 ): Promise<{ payments: number; gapMs: number }> {
   const block = readme.block('Upgrade', 'bash')
-  const restart = block.indexOf('systemctl restart')
+  const stop = block.indexOf('systemctl stop')
   const payers = new Payers(internet, seller, 'upgrade', 3)
   await payers.waitFor(20)
   origin.publishNewest()
-  const said = await machine.run(`exec 2>&1\n${block.slice(0, restart)}`)
-  expectText(said, /^Installing the npm packages/m)
-  expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
+  expectText(await machine.run(`exec 2>&1\n${block.slice(0, stop)}`), /^Installing the npm packages/m)
   await payers.waitFor(20)
-  if (payers.refusals.length > 0) throw new Error(`before the restart: ${payers.refusals.join('\n')}`)
-  await machine.run(block.slice(restart))
+  if (payers.refusals.length > 0) throw new Error(`before the stop: ${payers.refusals.join('\n')}`)
+  const said = await machine.run(`exec 2>&1\n${block.slice(stop)}`)
+  expectText(said, new RegExp(`^${origin.newestMigration}$`, 'm'))
   await payers.waitFor(20)
   await payers.stop()
   return { payments: payers.done.length, gapMs: Math.round(payers.longestGapMs) }
