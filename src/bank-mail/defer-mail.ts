@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { findBankAccountByForwardCode, findSoleOwner } from '#bank-accounts/store.ts'
 import { movementOf, recordWaitingMoney } from './book-money.ts'
@@ -25,14 +24,14 @@ export async function deferMail(
 ): Promise<Answer | { readonly status: 'deferred' }> {
   ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a mail could not be read')
   if (!isMailsDoing) return { status: 'deferred' }
-  const answer = await perform(ctx, provider('bank mail'), deferOne, {}, mail)
+  const answer = await perform(ctx, provider('bank mail'), deferOne, undefined, mail)
   ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })
   return answer
 }
 
 const deferOne = command({
   name: 'bank-mail.defer',
-  input: z.strictObject({}),
+  input: nothing,
   async run(tx, _input, mail: RelayedMail) {
     const contentHash = contentHashOf(mail.raw)
     const isLast = (await countDeferredMails(tx, contentHash)) >= MOST_DEFERRALS

@@ -1,8 +1,7 @@
-import { z } from 'zod'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
@@ -45,24 +44,15 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Ans
   const caller = provider('bank mail')
   const answer =
     refusal || !money || !transaction
-      ? await perform(
-          ctx,
-          caller,
-          keepMail,
-          {},
-          { summary, answer: refusal ?? { status: 'ignored', reason: 'no_transfer_code' } },
-        )
-      : await perform(
-          ctx,
-          caller,
-          takeMail,
-          {},
-          {
-            summary: { ...summary, review: null },
-            money: { ...money, bankAccountId: summary.bankAccountId },
-            transaction,
-          },
-        )
+      ? await perform(ctx, caller, keepMail, undefined, {
+          summary,
+          answer: refusal ?? { status: 'ignored', reason: 'no_transfer_code' },
+        })
+      : await perform(ctx, caller, takeMail, undefined, {
+          summary: { ...summary, review: null },
+          money: { ...money, bankAccountId: summary.bankAccountId },
+          transaction,
+        })
   tell(ctx, summary, answer)
   return answer
 }
@@ -75,7 +65,7 @@ interface Decided {
 
 const keepMail = command({
   name: 'bank-mail.keep',
-  input: z.strictObject({}),
+  input: nothing,
   async run(tx, _input, { summary, answer }: Decided): Promise<Answer> {
     const isReviewed = summary.review !== null && !(await isBooked(tx, summary))
     const waiting = isReviewed ? await recordWaitingMoney(tx, await waitingMoneyOf(tx, summary)) : null
@@ -98,7 +88,7 @@ interface Taken {
 
 const takeMail = command({
   name: 'bank-mail.take',
-  input: z.strictObject({}),
+  input: nothing,
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<Answer> {
     const outcome = await bookMoney(tx, money, transaction.id)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId

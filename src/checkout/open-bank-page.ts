@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { payer } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import { bankPageProvider } from '#providers/providers.ts'
@@ -25,13 +24,13 @@ export async function openBankPage(ctx: Context, token: string): Promise<Checkou
     })
   }
   await provider.open(ctx, requestOf(ctx, view))
-  await perform(ctx, payer, takeTransfers, {}, view)
+  await perform(ctx, payer, takeTransfers, undefined, view)
   return viewCheckout(ctx, token)
 }
 
 const takeTransfers = command({
   name: 'checkout.open-bank-page',
-  input: z.strictObject({}),
+  input: nothing,
   isRepeatable: true,
   async run(tx, _input, { app, transaction }: Pick<CheckoutView, 'app' | 'transaction'>) {
     const { id: transactionId, appId } = transaction

@@ -30,8 +30,8 @@ export interface Command<Scope, Result> {
 /** A schema, or how the settings make it. */
 type InputSchema<Schema extends z.ZodType> = Schema | ((config: Config) => Schema)
 
-/** The input of a command that is told everything by its scope. */
-export const nothing = z.undefined()
+/** The input of a command that its scope tells everything: absent, or the empty object that is the body of its call. */
+export const nothing = z.strictObject({}).optional()
 
 interface Definition<Schema extends z.ZodType, Scope, Result> {
   readonly name: string

@@ -4,7 +4,7 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { insertCheckoutSession } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { payer } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -50,7 +50,7 @@ export async function openRenewal(
   const isUnaware = input.period_end === undefined ? options.asksAgain && view.isRenewedAlready : !hasSeenEnd
   if (isUnaware) return { kind: 'renewed_meanwhile', view }
   requirePayable(view, input.payment_method)
-  const checkoutToken = await perform(ctx, payer, openPayment, {}, { renewalToken, view })
+  const checkoutToken = await perform(ctx, payer, openPayment, undefined, { renewalToken, view })
   const { redirectUrl } = await chooseMethod(ctx, checkoutToken, input.payment_method)
   return { kind: 'go_on', redirectUrl }
 }
@@ -69,7 +69,7 @@ function requirePayable(view: RenewalView, method: Method): void {
 /** The token of the checkout that the payer goes on with. Two calls at once find one: the end user's lock lets one in. */
 const openPayment = command({
   name: 'renewal.open',
-  input: z.strictObject({}),
+  input: nothing,
   // The second run finds what the first one opened.
   isRepeatable: true,
   async run(

@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
@@ -63,12 +62,12 @@ export type ConfirmOutcome =
  * send. Nothing is sent inside. `duplicate`: this event or this money was here before, and nothing was run.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
-  return perform(ctx, provider(payment.provider), confirm, {}, payment)
+  return perform(ctx, provider(payment.provider), confirm, undefined, payment)
 }
 
 const confirm = command({
   name: 'payment.confirm',
-  input: z.strictObject({}),
+  input: nothing,
   // The unique reference of the money tells a second run that the first was committed.
   isRepeatable: true,
   run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),

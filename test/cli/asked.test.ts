@@ -9,6 +9,7 @@ import { createProgram } from '#cli/program.ts'
 import type { Context } from '#context.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
+import { METHODS } from '#providers/providers.ts'
 import { systemClock } from '#shared/time.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
@@ -106,11 +107,11 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ],
       ['app clock', [APP], 'it is 20'],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
-      ['method enable', [APP, pick('Which method?', 2)], /bank_transfer +│ yes/],
-      ['method disable', [APP, pick('Which method?', 3)], /test +│ no/],
+      ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +│ yes/],
+      ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +│ no/],
       [
         'method forget',
-        [APP, pick('Which method?', 0), pick('Which version?', 1), yes('Forget version 1')],
+        [APP, pick('Which method?', METHODS.indexOf('card')), pick('Which version?', 1), yes('Forget version 1')],
         'forgotten',
       ],
       ['method list', [APP], 'bank_transfer'],

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { z } from 'zod'
 import { job, operator, payer, provider, type Caller } from '#commands/caller.ts'
-import { command } from '#commands/command.ts'
+import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { commitTokens, listAuditEntries } from '#commands/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
@@ -45,6 +45,15 @@ describe('perform', () => {
       expect(entry).to.include({ actor, action: 'plan.create', appId: app.app.id })
     })
   }
+
+  it('runs a command without input for the empty body of its call, and for no other', async () => {
+    const counted = command({ name: 'counted', input: nothing, run: () => Promise.resolve('done') })
+    for (const input of [undefined, {}]) expect(await perform(ctx, SERVER, counted, input, undefined)).to.equal('done')
+    const error: unknown = await perform(ctx, SERVER, counted, { amount: 5 }, undefined).catch(
+      (fault: unknown) => fault,
+    )
+    expect(error).to.include({ code: 'invalid_request', field: 'amount' })
+  })
 
   it('refuses bad input by the field before a transaction is opened', async () => {
     let runs = 0
