@@ -84,6 +84,16 @@ describe('architecture', () => {
     expect(wrong).to.deep.equal([])
   })
 
+  it('the map in src/README.md lists these folders in this order, and names only source files that are there', () => {
+    const map = read('README.md')
+    const rows = [...map.matchAll(/^\| (`.+?`) \|/gm)].flatMap(([, names = '']) => namesIn(names))
+    expect(rows.map((name) => name.replace(/\.ts$/, ''))).to.deep.equal(LAYERS)
+    const there = [...globSync('{src,jobs,migrations,test,bench}/**/*'), ...globSync('*')].map((path) => `/${path}`)
+    const named = namesIn(map).filter((name) => /^[\w/.-]+(\.ts|\/[\w-]+)$/.test(name))
+    expect(named).to.include('providers/providers.ts')
+    expect(named.filter((name) => !there.some((path) => path.endsWith(`/${name}`)))).to.deep.equal([])
+  })
+
   it('nothing climbs out of its folder but by a # alias', () => {
     expect(sources.filter((path) => importsOf(path).some((specifier) => specifier.startsWith('../')))).to.deep.equal([])
   })
@@ -236,6 +246,11 @@ describe('architecture', () => {
     for (const job of jobs) expect(schedule, job).to.include(job.replace(/\.ts$/, ''))
   })
 })
+
+/** What stands between backticks. */
+function namesIn(markdown: string): string[] {
+  return [...markdown.matchAll(/`([^`\n]+)`/g)].map(([, name = '']) => name)
+}
 
 function providerFolders(): string[] {
   return readdirSync('src/providers', { withFileTypes: true })
