@@ -45,9 +45,10 @@ export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<R
   app.use(safeHeaders)
   app.use(crossOrigin)
   app.use(refuseBodyOfReads)
-  for (const router of routers(ctx, metrics, health)) app.use(routerRoutes(router)).use(refuseMethods(router))
+  // First, since most requests are for it: each router in front would look through its own paths.
   for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
     app.use(middleware)
+  for (const router of routers(ctx, metrics, health)) app.use(routerRoutes(router)).use(refuseMethods(router))
   app.use(() => {
     throw notFound('address')
   })
