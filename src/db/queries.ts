@@ -96,13 +96,13 @@ function comparisonWith(value: Param): string {
 
 /** The properties that are given, by column, as the driver takes them. */
 function valuesOf<R>(table: Table<R>, row: object): { property: string; column: string; value: Param }[] {
-  return Object.entries(row)
-    .filter(([, value]) => value !== undefined)
-    .map(([property, value]) => ({
-      property,
-      column: table.columnOf(property),
-      value: table.encode(property, value) as Param,
-    }))
+  const given: { property: string; column: string; value: Param }[] = []
+  for (const property of Object.keys(row)) {
+    const value = (row as Readonly<Record<string, unknown>>)[property]
+    if (value === undefined) continue
+    given.push({ property, column: table.columnOf(property), value: table.encode(property, value) as Param })
+  }
+  return given
 }
 
 function insertedId({ insertId }: Changed): number {
