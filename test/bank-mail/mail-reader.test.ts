@@ -59,6 +59,21 @@ describe('the thread that reads mails', () => {
     expect((await reading).bank).to.equal('ACB')
   })
 
+  it('is not given up for a standstill of the whole machine: what it had begun has the rest of its time', async () => {
+    start({ timeLimitMs: 400, workerFile: STUBBORN })
+    await readText('before')
+    const command = '\nstand still'
+    const shared = new Int32Array(new SharedArrayBuffer(8 + command.length))
+    const mail = Buffer.from(shared.buffer)
+    mail.write(command, 8)
+    const reading = reader.read(mail)
+    // This thread stands still past the limit; the worker until this one goes on.
+    Atomics.wait(shared, 1, 0, 500)
+    Atomics.store(shared, 0, 1)
+    Atomics.notify(shared, 0)
+    expect((await reading).bank).to.equal('ACB')
+  })
+
   it('does not hold the main thread while it is stuck', async () => {
     start({ timeLimitMs: 500, workerFile: STUBBORN })
     await readText('before')

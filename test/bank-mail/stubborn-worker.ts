@@ -17,11 +17,20 @@ port.on('message', ({ id, raw }: ReadingTask) => {
     case 'give up':
       port.postMessage({ id, reading: null })
       return
+    case 'stand still':
+      standStill(raw)
   }
   port.postMessage({ id, reading: { bank: 'ACB' } })
   if (raw.buffer instanceof SharedArrayBuffer) tellAnswered(raw)
 })
 port.postMessage('ready')
+
+/** Until the main thread goes on; some of its own work is left then. */
+function standStill({ buffer, byteOffset }: Uint8Array): void {
+  const shared = new Int32Array(buffer, byteOffset)
+  Atomics.wait(shared, 0, 0)
+  Atomics.wait(shared, 0, 1, 20)
+}
 
 /** Wakes the thread that waits for the answer to lie there. */
 function tellAnswered({ buffer, byteOffset }: Uint8Array): void {
