@@ -40,7 +40,8 @@ export function startWorker<Order, Answer>(
       }
     },
     async stop() {
-      child.kill()
+      // It ends by itself then, and a profile of it is written.
+      if (child.connected) child.disconnect()
       await exited
     },
   }
