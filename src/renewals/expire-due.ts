@@ -6,7 +6,7 @@ import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { AppTime } from '#shared/time.ts'
 import { listSweeps, type Sweep } from './find-due.ts'
-import { listRunOut, storeExpired } from './store.ts'
+import { listRunOut, storeExpired, type Keyset } from './store.ts'
 import type { SweepOptions } from './send-due-reminders.ts'
 
 const BATCH_SIZE = 50
@@ -26,18 +26,21 @@ export async function expireDue(ctx: Context, options: SweepOptions = {}): Promi
 export async function hasRunOut(ctx: Context): Promise<boolean> {
   const now = await databaseNow(ctx, ctx.db)
   for (const sweep of await listSweeps(ctx)) {
-    if ((await listRunOut(ctx.db, sweep.scope, appNow(sweep, now), 1)).length > 0) return true
+    if ((await listRunOut(ctx.db, sweep.scope, appNow(sweep, now), null, 1)).length > 0) return true
   }
   return false
 }
 
 async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | undefined): Promise<number> {
   let expired = 0
+  let after: Keyset | null = null
   while (!signal?.aborted) {
     const now = appNow(sweep, await databaseNow(ctx, ctx.db))
-    const subscriptionIds = await listRunOut(ctx.db, sweep.scope, now, BATCH_SIZE)
+    const batch: Keyset[] = await listRunOut(ctx.db, sweep.scope, now, after, BATCH_SIZE)
+    const subscriptionIds = batch.map(({ id }) => id)
     if (subscriptionIds.length > 0) expired += await perform(ctx, EXPIRY, expire, undefined, { subscriptionIds, now })
-    if (subscriptionIds.length < BATCH_SIZE) break
+    if (batch.length < BATCH_SIZE) break
+    after = batch.at(-1) ?? null
   }
   return expired
 }

@@ -475,19 +475,34 @@ export async function listEndingSubscriptions(
   )
 }
 
-/** Ids of subscriptions that are stored as active and have ended at `now`. */
-export async function listRunOut(db: Queries, scope: SweepScope, now: AppTime, limit: number): Promise<number[]> {
+/** Subscriptions that are stored as active and have ended at `now`, in the order of their ends, those behind `after`. */
+export async function listRunOut(
+  db: Queries,
+  scope: SweepScope,
+  now: AppTime,
+  after: Keyset | null,
+  limit: number,
+): Promise<Keyset[]> {
   const inScope = conditionOf(scope)
-  const rows = await db.all(
-    shape({ id: id() }),
-    `SELECT STRAIGHT_JOIN s.id
+  // The first bound is for the index: what has expired before lies in front.
+  const behind = after
+    ? ([
+        'AND s.current_period_end >= ? AND (s.current_period_end > ? OR s.id > ?)',
+        after.periodEnd,
+        after.periodEnd,
+        after.id,
+      ] as const)
+    : ([''] as const)
+  const [condition, ...values] = behind
+  return db.all(
+    shape({ id: id(), periodEnd: appTime() }),
+    `SELECT STRAIGHT_JOIN s.id, s.current_period_end AS periodEnd
      FROM subscriptions s FORCE INDEX (${inScope.index ?? 'subscriptions_status_end'})
      JOIN apps a FORCE INDEX (PRIMARY) ON a.id = s.app_id
-     WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ?
+     WHERE s.status = 'active' AND ${inScope.sql} AND s.current_period_end <= ? ${condition}
      ORDER BY s.current_period_end, s.id LIMIT ?`,
-    [...inScope.values, now, limit],
+    [...inScope.values, now, ...values, limit],
   )
-  return rows.map((row) => row.id)
 }
 
 /** Stores that the periods ran out; those that were renewed meanwhile stay as they are. Returns how many it changed. */
