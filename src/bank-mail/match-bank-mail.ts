@@ -63,10 +63,10 @@ const match = command({
   input: MatchBankMailInput,
   async run(tx, { note, ...target }): Promise<MatchPreview> {
     const { transactionId } = target
-    const payable = await requirePayable(tx, transactionId)
-    const endBefore = await validUntil(tx, payable)
-    const matched = await matchIn(tx, target, decisionOf(tx, note))
-    const { mail, amount, transaction, status } = matched
+    const mail = await requireWaitingMail(tx, target.id)
+    const endBefore = await validUntil(tx, await requirePayable(tx, transactionId))
+    const matched = await matchIn(tx, mail, target, decisionOf(tx, note))
+    const { amount, transaction, status } = matched
     await tx.audit({
       appId: transaction.appId,
       subject: `bank mail ${mail.id}`,
@@ -88,10 +88,10 @@ interface Match {
 
 async function matchIn(
   tx: Tx,
-  { id, transactionId, amount: givenAmount }: MatchTarget,
+  mail: BankMail,
+  { transactionId, amount: givenAmount }: MatchTarget,
   decision: Decision,
 ): Promise<Match> {
-  const mail = await requireWaitingMail(tx, id)
   const amount = amountOf(mail, givenAmount)
   const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId, decision)
   if (booked.kind === 'duplicate')
