@@ -11,7 +11,7 @@ import type { BankMail } from './store.ts'
 /** In the reference of money whose mail shows neither its bank nor an account of ours. */
 const UNKNOWN_BANK = '?'
 
-/** Money that a genuine mail told of. */
+/** Money that a genuine mail reported. */
 export interface MailMoney {
   /** Short code. */
   readonly bank: string
@@ -128,7 +128,7 @@ function referenceOf({ bank, reference }: Pick<MailMoney, 'bank' | 'reference'>)
   return `${bank} ${reference}`
 }
 
-/** Whether the movement that a mail tells of was booked before. */
+/** Whether the movement that a mail reports was booked before. */
 export async function isBooked(
   db: Queries,
   { bank, bankReference }: { readonly bank: string | null; readonly bankReference: string | null },

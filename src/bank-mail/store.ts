@@ -44,7 +44,7 @@ export const bankMails = table('bank_mails', {
   matchedAt: realTime('matched_at').nullable(),
   /** When an operator closed it without one. */
   closedAt: realTime('closed_at').nullable(),
-  /** The money that it tells of, once it is in the books. */
+  /** The money that it reports, once it is in the books. */
   paymentId: bigint('payment_id').nullable(),
   /** Gmail's question whether it may forward a mailbox to the account's address. */
   forwarding: json<ForwardingRequest>('forwarding').nullable(),

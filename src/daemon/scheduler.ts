@@ -106,7 +106,7 @@ type Failure = Exclude<JobOutcome, 'done'>
 /** What the scheduler knows of one job's thread. */
 interface Watched {
   readonly job: ScheduledJob
-  /** What its thread is told when it starts. */
+  /** What its thread gets when it starts. */
   readonly settings: { -readonly [K in keyof JobSettings]: JobSettings[K] }
   startedAt: RealTime
   startedMs: number

@@ -186,7 +186,7 @@ function refundEffect({ refund: { amount, reference }, payment: { provider, curr
   const money = `${amount} ${currency}`
   return (
     providerOfCode(provider)?.refunds?.describe(money) ??
-    `${money} by ${provider} is recorded as refunded by hand (${reference ?? ''})`
+    `${money} by ${provider} is recorded as refunded manually (${reference ?? ''})`
   )
 }
 

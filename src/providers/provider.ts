@@ -83,7 +83,7 @@ export type RefundCall =
 
 /** How a provider gives money back. */
 export interface ProviderRefunds {
-  /** What an operator is told: `refunds 9900 VND to the card`. */
+  /** What an operator is shown: `refunds 9900 VND to the card`. */
   describe(money: string): string
   /** Makes the refund, once, however often it is asked for; `isRepeated`: an earlier call may have made it. Never inside a transaction. */
   make(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall>
@@ -113,7 +113,7 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   readonly texts: Readonly<Record<'en' | 'vi', MethodTexts>>
   /** Moves no money. */
   readonly isSandboxOnly?: true
-  /** Whether `open` completes the payment: that it was chosen need not be remembered. */
+  /** Whether `open` completes the payment: the choice is not recorded first. */
   readonly paysAtOnce?: true
   /** Reports bank transfers, so that apps that have it may take manual ones besides (contract 4, Manual bank transfer). */
   readonly reportsTransfers?: true

@@ -94,7 +94,7 @@ const openPayment = command({
       planRef: plan.code,
       planId: plan.id,
       priceId: price.id,
-      // As it is told to the seller; a customer attached before it is paid stays.
+      // As the seller is shown it; a customer attached before it is paid stays.
       customerId,
       ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
       amount: price.amount,

@@ -7,7 +7,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { markSent, type Claim } from './store.ts'
 
-/** What the app is told of a mail. */
+/** What the app is sent about a mail. */
 export type SentReminder = Omit<DueReminder, 'price'>
 
 /** The mail server took the mail of a claim: performed by the job that sent it. */

@@ -13,6 +13,6 @@ export async function validUntil(tx: Tx, { endUserId }: Pick<Transaction, 'endUs
 /** What the completion of a transaction did, as a sentence for the operator; `endBefore`: what `validUntil` said before. */
 export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
   if (after.flagReason !== null) return `cannot be applied: flagged ${after.flagReason}`
-  if (after.mode === 'payment') return 'the app is told transaction.completed'
+  if (after.mode === 'payment') return 'the app is sent transaction.completed'
   return `valid until: ${endBefore} -> ${await validUntil(tx, after)}`
 }

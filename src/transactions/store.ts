@@ -140,7 +140,7 @@ const PAYMENT_SUBJECT = together(
 )
 export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
-/** Everything that a payment of the transaction is decided on and told by, in one read under the end user's lock; throws `not_found`. */
+/** Everything that a payment of the transaction is decided on and announced with, in one read under the end user's lock; throws `not_found`. */
 export async function getPaymentSubject(tx: Tx, transactionId: number): Promise<PaymentSubjectRows> {
   const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)

@@ -168,7 +168,7 @@ describe('the command line: payments, and work that runs by itself', function ()
     )
     const preview = await cli.json([...part, '--dry-run'])
     expect(preview.effects).to.deep.equal([
-      '30000 VND by bank_transfer is recorded as refunded by hand (FT-PART)',
+      '30000 VND by bank_transfer is recorded as refunded manually (FT-PART)',
       'the period that was paid for stays',
     ])
     const refunded = await cli.json(part)

@@ -123,7 +123,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       reference: 'FT-BACK',
     })
     expect(preview.effects).to.deep.equal([
-      '99000 VND by bank_transfer is recorded as refunded by hand (FT-BACK)',
+      '99000 VND by bank_transfer is recorded as refunded manually (FT-BACK)',
       'the period that was paid for stays',
     ])
     await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })

@@ -95,7 +95,7 @@ async function askFor(ctx: Context, stripe: Stripe, { id, object }: RefundEvent)
 }
 
 /**
- * Records a refund as Stripe has it now: how ours went, or that one was made in the dashboard. Returns whether operators are told
+ * Records a refund as Stripe has it now: how ours went, or that one was made in the dashboard. Returns whether operators are notified
  * something new.
  */
 async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<boolean> {

@@ -24,14 +24,14 @@ const WEIGHT: Readonly<Record<Taken, number>> = {
 
 /**
  * Takes the money that PayOS has received for a payment link. Each bank transfer is a payment of its own, known by link and reference,
- * so that partial transfers add up and none counts twice. `told` is the transfer that a notification is about, null for a look-up.
+ * so that partial transfers add up and none counts twice. `reported` is the transfer that a notification is about, null for a look-up.
  * Returns what the most telling of them did.
  */
 export async function confirmTransfers(
   ctx: Context,
   session: ProviderSession,
   link: PaymentLink,
-  told: Transfer | null,
+  reported: Transfer | null,
 ): Promise<Taken> {
   const read = PaidLink.safeParse(link)
   if (!read.success || String(read.data.orderCode) !== session.reference || read.data.amount !== session.amount) {
@@ -40,12 +40,12 @@ export async function confirmTransfers(
   const { id } = read.data
   const isTakenWhole = (await findPaymentOf(ctx.db, 'payos', `${id}:${WHOLE}`)) !== null
   let result: Taken = isTakenWhole ? 'already_completed' : 'none'
-  for (const transfer of isTakenWhole ? [] : transfersOf(read.data, told)) {
+  for (const transfer of isTakenWhole ? [] : transfersOf(read.data, reported)) {
     const reference = `${id}:${transfer.reference}`
     const outcome = await confirmPayment(ctx, {
       provider: 'payos',
       providerAccountId: session.providerAccountId,
-      eventId: told === null ? null : reference,
+      eventId: reported === null ? null : reference,
       eventType: 'transfer',
       reference,
       transactionId: session.transactionId,

@@ -57,9 +57,9 @@ async function checksumKeys(ctx: Context, db: Queries, session: ProviderSession 
   return [...accounts, ...(own ? [own] : [])].map(({ credentials }) => credentials.checksumKey)
 }
 
-async function askPayos(ctx: Context, session: ProviderSession, told: Transfer): Promise<Status> {
+async function askPayos(ctx: Context, session: ProviderSession, reported: Transfer): Promise<Status> {
   const link = await findLink(ctx, await clientOf(ctx, session), session)
-  const result = link ? await confirmTransfers(ctx, session, link, told) : 'none'
+  const result = link ? await confirmTransfers(ctx, session, link, reported) : 'none'
   switch (result) {
     case 'none':
       await lookAgainSoon(ctx, session)
@@ -76,7 +76,7 @@ async function askPayos(ctx: Context, session: ProviderSession, told: Transfer):
   }
 }
 
-/** PayOS told of money that it does not list yet. */
+/** PayOS reported money that it does not list yet. */
 async function lookAgainSoon(ctx: Context, session: ProviderSession): Promise<void> {
   await inTransaction(ctx, async (tx) => hastenLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
 }

@@ -23,20 +23,20 @@ export type PaidLink = z.infer<typeof PaidLink>
 export const WHOLE = 'whole'
 
 /**
- * The transfers that PayOS vouches for: those it lists; the one that it told of (`told`) where the sum it has received holds that one
+ * The transfers that PayOS vouches for: those it lists; the one that it reported (`reported`) where the sum it has received holds that one
  * too; and the sum as a whole where it says that the link is paid and lists nothing.
  */
-export function transfersOf(link: PaidLink, told: Transfer | null): Transfer[] {
+export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
   const received = link.amountPaid ?? 0
   const unlisted = received - transfers.reduce((sum, { amount }) => sum + amount, 0)
   if (
-    told &&
-    told.amount > 0 &&
-    told.amount <= unlisted &&
-    !transfers.some((one) => one.reference === told.reference)
+    reported &&
+    reported.amount > 0 &&
+    reported.amount <= unlisted &&
+    !transfers.some((one) => one.reference === reported.reference)
   ) {
-    transfers.push(told)
+    transfers.push(reported)
   }
   if (transfers.length === 0 && link.status === 'PAID' && received >= link.amount) {
     transfers.push({ reference: WHOLE, amount: received })
