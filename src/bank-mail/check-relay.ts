@@ -79,7 +79,7 @@ async function transferFaults(ctx: Context): Promise<Finding[]> {
     }
     if (ctx.config.relay.secret === null) {
       const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`
-      return [warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and README, Getting paid')]
+      return [warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and docs/payments.md')]
     }
     return []
   })

@@ -35,7 +35,7 @@ export function describeCommands(program: Command): DescribedGroup[] {
   ]
 }
 
-/** The reference as README carries it: a table for each group. */
+/** The reference as docs/cli.md carries it: a table for each group. */
 export function formatReference(groups: readonly DescribedGroup[]): string {
   return groups.map(formatGroup).join('\n\n')
 }

@@ -24,7 +24,7 @@ import { healthRoutes, type Health } from './health.ts'
 import type { Metrics } from './metrics.ts'
 import { observeRequests } from './observe-requests.ts'
 
-/** Every call of the API; README lists them. */
+/** Every call of the API; docs/api.md lists them. */
 export const API_ROUTES: readonly AppRoute[] = [
   ...planRoutes,
   ...customerRoutes,

@@ -19,7 +19,7 @@ interface Kept {
 }
 
 /**
- * What is kept for a time only (README, What is kept how long). Everything else stays: the ledger, the API and `transaction show` read
+ * What is kept for a time only (docs/operating.md, What is kept how long). Everything else stays: the ledger, the API and `transaction show` read
  * events, payments and reminders of any age, and what keeps money from being booked twice (the references in `payments`, the ids in
  * `provider_events`) may never go.
  */

@@ -10,8 +10,8 @@ import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
-describe('backup and restore (README, Operating)', () => {
-  it('a dump taken as README says, restored into another database, has a clean ledger and secrets that open', async () => {
+describe('backup and restore (docs/operating.md)', () => {
+  it('a dump taken as the chapter says, restored into another database, has a clean ledger and secrets that open', async () => {
     const ctx = testContext()
     const app = await anApp(ctx, { name: 'Đọc sách', webhookUrl: 'http://127.0.0.1:9/hooks' })
     const plan = await aPlan(ctx, app)

@@ -16,7 +16,7 @@ export const INTERNET = '5.0.0.1'
 export const PAY = 'pay.example.com'
 export const SHOP = 'shop.example.com'
 export const SMTP = 'smtp.example.com'
-/** As README has it. */
+/** As docs/operating.md has it. */
 const SMTP_USER = { username: 'user', password: 'password' }
 const THANKS_PORT = 8443
 

@@ -7,15 +7,15 @@ import { describe, it } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
 import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
+import { openChapter } from '../support/chapter.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { openReadme } from './operator-walk-readme.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-describe('README, Operating (the trial operator-walk walks all of it)', () => {
-  const readme = openReadme(ROOT)
-  const operating = readme.section('Operating')
-  const scripts = readme.blocks('Operating', 'bash')
+describe('docs/operating.md (the trial operator-walk follows all of it)', () => {
+  const chapter = openChapter('docs/operating.md')
+  const operating = chapter.text
+  const scripts = chapter.blocks('Operating', 'bash')
 
   it('names commands and options that billing-cli has', async () => {
     const program = await createProgram()
@@ -51,14 +51,14 @@ describe('README, Operating (the trial operator-walk walks all of it)', () => {
     const listens = `${setting('BILLING_HOST')}:${setting('BILLING_PORT')}`
     const host = new URL(setting('BILLING_BASE_URL')!).host
     expect(setting('BILLING_TRUST_PROXY')).to.equal('1')
-    const nginx = readme.block('Reverse proxy', 'nginx')
+    const nginx = chapter.block('Reverse proxy', 'nginx')
     expect(nginx).to.match(new RegExp(`server_name ${host};`))
     expect(nginx).to.contain(`proxy_pass http://${listens};`)
     expect(nginx).to.contain('proxy_set_header X-Forwarded-For $remote_addr;')
     expect(nginx).to.contain('location = /metrics { return 404; }')
     const [, kilobytes] = /client_max_body_size (\d+)k;/.exec(nginx) ?? []
     expect(Number(kilobytes) * 1024).to.be.above(RELAY_BODY_BYTES)
-    const caddy = readme.block('Reverse proxy', 'caddy')
+    const caddy = chapter.block('Reverse proxy', 'caddy')
     expect(caddy).to.match(new RegExp(`^${host} {$`, 'm'))
     // It sets X-Forwarded-For by itself.
     expect(caddy).to.match(new RegExp(`^ *reverse_proxy ${listens}$`, 'm'))
@@ -66,7 +66,7 @@ describe('README, Operating (the trial operator-walk walks all of it)', () => {
     for (const proxy of [nginx, caddy]) expect(proxy).to.contain('Strict-Transport-Security max-age=31536000')
   })
 
-  it('installs a unit in which systemd finds no fault, and that exposes no more than README says', () => {
+  it('installs a unit in which systemd finds no fault, and that exposes no more than the chapter says', () => {
     const file = join(scratchFolder('unit'), 'billing-daemon.service')
     writeFileSync(file, renderUnit({ root: ROOT, prefix: '' }))
     const [, claimed = ''] = /`systemd-analyze security`: ([\d.]+)/.exec(operating) ?? []

@@ -1,8 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** README, as an operator copies from it. */
-export interface Readme {
+const ROOT = join(import.meta.dirname, '../..')
+
+/** A page of the documentation, as a reader copies from it. */
+export interface Chapter {
+  /** The whole page. */
+  readonly text: string
   /** What stands below a heading, up to the next one of its level or above. */
   section(heading: string): string
   /** Every block of a language in a section. */
@@ -11,26 +15,32 @@ export interface Readme {
   block(section: string, language: string, holds?: string): string
 }
 
-/** `root` is a checkout of the project. */
-export function openReadme(root: string): Readme {
-  const text = readFileSync(join(root, 'README.md'), 'utf8')
-  const blocks = (section: string, language: string): string[] => {
+/** `path` is that of the page, from the root of the project: `docs/operating.md`. */
+export function openChapter(path: string): Chapter {
+  const text = readFileSync(join(ROOT, path), 'utf8')
+  const section = (heading: string): string => {
+    const found = sectionOf(text, heading)
+    if (found === undefined) throw new Error(`${path} has no section “${heading}”`)
+    return found
+  }
+  const blocks = (heading: string, language: string): string[] => {
     const fence = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms')
-    return [...sectionOf(text, section).matchAll(fence)].map(([, block]) => block!)
+    return [...section(heading).matchAll(fence)].map(([, block]) => block!)
   }
   return {
-    section: (heading) => sectionOf(text, heading),
+    text,
+    section,
     blocks,
-    block(section, language, holds = '') {
-      const [block, ...others] = blocks(section, language).filter((candidate) => candidate.includes(holds))
+    block(heading, language, holds = '') {
+      const [block, ...others] = blocks(heading, language).filter((candidate) => candidate.includes(holds))
       if (block === undefined || others.length > 0)
-        throw new Error(`README, ${section}: ${others.length === 0 ? 'no' : 'more than one'} block with “${holds}”`)
+        throw new Error(`${path}, ${heading}: ${others.length === 0 ? 'no' : 'more than one'} block with “${holds}”`)
       return block
     },
   }
 }
 
-function sectionOf(text: string, heading: string): string {
+function sectionOf(text: string, heading: string): string | undefined {
   const lines = text.split('\n')
   let isCode = false
   // A line of code may look like a heading.
@@ -39,7 +49,7 @@ function sectionOf(text: string, heading: string): string {
     return isCode ? 0 : /^#*/.exec(line)![0].length
   })
   const start = lines.findIndex((line, index) => levels[index]! > 0 && line.replace(/^#+ /, '') === heading)
-  if (start < 0) throw new Error(`README has no section “${heading}”`)
+  if (start < 0) return undefined
   const end = levels.findIndex((level, index) => index > start && level > 0 && level <= levels[start]!)
   return lines.slice(start + 1, end < 0 ? undefined : end).join('\n')
 }
