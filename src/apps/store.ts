@@ -38,7 +38,7 @@ export const apps = table('apps', {
 })
 export type App = Row<typeof apps>
 
-/** A way to pay that an app has enabled or once had. */
+/** A payment method that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {
   id: id(),
   appId: bigint('app_id'),

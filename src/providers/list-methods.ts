@@ -24,7 +24,7 @@ export interface ListedMethod {
   readonly versions: readonly ListedVersion[]
 }
 
-/** Every way to pay, whether the app has enabled it, and what depends on which version of its credentials. */
+/** Every payment method, whether the app has enabled it, and what depends on which version of its credentials. */
 export async function listMethods(ctx: Context, app: App): Promise<ListedMethod[]> {
   const enabled = await enabledMethods(ctx.db, app.id)
   const methods: ListedMethod[] = []

@@ -15,7 +15,7 @@ import {
 } from './store.ts'
 
 /**
- * Enables a way to pay. Credentials are sealed; others than the present ones are a further version, and what was opened under the
+ * Enables a payment method. Credentials are sealed; others than the present ones are a further version, and what was opened under the
  * earlier ones goes on with them (contract 7). A method that moves no money is for sandbox apps alone.
  */
 export const enableMethod = command({
@@ -92,7 +92,7 @@ export const disableMethod = command({
   },
 })
 
-/** The ways to pay that the app has enabled now. */
+/** The payment methods that the app has enabled now. */
 export async function enabledMethods(db: Queries, appId: number): Promise<Set<string>> {
   const rows = await listPaymentMethods(db, appId)
   return new Set(rows.filter((row) => row.isEnabled).map((row) => row.method))

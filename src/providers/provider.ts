@@ -38,11 +38,11 @@ export type LookUp =
   | { readonly status: 'closed' }
   | { readonly status: 'open'; readonly asks: number }
 
-/** What payers read of a way to pay. */
+/** What payers read of a payment method. */
 export interface MethodTexts {
   readonly name: string
   readonly hint: string
-  /** On the button of the only way to pay. */
+  /** On the button of the only payment method. */
   readonly pay: string
 }
 
@@ -102,7 +102,7 @@ export interface Sessions {
 }
 
 /**
- * One way to pay. A new one is a folder here and a line in `providers.ts`: nothing else names it (`test/architecture.test.ts`). What a
+ * One payment method. A new one is a folder here and a line in `providers.ts`: nothing else names it (`test/architecture.test.ts`). What a
  * provider lacks, such as credentials or refunds, is absent.
  */
 export interface Provider<Method extends string = string> extends Partial<Sessions> {

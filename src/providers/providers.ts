@@ -4,7 +4,7 @@ import { payos } from './payos/payos.ts'
 import type { Provider } from './provider.ts'
 import { testMethod } from './test-method/test-method.ts'
 
-/** Every way to pay, in the order in which payers see them. */
+/** Every payment method, in the order in which payers see them. */
 const PROVIDERS = [card, payos, bankTransfer, testMethod] as const
 
 /** What a payer can choose (contract 3). */
@@ -15,7 +15,7 @@ export function listProviders(): readonly Provider<Method>[] {
   return PROVIDERS
 }
 
-/** Whether the value names a way to pay. */
+/** Whether the value names a payment method. */
 export function isMethod(name: unknown): name is Method {
   return METHODS.some((method) => method === name)
 }

@@ -9,7 +9,7 @@ import { unixSeconds, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
-import { dayWords, intervalWords, momentWords } from './words.ts'
+import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /** A subscription with all that its mail tells: the price is the one that a renewal would pay. */
 export interface DueReminder {
@@ -57,6 +57,7 @@ function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues 
     app_name: app.name,
     customer_name: customer.name,
     plan_name: plan.name,
+    plan_title: planTitle(plan.name, locale),
     interval: intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale),
     amount: formatMoney(price.amount, price.currency, locale),
     period_end: momentWords(periodEnd, locale),

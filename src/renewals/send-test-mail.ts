@@ -6,7 +6,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
-import { dayWords, intervalWords, momentWords } from './words.ts'
+import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
  * Sends a reminder with made-up content and the TEST mark to an operator's own address, so that the mail server and the looks can be
@@ -34,6 +34,7 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
         app_name: 'Paygate',
         customer_name: to,
         plan_name: 'Premium',
+        plan_title: planTitle('Premium', locale),
         interval: intervalWords({ unit: 'month', count: 1 }, locale),
         amount: formatMoney(99_000, 'VND', locale),
         period_end: momentWords(end, locale),

@@ -16,7 +16,7 @@ const UNIT_WORDS: Record<MailLocale, Record<IntervalUnit, readonly [one: string,
     week: ['week', 'weeks'],
     month: ['month', 'months'],
     year: ['year', 'years'],
-    lifetime: ['for life', 'for life'],
+    lifetime: ['lifetime', 'lifetime'],
   },
   vi: {
     day: ['ngày', 'ngày'],
@@ -27,10 +27,15 @@ const UNIT_WORDS: Record<MailLocale, Record<IntervalUnit, readonly [one: string,
   },
 }
 
-/** `3 months`, `1 tuần`, `for life`. */
+/** `3 months`, `1 tuần`, `lifetime`. */
 export function intervalWords({ unit, count }: Interval, locale: MailLocale): string {
   const [one, many] = UNIT_WORDS[locale][unit]
   return unit === 'lifetime' ? one : `${count} ${count === 1 ? one : many}`
+}
+
+/** What a plan is called within a sentence: Vietnamese puts `Gói` in front of a name that does not begin with it. */
+export function planTitle(name: string, locale: MailLocale): string {
+  return locale === 'vi' && !/^gói\s/iu.test(name.normalize('NFC')) ? `Gói ${name}` : name
 }
 
 /** `31 March 2026`, `31 tháng 3, 2026`; the day is UTC's. */

@@ -13,6 +13,7 @@ const WIDTHS = { phone: 375, desktop: 1000 } as const
 const WORDS: Record<MailLocale, Record<string, string>> = {
   en: {
     plan_name: 'Premium',
+    plan_title: 'Premium',
     interval: '1 month',
     amount: '₫99,000',
     period_end: '31 March 2026, 10:05 UTC',
@@ -20,6 +21,7 @@ const WORDS: Record<MailLocale, Record<string, string>> = {
   },
   vi: {
     plan_name: 'Gói Cao cấp dành cho gia đình đông người',
+    plan_title: 'Gói Cao cấp dành cho gia đình đông người',
     interval: '1 tháng',
     amount: '99.000 ₫',
     period_end: '31 tháng 3, 2026, 10:05 UTC',

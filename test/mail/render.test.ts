@@ -9,6 +9,7 @@ const VALUES = {
   app_name: 'Sách & Trà <shop>',
   customer_name: 'Nguyễn Văn An',
   plan_name: 'Premium "Gold"',
+  plan_title: 'Premium "Gold"',
   interval: '1 month',
   amount: '₫99,000',
   period_end: '31 March 2026, 10:05 UTC',
@@ -64,7 +65,8 @@ describe('mail templates', () => {
   }
 
   it('what people typed is escaped in HTML and left alone in text and subject', async () => {
-    const values = { ...VALUES, plan_name: '<script>alert(1)</script>' }
+    const name = '<script>alert(1)</script>'
+    const values = { ...VALUES, plan_name: name, plan_title: name }
     const { subject, text, html } = await renderMail('renewal-reminder', 'en', values)
     expect(html).not.to.contain('<script>')
     expect(html).to.contain('&lt;script&gt;').and.to.contain('Sách &amp; Trà &lt;shop&gt;')

@@ -89,11 +89,11 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   it('what is due: after a part has come the checkout asks for the rest, and says how much has arrived', async () => {
     const checkout = new URL(open.checkout_url).pathname
     await get('/bank')
-    expect(textOf(await get(''))).to.include('To pay now: ₫99,000')
+    expect(textOf(await get(''))).to.include('Amount due: ₫99,000')
     await transfer(story, open.transaction_id, 60_000)
     expect(attributes(await get('/bank'), 'a', 'href'), 'other ways to pay').to.include(checkout)
     const page = await get('')
-    expect(textOf(page)).to.include('To pay now: ₫39,000')
+    expect(textOf(page)).to.include('Amount due: ₫39,000')
     expect(textOf(page)).to.include('We have already received ₫60,000 of ₫99,000.')
     expect(offeredMethods(page)).to.include.members(['bank_transfer', 'test'])
   })
@@ -149,7 +149,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       for (const path of ['/bank', '/qr.svg']) {
         const page = await story.service.call('GET', `${checkout_url}${path}`)
         expect(page.status, path).to.equal(400)
-        expect(textOf(page)).to.include('This way to pay is not available')
+        expect(textOf(page)).to.include('This payment method is not available')
         expect(attributes(page, 'a', 'href')).to.include(new URL(checkout_url).pathname)
       }
       const asked = await story.service.call('GET', `${checkout_url}/bank`, { headers: { Accept: 'application/json' } })

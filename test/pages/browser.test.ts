@@ -111,7 +111,7 @@ describe('hosted pages in a browser', function () {
       const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
       await story.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
       await page.getByRole('button', { name: 'Test payment' }).click()
-      await page.getByRole('heading', { name: 'This way to pay is not available' }).waitFor()
+      await page.getByRole('heading', { name: 'This payment method is not available' }).waitFor()
       await page.getByRole('link', { name: 'Back to the payment page' }).click()
       await page.waitForURL(open.checkout_url)
       expect(await page.getByRole('button', { name: 'Bank transfer' }).isVisible()).to.equal(true)
@@ -155,7 +155,7 @@ describe('hosted pages in a browser', function () {
       for (const [name, text] of [
         ['Copy: Account number', ACCOUNT.number],
         ['Copy: Amount', '99000'],
-        ['Copy: Transfer content', purpose],
+        ['Copy: Transfer note (nội dung)', purpose],
       ] as const) {
         const button = page.getByRole('button', { name })
         await button.click()

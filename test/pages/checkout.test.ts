@@ -30,7 +30,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     const page = await get(open.checkout_url)
     expect(page.status).to.equal(200)
     expect(page.headers['content-type']).to.equal('text/html; charset=utf-8')
-    expect(textOf(page)).to.match(/Reader .*Premium Monthly To pay now: ₫99,000 for 1 month/)
+    expect(textOf(page)).to.match(/Reader .*Premium Monthly Amount due: ₫99,000 for 1 month/)
     expect(textOf(page)).to.include('You pay once. Nothing is charged automatically.')
     expect(attributes(page, 'a', 'href')).to.include('https://shop.example/no')
   })
@@ -66,7 +66,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   it('shows a one-time purchase by its plan_ref, without any period', async () => {
     const one = await story.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 1250, currency: 'usd' })
     const text = textOf(await get(one.checkout_url))
-    expect(text).to.match(/audio-book To pay now: \$12\.50 One-time purchase/)
+    expect(text).to.match(/audio-book Amount due: \$12\.50 One-time purchase/)
     expect(text).not.to.match(/valid until/i)
   })
 
@@ -76,10 +76,10 @@ describe('the checkout page, GET /checkout/{token}', () => {
       await story.checkout({ price_id: plan.prices[0]! }),
       await story.checkout({ price_id: plan.prices[0]! }),
     ]
-    expect(textOf(await get(first.checkout_url))).to.include('for life, paid once Valid for life')
+    expect(textOf(await get(first.checkout_url))).to.include('Lifetime access, one payment Never expires')
     await story.pay(first)
     const page = await get(second.checkout_url)
-    expect(textOf(page)).to.include('You already own this for life. There is no need to pay.')
+    expect(textOf(page)).to.include('You already have lifetime access. No payment is due.')
     expect(page.text).to.match(/<details[^>]*><summary>Pay anyway<\/summary>/)
   })
 
@@ -118,7 +118,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     const page = await get(answer.body.data.checkout_url)
     expect(page.status).to.equal(200)
     expect(offeredMethods(page)).to.deep.equal([])
-    expect(textOf(page)).to.include('No way to pay is available right now. Please contact Quiet.')
+    expect(textOf(page)).to.include('No payment method is available right now. Please contact Quiet.')
   })
 
   it('carries a visible TEST mark on a sandbox app, and none on a live one', async () => {
