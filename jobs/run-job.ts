@@ -96,7 +96,7 @@ function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): H
   let db: Context['db'] | null = null
   const beat = (): void => {
     const sweepMs = sweepStartedMs === null ? null : performance.now() - sweepStartedMs
-    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db.source) })
+    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db.pool) })
   }
   const timer = setInterval(beat, heartbeatMs)
   beat()

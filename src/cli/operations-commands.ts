@@ -16,7 +16,7 @@ function registerMigrate(program: Command): void {
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const { runMigrations } = await import('#db/migrate.ts')
-        const applied = await runMigrations(ctx.db.source)
+        const applied = await runMigrations(ctx.db)
         out.result({ applied }, () =>
           out.line(applied.length === 0 ? 'the database is up to date' : applied.join('\n')),
         )

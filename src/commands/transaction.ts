@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { PoolConnection } from 'mysql2'
 import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
-import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
+import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { randomHex } from '#shared/crypto.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -92,7 +92,7 @@ async function runOnce<T>(
   reached: Outcome<T>[],
 ): Promise<void> {
   const now = ctx.clock.now()
-  const connection = await takeConnection(poolOf(ctx.db.source))
+  const connection = await takeConnection(ctx.db.pool)
   const gate = gateTo(sendOver(connection))
   try {
     await command(connection, 'START TRANSACTION')

@@ -50,7 +50,7 @@ interface Standing {
 
 async function readDatabase(ctx: Context): Promise<Standing> {
   try {
-    const both = Promise.all([pendingMigrations(ctx.db.source), skewWarning(ctx)])
+    const both = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx)])
     const late = new Error(`no answer in ${DATABASE_DEADLINE_MS} ms`)
     const [pending, warning] = await within(both, DATABASE_DEADLINE_MS, late)
     return { fault: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }

@@ -49,7 +49,7 @@ async function main(): Promise<void> {
     count: metrics.count,
     wakeSender: () => sender.wake(),
   })
-  const pending = await pendingMigrations(ctx.db.source)
+  const pending = await pendingMigrations(ctx.db)
   if (pending.length > 0) {
     await close()
     throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)

@@ -71,7 +71,7 @@ export function watchFigures(
   metrics.gauge(
     'database_connections',
     { help: 'Connections of each thread, by state; waiting: callers without one', labelNames: ['thread', 'state'] },
-    () => [['daemon', poolUse(ctx.db.source)] as const, ...pools].flatMap(([thread, pool]) => samplesOf(thread, pool)),
+    () => [['daemon', poolUse(ctx.db.pool)] as const, ...pools].flatMap(([thread, pool]) => samplesOf(thread, pool)),
   )
 }
 

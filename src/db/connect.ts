@@ -1,20 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import type { ConnectionOptions, PoolOptions, SslOptions } from 'mysql2'
-import { createConnection } from 'mysql2/promise'
-import { DataSource } from 'typeorm'
+import type { Pool, SslOptions } from 'mysql2'
+import type { DataSource } from 'typeorm'
 import type { Config } from '#config.ts'
-import { startEmbedded } from './embedded.ts'
-import { runMigrations } from './migrate.ts'
-import { poolOf, sendOver } from './mysql-adapter.ts'
+import { sendOver, takeConnection } from './mysql-adapter.ts'
 import { queriesOver, type Queries } from './queries.ts'
 import { openPool } from './session.ts'
 import type { AnyTable } from './table.ts'
 
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
-  /** For what knows TypeORM alone: the schema and its migrations. */
-  readonly source: DataSource
+  readonly pool: Pool
+  /** TypeORM on the same connections, for the schema and its migrations alone: it is loaded when it is asked for. */
+  readonly dataSource: () => Promise<DataSource>
 }
 
 export interface OpenDatabase {
@@ -55,64 +53,48 @@ export async function openDatabase(
   tables: readonly AnyTable[],
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
-  if (config.databaseUrl !== null) {
-    const source = await openDataSource(parseDatabaseUrl(config.databaseUrl), tables, options)
-    return { db: databaseOn(source), close: () => source.destroy() }
-  }
+  if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), tables, options)
+  const [{ startEmbedded }, { runMigrations }] = await Promise.all([import('./embedded.ts'), import('./migrate.ts')])
   const embedded = await startEmbedded(config.home)
   try {
-    const source = await openDataSource(embedded.connection, tables, options)
-    await runMigrations(source)
+    const opened = await openPoolOf(embedded.connection, tables, options)
+    await runMigrations(opened.db)
     const close = async (): Promise<void> => {
-      await source.destroy()
+      await opened.close()
       await embedded.release()
     }
-    return { db: databaseOn(source), close }
+    return { db: opened.db, close }
   } catch (error) {
     await embedded.release()
     throw error
   }
 }
 
-export function databaseOn(source: DataSource): Database {
-  return { ...queriesOver(sendOver(poolOf(source))), source }
-}
-
-async function openDataSource(target: Target, tables: readonly AnyTable[], options: OpenOptions): Promise<DataSource> {
-  const isMariaDb = (await versionOf(target)).includes('MariaDB')
-  const session = { isMariaDb, statementSeconds: options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS }
-  const { user, ...place } = target
-  const db = new DataSource({
-    // With the other family's type, TypeORM writes SQL that the server does not know.
-    type: isMariaDb ? 'mariadb' : 'mysql',
-    ...place,
-    username: user,
-    charset: 'utf8mb4',
-    timezone: 'Z',
-    supportBigNumbers: true,
-    bigNumberStrings: false,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    poolSize: options.poolSize ?? DEFAULT_POOL_SIZE,
-    extra: { maxPreparedStatements: MAX_PREPARED },
-    // TypeORM asks its driver for one pool: this is where each connection gets its session.
-    driver: { createPool: (pool: PoolOptions) => openPool(pool, session) },
-    entities: tables.map(({ schema }) => schema),
-    synchronize: false,
-    logging: false,
-  })
-  return db.initialize()
-}
-
-async function versionOf(target: Target): Promise<string> {
-  const connection = await createConnection({
-    ...target,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-  } satisfies ConnectionOptions)
-  try {
-    const [rows] = await connection.query('SELECT VERSION() AS version')
-    return (rows as { version: string }[])[0]?.version ?? ''
-  } finally {
-    connection.destroy()
+async function openPoolOf(target: Target, tables: readonly AnyTable[], options: OpenOptions): Promise<OpenDatabase> {
+  const pool = openPool(
+    {
+      ...target,
+      charset: 'utf8mb4',
+      timezone: 'Z',
+      supportBigNumbers: true,
+      bigNumberStrings: false,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      connectionLimit: options.poolSize ?? DEFAULT_POOL_SIZE,
+      maxPreparedStatements: MAX_PREPARED,
+    },
+    options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS,
+  )
+  // What is wrong with the address is said at once, and the connection is there for the first statement.
+  const first = await takeConnection(pool)
+  first.release()
+  let source: Promise<DataSource> | null = null
+  return {
+    db: {
+      ...queriesOver(sendOver(pool)),
+      pool,
+      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool, tables))),
+    },
+    close: () => pool.promise().end(),
   }
 }
 

@@ -23,9 +23,13 @@ import { ProviderAccounts1795200000020 } from '#migrations/1795200000020-provide
 import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
 import { randomHex } from '#shared/crypto.ts'
+import { exact } from './columns.ts'
+import { insertedNew } from './database-error.ts'
+import type { Queries } from './queries.ts'
 import { dropConnection, liftDeadlines } from './session.ts'
-import { insertedNew } from '#db/database-error.ts'
+import { shape } from './table.ts'
 
+type Readable = Pick<Queries, 'all'>
 type Migrations = readonly (new () => MigrationInterface)[]
 
 /** Every change of the schema, in order. Each may be run again after it was cut short: DDL commits as it goes. */
@@ -60,7 +64,7 @@ const POLL_MS = 100
 const NO_SUCH_TABLE = 1146
 
 /** The names of the migrations that the database has not seen, in order. Reads only. */
-export async function pendingMigrations(db: DataSource, migrations: Migrations = MIGRATIONS): Promise<string[]> {
+export async function pendingMigrations(db: Readable, migrations: Migrations = MIGRATIONS): Promise<string[]> {
   const applied = await appliedMigrations(db)
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
 }
@@ -69,27 +73,31 @@ export async function pendingMigrations(db: DataSource, migrations: Migrations =
  * Brings the schema up to date; returns the names of the migrations that this call applied. Of several processes that run it at
  * once, one migrates under a lease, and the others wait for it. The lease of one that died runs out in 15 s.
  */
-export async function runMigrations(db: DataSource, migrations: Migrations = MIGRATIONS): Promise<string[]> {
+export async function runMigrations(
+  db: Readable & { readonly dataSource: () => Promise<DataSource> },
+  migrations: Migrations = MIGRATIONS,
+): Promise<string[]> {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
-  await createBookkeeping(db)
+  const source = await db.dataSource()
+  await createBookkeeping(source)
   const token = randomHex(16)
-  while (!(await holdLease(db, token))) {
+  while (!(await holdLease(source, token))) {
     if ((await pendingMigrations(db, migrations)).length === 0) return []
     await delay(POLL_MS)
   }
   // For a migration that takes longer than the lease; a renewal that fails is noticed before the next migration.
-  const renewal = setInterval(() => void holdLease(db, token).catch(() => false), RENEW_MS)
+  const renewal = setInterval(() => void holdLease(source, token).catch(() => false), RENEW_MS)
   try {
-    return await applyPending(db, token, migrations)
+    return await applyPending(source, token, await pendingMigrations(db, migrations), migrations)
   } finally {
     clearInterval(renewal)
-    await db.query('UPDATE schema_lease SET token = NULL, lease_until = NULL WHERE id = 1 AND token = ?', [token])
+    await source.query('UPDATE schema_lease SET token = NULL, lease_until = NULL WHERE id = 1 AND token = ?', [token])
   }
 }
 
-async function appliedMigrations(db: DataSource): Promise<Set<string>> {
+async function appliedMigrations(db: Readable): Promise<Set<string>> {
   try {
-    const rows: { name: string }[] = await db.query('SELECT name FROM schema_migrations')
+    const rows = await db.all(shape({ name: exact('name', 191) }), 'SELECT name FROM schema_migrations')
     return new Set(rows.map(({ name }) => name))
   } catch (error) {
     if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return new Set()
@@ -124,13 +132,17 @@ async function holdLease(db: DataSource, token: string): Promise<boolean> {
   return affectedRows === 1
 }
 
-async function applyPending(db: DataSource, token: string, migrations: Migrations): Promise<string[]> {
-  const pending = new Set(await pendingMigrations(db, migrations))
+async function applyPending(
+  db: DataSource,
+  token: string,
+  pending: readonly string[],
+  migrations: Migrations,
+): Promise<string[]> {
   const runner = db.createQueryRunner()
   const applied: string[] = []
   try {
     await liftDeadlines(runner, db.options.type === 'mariadb')
-    for (const Migration of migrations.filter(({ name }) => pending.has(name))) {
+    for (const Migration of migrations.filter(({ name }) => pending.includes(name))) {
       if (!(await holdLease(db, token))) throw new Error('another process took over the migration: run it again')
       await new Migration().up(runner)
       await runner.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [

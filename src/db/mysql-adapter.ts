@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import mysql, { type Pool, type PoolConnection, type TypedParameterValue } from 'mysql2'
-import type { DataSource } from 'typeorm'
 import type { Param, Send } from './queries.ts'
 
 type Line = Pick<PoolConnection, 'execute' | 'query'>
@@ -49,11 +48,6 @@ export function boundWaiting(pool: Pool, waitMs: number): void {
 /** An error that `isRetryable` takes for a lost connection. */
 export function timedOut(message: string): Error {
   return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
-}
-
-/** The pool below TypeORM's driver, which shows it to nobody. */
-export function poolOf(source: DataSource): Pool {
-  return (source.driver as unknown as { readonly pool: Pool }).pool
 }
 
 /** A connection of the pool, for one transaction; it goes back by `release`, or is ended by `destroy`. */

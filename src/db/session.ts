@@ -1,13 +1,7 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
-import type { DataSource, QueryRunner } from 'typeorm'
-import { boundWaiting, poolCounts, poolOf, socketOf, timedOut } from './mysql-adapter.ts'
+import type { QueryRunner } from 'typeorm'
+import { boundWaiting, poolCounts, socketOf, timedOut } from './mysql-adapter.ts'
 import { waitingForTurn } from './turns.ts'
-
-export interface SessionOptions {
-  readonly isMariaDb: boolean
-  /** The server gives up a statement after this time. */
-  readonly statementSeconds: number
-}
 
 const LOCK_WAIT_SECONDS = 5
 const METADATA_LOCK_WAIT_SECONDS = 30
@@ -22,13 +16,13 @@ const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIV
  * deadlines: for a lock, for a statement, and for a server that is silent (the connection is dropped, as if it were lost). Nobody
  * waits long for a connection either.
  */
-export function openPool(options: PoolOptions, session: SessionOptions): Pool {
+export function openPool(options: PoolOptions, statementSeconds: number): Pool {
   const pool = createPool(options)
   boundWaiting(pool, CONNECTION_WAIT_MS)
-  const silenceMs = session.statementSeconds * SILENCE_FACTOR * 1000
+  const silenceMs = statementSeconds * SILENCE_FACTOR * 1000
   pool.on('connection', (connection: PoolConnection) => {
     // Queued on the new connection before anything else that it is asked.
-    for (const statement of sessionStatements(session)) {
+    for (const statement of sessionStatements(statementSeconds)) {
       connection.query(statement, (error) => {
         if (error) connection.destroy()
       })
@@ -45,8 +39,7 @@ export function openPool(options: PoolOptions, session: SessionOptions): Pool {
 /** How many connections a pool has, in use and free, and how many callers wait for one. */
 export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
 
-export function poolUse(db: DataSource): PoolUse {
-  const pool = poolOf(db)
+export function poolUse(pool: Pool): PoolUse {
   const { all, free, queued } = poolCounts(pool)
   return { used: all - free, free, waiting: queued + waitingForTurn(pool) }
 }
@@ -72,12 +65,11 @@ export async function dropConnection(runner: QueryRunner): Promise<void> {
   await runner.release()
 }
 
-function sessionStatements({ isMariaDb, statementSeconds }: SessionOptions): string[] {
-  const deadline = isMariaDb
-    ? `max_statement_time = ${statementSeconds}`
-    : `max_execution_time = ${statementSeconds * 1000}`
+/** The comments are how each family of servers is told what the other does not know. */
+function sessionStatements(statementSeconds: number): string[] {
+  const deadline = `/*M! , max_statement_time = ${statementSeconds} */ /*!50708 , max_execution_time = ${statementSeconds * 1000} */`
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    `SET SESSION time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}, ${deadline}`,
+    `SET SESSION time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS} ${deadline}`,
   ]
 }

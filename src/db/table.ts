@@ -1,4 +1,4 @@
-import { EntitySchema, type EntitySchemaColumnOptions, type ObjectLiteral } from 'typeorm'
+import type { EntitySchemaColumnOptions } from 'typeorm'
 
 type Convert = (value: unknown) => unknown
 
@@ -47,14 +47,15 @@ export interface Source<R> {
 }
 
 /**
- * A table, defined once: the row type (`Row<typeof plans>`), TypeORM's schema, the column list and the decoder come from it.
+ * A table, defined once: the row type (`Row<typeof plans>`), TypeORM's schema (`typeorm.ts`), the column list and the decoder come from it.
  * As a `Source` it takes what follows the table's name: `all(plans, 'WHERE app_id = ?', [appId])`.
  */
 export interface Table<R> extends Source<R> {
   readonly name: string
   /** The database's name of each property's column. */
   readonly columns: ReadonlyMap<string, string>
-  readonly schema: EntitySchema<ObjectLiteral>
+  /** How the database declares each property's column. */
+  readonly options: Readonly<Record<string, EntitySchemaColumnOptions>>
   /** The table under another name, for statements that join: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
   as(alias: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
@@ -67,8 +68,8 @@ export interface Table<R> extends Source<R> {
   readonly row: R
 }
 
-/** A table of whatever rows: its name and its schema. */
-export type AnyTable = Pick<Table<unknown>, 'name' | 'schema'>
+/** A table of whatever rows: its name and its columns. */
+export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
 
 export type Row<T> = T extends Table<infer R> ? R : never
 
@@ -91,7 +92,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
   const defined: Omit<Table<Values<C>>, 'row'> = {
     name,
     columns: nameOf,
-    schema: new EntitySchema({ name, columns: Object.fromEntries(optionsOf(columns)) }),
+    options: Object.fromEntries(Object.entries(columns).map(([property, { options }]) => [property, options])),
     columnOf,
     statement: (rest) => select + rest,
     decode: decoderOf(columns) as Table<Values<C>>['decode'],
@@ -147,10 +148,6 @@ export function together<T extends Tables, O extends Tables>(
 /** The database's name of each property. */
 function namesOf(columns: Columns): ReadonlyMap<string, string> {
   return new Map(Object.entries(columns).map(([property, { options }]) => [property, options.name ?? property]))
-}
-
-function optionsOf(columns: Columns): [string, EntitySchemaColumnOptions][] {
-  return Object.entries(columns).map(([property, { options }]) => [property, options])
 }
 
 /** Touches only the columns whose values the driver does not return as they are. */

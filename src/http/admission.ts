@@ -1,5 +1,4 @@
 import type { Context } from '#context.ts'
-import { poolOf } from '#db/mysql-adapter.ts'
 import { inTurn } from '#db/turns.ts'
 import type { Queries } from '#db/queries.ts'
 import { AppError } from '#shared/errors.ts'
@@ -29,7 +28,7 @@ export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) =
     patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
     late: isNotifier ? () => new Error('no connection to the database became free for a notification') : tooMany,
   }
-  return inTurn(poolOf(ctx.db.source), turn, read)
+  return inTurn(ctx.db.pool, turn, read)
 }
 
 function tooMany(): AppError {

@@ -47,7 +47,7 @@ function clockFinding(skewMs: number): Finding {
 
 /** Whether every migration was applied. */
 export async function checkSchema(ctx: Context): Promise<Finding[]> {
-  const pending = await pendingMigrations(ctx.db.source)
+  const pending = await pendingMigrations(ctx.db)
   if (pending.length === 0) return [sound('schema', 'up to date')]
   return [fault('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
 }

@@ -182,7 +182,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
     const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
     await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, phone.app.id) })
     const reminder = await anUnconfirmedReminder(ctx, shop)
-    const [event] = await ctx.db.source.query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
+    const [event] = await (await ctx.db.dataSource()).query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
     await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })
     const money = await unmatchedMoney(ctx, app, 99_000)
     await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '123', holder: 'AN' })

@@ -305,7 +305,9 @@ describe('the command line: payments, and work that runs by itself', function ()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
     expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include('1 subscriptions checked, 0')
-    await ctx.db.source.query('UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
+    await (
+      await ctx.db.dataSource()
+    ).query('UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
     const [asJson, asTable] = await Promise.all([
       cli.run(['ledger', 'verify', '--json']),
       cli.run(['ledger', 'verify']),
@@ -328,9 +330,9 @@ describe('the command line: payments, and work that runs by itself', function ()
     expect(text).to.include('[TEST] Reader')
     expect(await cli.table(['webhook', 'list', id, '--status', 'failed'])).to.include('no deliveries')
     const event = deliveries[0].id as string
-    await ctx.db.source.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await (await ctx.db.dataSource()).query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
-    await ctx.db.source.query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await (await ctx.db.dataSource()).query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     const { value: would, text: wouldText } = await cli.both(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })
     expect(wouldText).to.equal('would: make 1 events due again\n')
@@ -389,7 +391,7 @@ describe('the command line: payments, and work that runs by itself', function ()
       outcome: 'sent',
     })
     expect(await cli.refused(['reminders', 'settle', id, '--sent'])).to.include('not unconfirmed')
-    await ctx.db.source.query("UPDATE reminders SET status = 'claimed', sent_at = NULL")
+    await (await ctx.db.dataSource()).query("UPDATE reminders SET status = 'claimed', sent_at = NULL")
     expect(await cli.table(['reminders', 'settle', id, '--not-sent'])).to.equal(`reminder ${id}: not_sent\n`)
     await cli.faults(
       [2, ['reminders', 'settle', 'x', '--sent'], 'reminders unconfirmed'],
@@ -397,9 +399,9 @@ describe('the command line: payments, and work that runs by itself', function ()
       [2, ['reminders', 'plan', '--days', 'x'], '--days'],
     )
     expect(await cli.table(['reminders', 'unconfirmed'])).to.include('none is unconfirmed')
-    await ctx.db.source.query(
-      "UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'",
-    )
+    await (
+      await ctx.db.dataSource()
+    ).query("UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'")
     const { value: refused, text: refusals } = await cli.both(['reminders', 'refused'])
     expect(refused).to.have.length(1)
     expect(refused[0]).to.include({ reminder_id: Number(id), to: 'an@example.com', last_error: '550 no' })

@@ -88,7 +88,9 @@ describe('the command line on a terminal', function () {
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
     await paid(ctx, app, { external_ref: 'user-2', price_id: price })
-    await ctx.db.source.query(
+    await (
+      await ctx.db.dataSource()
+    ).query(
       "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
       [id],
     )
@@ -113,7 +115,9 @@ describe('the command line on a terminal', function () {
   it('asks for the reference of a refund by hand, and takes a Ctrl-C in the middle for a no', async () => {
     const app = await anApp(ctx)
     const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    await ctx.db.source.query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
+    await (
+      await ctx.db.dataSource()
+    ).query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
     const stopped = await onTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])

@@ -106,7 +106,7 @@ describe('metrics (contract 1)', () => {
   it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
     const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, TABLES)
     await away.close()
-    const ctx = { ...testContext(), db: { ...away.db, query: testDatabase().db.query } }
+    const ctx = { ...testContext(), db: { ...testDatabase().db, ...away.db } }
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_database_up')).to.equal(0)
     expect(sample(text, 'paygate_outbox_events')).to.equal(null)

@@ -64,7 +64,7 @@ describe('opening a database', () => {
 
   it('migrates the embedded one', async () => {
     const { db, close } = await openDatabase({ databaseUrl: null, home }, [])
-    expect(await pendingMigrations(db.source)).to.deep.equal([])
+    expect(await pendingMigrations(db)).to.deep.equal([])
     await close()
   })
 
@@ -72,7 +72,7 @@ describe('opening a database', () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
     const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home }, [])
-    expect(await empty.db.source.query('SHOW TABLES')).to.deep.equal([])
+    expect(await (await empty.db.dataSource()).query('SHOW TABLES')).to.deep.equal([])
     await empty.close()
     await db.query(`DROP DATABASE ${name}_empty`)
   })
@@ -160,7 +160,7 @@ describe('a server with settings of its own', () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
-    const [row]: { Value: string }[] = await db.source.query("SHOW STATUS LIKE 'Ssl_cipher'")
+    const [row]: { Value: string }[] = await (await db.dataSource()).query("SHOW STATUS LIKE 'Ssl_cipher'")
     expect(row!.Value).to.match(/^TLS_/)
     await close()
   })
@@ -178,9 +178,9 @@ describe('a server with settings of its own', () => {
 
   it('has sessions as ours are nevertheless', async () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
-    const [session]: Record<string, string>[] = await db.source.query(
-      'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs',
-    )
+    const [session]: Record<string, string>[] = await (
+      await db.dataSource()
+    ).query('SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs')
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', theirs: '+07:00' })
     expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
     await close()

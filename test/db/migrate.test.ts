@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm'
-import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { schemaOf } from '../support/schema.ts'
@@ -16,14 +16,16 @@ describe('migrations', () => {
   let name: string
   let url: string
   let opened: OpenDatabase
-  let db: DataSource
+  let db: Database
+  let source: DataSource
 
   beforeEach(async () => {
     name = `${testDatabase().name}_migrate`
     url = urlOf(testDatabase().socketPath, name)
     await testDatabase().db.query(`CREATE DATABASE ${name}`)
     opened = await openDatabase({ databaseUrl: url, home: '' }, [])
-    db = opened.db.source
+    db = opened.db
+    source = await db.dataSource()
   })
 
   afterEach(async () => {
@@ -33,7 +35,7 @@ describe('migrations', () => {
 
   it('are pending in an empty database, and asking changes nothing', async () => {
     expect(await pendingMigrations(db)).to.deep.equal(ALL)
-    expect(await tables(db)).to.deep.equal([])
+    expect(await tables(source)).to.deep.equal([])
   })
 
   it('are named in the order of their times, each name once', () => {
@@ -60,24 +62,24 @@ describe('migrations', () => {
   for (const [index, cut] of ALL.entries()) {
     it(`may be cut short in ${cut} and run again`, async () => {
       await runMigrations(db)
-      const made = await schemaOf(db)
+      const made = await schemaOf(source)
       // As after a crash between the change and its record, with the table that was made last not made yet.
-      await db.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
-      if (index === 0) await db.query('DROP TABLE bank_accounts')
+      await source.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
+      if (index === 0) await source.query('DROP TABLE bank_accounts')
       expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
-      expect(await schemaOf(db)).to.deep.equal(made)
+      expect(await schemaOf(source)).to.deep.equal(made)
     })
   }
 
   it('wait while another process migrates, and take over when its lease has run out', async () => {
     await runMigrations(db)
-    await db.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
-    await db.query(
+    await source.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
+    await source.query(
       "UPDATE schema_lease SET token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL 500000 MICROSECOND",
     )
-    const [lease]: { until: Date }[] = await db.query('SELECT lease_until AS until FROM schema_lease')
+    const [lease]: { until: Date }[] = await source.query('SELECT lease_until AS until FROM schema_lease')
     expect(await runMigrations(db)).to.deep.equal(ALL.slice(-1))
-    const [end]: { at: Date }[] = await db.query('SELECT MAX(applied_at) AS at FROM schema_migrations')
+    const [end]: { at: Date }[] = await source.query('SELECT MAX(applied_at) AS at FROM schema_migrations')
     expect(end!.at.getTime()).to.be.at.least(lease!.until.getTime())
   })
 
@@ -100,28 +102,30 @@ describe('migrations', () => {
     ]
     const error: unknown = await runMigrations(db, migrations).catch((fault: unknown) => fault)
     expect((error as Error).message).to.include('another process took over')
-    expect(await tables(db)).not.to.include('second')
+    expect(await tables(source)).not.to.include('second')
   })
 
   it('may take longer than an ordinary statement', async () => {
     const impatient = await openDatabase({ databaseUrl: url, home: '' }, [], { statementSeconds: 0.2 })
     const slow = migration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
-    expect(await runMigrations(impatient.db.source, [slow])).to.deep.equal(['Slow1795200000903'])
-    const [session]: { seconds: number }[] = await impatient.db.source.query('SELECT @@max_statement_time AS seconds')
+    expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
+    const [session]: { seconds: number }[] = await (
+      await impatient.db.dataSource()
+    ).query('SELECT @@max_statement_time AS seconds')
     expect(session!.seconds, 'of the next user of the pool').to.equal(0.2)
     await impatient.close()
   })
 
   it('make InnoDB tables with a primary key, texts in utf8mb4, and nothing that acts by itself', async () => {
     await runMigrations(db)
-    const rows: { name: string; engine: string; keys: number }[] = await db.query(
+    const rows: { name: string; engine: string; keys: number }[] = await source.query(
       `SELECT t.table_name AS name, t.engine,
               (SELECT COUNT(*) FROM information_schema.statistics s
                WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY') AS \`keys\`
        FROM information_schema.tables t WHERE t.table_schema = DATABASE()`,
     )
     for (const table of rows) expect(table, table.name).to.include({ engine: 'InnoDB', keys: 1 })
-    const collations: { name: string }[] = await db.query(
+    const collations: { name: string }[] = await source.query(
       'SELECT DISTINCT collation_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND collation_name IS NOT NULL',
     )
     expect(collations.map((row) => row.name).sort()).to.deep.equal(['utf8mb4_nopad_bin', 'utf8mb4_unicode_ci'])
@@ -132,7 +136,7 @@ describe('migrations', () => {
         events: 'event',
         referential_constraints: 'constraint',
       }[catalog]!
-      const found: unknown[] = await db.query(
+      const found: unknown[] = await source.query(
         `SELECT 1 FROM information_schema.${catalog} WHERE ${column}_schema = DATABASE()`,
       )
       expect(found, catalog).to.deep.equal([])

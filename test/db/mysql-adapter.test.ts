@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { PoolConnection } from 'mysql2'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { poolCounts, poolOf, socketOf, takeConnection } from '#db/mysql-adapter.ts'
+import { poolCounts, socketOf, takeConnection } from '#db/mysql-adapter.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
 import { testDatabase } from '../support/database.ts'
@@ -15,7 +15,7 @@ describe('what lies below the driver’s interface', () => {
 
   const open = async () => {
     opened = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, [], { poolSize: 2 })
-    return poolOf(opened.db.source)
+    return opened.db.pool
   }
 
   afterEach(async () => opened.close())

@@ -4,7 +4,7 @@ import type { PoolConnection } from 'mysql2'
 import type { Context } from '#context.ts'
 import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
 import { bigint, int } from '#db/columns.ts'
-import { command, poolOf, sendOver, takeConnection } from '#db/mysql-adapter.ts'
+import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
@@ -402,7 +402,7 @@ interface Rival extends Queries {
 }
 
 async function startRival(): Promise<Rival> {
-  const connection = await takeConnection(poolOf(testDatabase().db.source))
+  const connection = await takeConnection(testDatabase().db.pool)
   await command(connection, 'START TRANSACTION')
   return {
     ...queriesOver(sendOver(connection)),
@@ -421,7 +421,7 @@ async function holdLock(ref: string): Promise<Rival> {
 
 /** The pool's connections, in use or free. */
 function connections(db: Database): PoolConnection[] {
-  const { _allConnections: all } = poolOf(db.source) as unknown as {
+  const { _allConnections: all } = db.pool as unknown as {
     _allConnections: { length: number; get(index: number): PoolConnection }
   }
   return Array.from({ length: all.length }, (_, index) => all.get(index))

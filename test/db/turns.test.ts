@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import type { PoolConnection } from 'mysql2'
 import { int } from '#db/columns.ts'
-import { poolOf } from '#db/mysql-adapter.ts'
 import { poolUse } from '#db/session.ts'
 import { shape } from '#db/table.ts'
 import { inTurn } from '#db/turns.ts'
@@ -22,8 +21,8 @@ describe('the turns of requests that wait for their first connection', () => {
     for (const connection of held.splice(0)) connection.release()
   })
 
-  const pool = () => poolOf(testDatabase().db.source)
-  const waiting = () => poolUse(testDatabase().db.source).waiting
+  const pool = () => testDatabase().db.pool
+  const waiting = () => poolUse(testDatabase().db.pool).waiting
   const holdAll = async (): Promise<void> => void (held = await takeConnections(testDatabase().db, 10))
 
   it('come after the work of those who have begun', async () => {

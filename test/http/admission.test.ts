@@ -8,7 +8,6 @@ import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
 import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
-import { poolOf } from '#db/mysql-adapter.ts'
 import { takeConnections } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { inTurns } from '../support/in-turns.ts'
@@ -120,7 +119,7 @@ describe('more callers at once than the database takes', () => {
   })
 
   it('GET /readyz answers all of them from one reading, at most 1 s old', async () => {
-    const made = sandbox.spy(poolOf(shop.service.ctx.db.source), 'getConnection')
+    const made = sandbox.spy(shop.service.ctx.db.pool, 'getConnection')
     await shop.service.call('GET', '/readyz')
     const once = made.callCount
     expect(once).to.be.greaterThan(0)

@@ -346,7 +346,9 @@ describe('repeated requests', () => {
         expect(second.status, `${key}: ${second.text}`).to.equal(201)
         if (first.status === 201) expect(second.text, key).to.equal(first.text)
         else expect(first.status, `${key}: ${first.text}`).to.equal(500)
-        const made: unknown[] = await lossy.db.source.query('SELECT id FROM customers WHERE name = ?', [key])
+        const made: unknown[] = await (
+          await lossy.db.dataSource()
+        ).query('SELECT id FROM customers WHERE name = ?', [key])
         expect(made, key).to.have.length(1)
       }
     }

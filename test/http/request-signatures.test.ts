@@ -3,7 +3,6 @@ import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
-import { poolOf } from '#db/mysql-adapter.ts'
 import { signRequest } from '#apps/authenticate.ts'
 import { rotateSecret } from '#apps/rotate-secret.ts'
 import { secretPlace, updateAppRow } from '#apps/store.ts'
@@ -345,7 +344,7 @@ describe('signed requests', () => {
   })
 
   function spyOnDatabase() {
-    return sandbox.spy(poolOf(service.ctx.db.source), 'getConnection')
+    return sandbox.spy(service.ctx.db.pool, 'getConnection')
   }
 
   type Field = readonly [name: string, value: string]

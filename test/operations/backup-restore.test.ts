@@ -26,12 +26,12 @@ describe('backup and restore (docs/operating.md)', () => {
       const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' }, TABLES)
       try {
         const there = { ...ctx, db }
-        expect(await pendingMigrations(db.source)).to.deep.equal([])
+        expect(await pendingMigrations(db)).to.deep.equal([])
         expect(await verifyLedger(there, null)).to.deep.equal({ checked: 2, faults: [] })
         expect(await checkSecrets(there)).to.deep.equal([
           { check: 'keys', ok: true, detail: '2 secrets open under key "test"', mend: null },
         ])
-        const [row] = await db.source.query('SELECT name FROM apps')
+        const [row] = await (await db.dataSource()).query('SELECT name FROM apps')
         expect(row.name).to.equal('Đọc sách')
       } finally {
         await close()

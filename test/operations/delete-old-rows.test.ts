@@ -138,7 +138,9 @@ describe('what is kept for good', () => {
 
 async function noteAttempts({ db, clock }: Context, count: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, index) => [1, index + 1, clock.now(), 12, 200, 'ok'])
-  await db.source.query(
+  await (
+    await db.dataSource()
+  ).query(
     'INSERT INTO delivery_attempts (event_id, attempt, started_at, duration_ms, http_status, response_head) VALUES ?',
     [rows],
   )

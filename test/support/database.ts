@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
+import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
@@ -7,6 +8,7 @@ import { TABLES } from '#open-context.ts'
 
 /** The database as commands see it, and besides, for tests, any statement at all. */
 export interface TestDb extends Database {
+  readonly source: DataSource
   readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
 }
 
@@ -48,7 +50,7 @@ async function start(): Promise<Started> {
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
   const { db, close } = await openTestDb(url)
-  await runMigrations(db.source)
+  await runMigrations(db)
   return {
     database: { db, url, socketPath, name },
     stop: async () => {
@@ -64,7 +66,8 @@ async function start(): Promise<Started> {
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
   const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, TABLES)
-  return { db: { ...db, query: db.source.query.bind(db.source) }, close }
+  const source = await db.dataSource()
+  return { db: { ...db, source, query: source.query.bind(source) }, close }
 }
 
 /** A process that mocha keeps for several files keeps its database for them: it is dropped as one that a dead run left. */

@@ -1,11 +1,11 @@
 import type { PoolConnection } from 'mysql2'
 import type { Database } from '#db/connect.ts'
-import { poolOf, takeConnection } from '#db/mysql-adapter.ts'
+import { takeConnection } from '#db/mysql-adapter.ts'
 import { poolUse } from '#db/session.ts'
 
 /** Takes connections until so many of the pool are in use; nobody else gets them until they are released. */
 export async function takeConnections(db: Database, used: number): Promise<PoolConnection[]> {
   const taken: PoolConnection[] = []
-  while (poolUse(db.source).used < used) taken.push(await takeConnection(poolOf(db.source)))
+  while (poolUse(db.pool).used < used) taken.push(await takeConnection(db.pool))
   return taken
 }

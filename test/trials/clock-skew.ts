@@ -77,9 +77,9 @@ async function deliver(contexts: readonly Context[]): Promise<void> {
   const senders = Promise.all(contexts.map((ctx) => runSender(ctx, { signal: stop.signal })))
   senders.catch(() => undefined)
   const isOpen = async (): Promise<boolean> => {
-    const rows: object[] = await contexts[0]!.db.source.query(
-      `SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`,
-    )
+    const rows: object[] = await (
+      await contexts[0]!.db.dataSource()
+    ).query(`SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`)
     return rows.length > 0
   }
   while (await isOpen()) await delay(POLL_MS)

@@ -248,9 +248,9 @@ async function checkBooks(ctx: Context, receiver: Receiver, payments: number, ou
   }
   const checked = await requireCleanLedger(ctx, `after ${outage}`)
   if (checked !== payments) throw new Error(`${checked} subscriptions for ${payments} payments`)
-  const [row]: { open: string }[] = await ctx.db.source.query(
-    `SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`,
-  )
+  const [row]: { open: string }[] = await (
+    await ctx.db.dataSource()
+  ).query(`SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`)
   if (Number(row!.open) > 0) throw new Error(`${row!.open} payments answered and are not complete`)
 }
 

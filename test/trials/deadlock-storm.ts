@@ -64,7 +64,7 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
   const ctx = { ...quiet, db }
   const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
   try {
-    await shortenLockWaits(db.source)
+    await shortenLockWaits(await db.dataSource())
     const transactionIds = await openPayments(quiet, payments)
     const rivalry = Promise.all(
       Array.from({ length: rivals }, (_, number) => rival(storm, seededRandom(seed + number + 1))),
@@ -182,7 +182,9 @@ function heavyRows(): unknown[][] {
 
 /** Each payment has all its rows, once. */
 async function checkWhole(ctx: Context, payments: number): Promise<void> {
-  const [row]: Record<string, string>[] = await ctx.db.source.query(
+  const [row]: Record<string, string>[] = await (
+    await ctx.db.dataSource()
+  ).query(
     `SELECT (SELECT COUNT(*) FROM transactions WHERE status = 'completed' AND flag_reason IS NULL) AS completed,
        (SELECT COUNT(*) FROM provider_events) AS events_heard,
        (SELECT COUNT(*) FROM payments) AS payments,

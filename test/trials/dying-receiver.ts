@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '#config.ts'
-import { poolOf } from '#db/mysql-adapter.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -21,7 +20,7 @@ async function main(): Promise<void> {
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
   let statements = 0
   const counted = new WeakSet()
-  poolOf(ctx.db.source).on('acquire', (connection) => {
+  ctx.db.pool.on('acquire', (connection) => {
     if (counted.has(connection)) return
     counted.add(connection)
     for (const name of ['query', 'execute'] as const) {
