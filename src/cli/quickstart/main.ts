@@ -4,10 +4,31 @@ import { messageOf } from '#shared/errors.ts'
 import { openOutput, printError } from '#cli/output.ts'
 import { runCli, startDaemon, stopDaemon, type Daemon } from './programs.ts'
 import { startReceiver } from './receiver.ts'
-import { callApi, payOnHostedPage } from './seller.ts'
+import { callApi, type Keys, payOnHostedPage } from './seller.ts'
 
 const WEBHOOK_DEADLINE_MS = 15_000
 const out = openOutput(false)
+
+/** What the shell of whoever goes on needs. The address is that of the links that billing-cli makes, too. */
+interface SandboxApp {
+  readonly appId: string
+  readonly keys: Keys
+  readonly webhookSecret: string
+}
+
+function exportsOf(home: string, { appId, keys, webhookSecret }: SandboxApp): string {
+  const settings = {
+    BILLING_HOME: home,
+    BILLING_BASE_URL: keys.baseUrl,
+    APP_ID: appId,
+    API_KEY: keys.apiKey,
+    API_SECRET: keys.apiSecret,
+    WEBHOOK_SECRET: webhookSecret,
+  }
+  return Object.entries(settings)
+    .map(([name, value]) => `export ${name}='${value.replaceAll("'", String.raw`'\''`)}'`)
+    .join('\n')
+}
 
 async function quickstart(isKept: boolean): Promise<void> {
   const startedMs = performance.now()
@@ -17,8 +38,9 @@ async function quickstart(isKept: boolean): Promise<void> {
   say('1', `the daemon starts, ${database}`)
   const daemon = await startDaemon()
   out.line(`     ${daemon.url}   (log: ${daemon.logPath})`)
+  let made: SandboxApp
   try {
-    await tour(daemon)
+    made = await tour(daemon)
     out.line(`\nDone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s.`)
   } catch (error) {
     await stopDaemon(daemon)
@@ -27,12 +49,13 @@ async function quickstart(isKept: boolean): Promise<void> {
   if (isKept) {
     daemon.process.unref()
     out.line(`The daemon goes on at ${daemon.url}; end it with: kill ${daemon.process.pid ?? ''}`)
+    out.line(`\nFor the tour of the README, paste this into your shell:\n\n${exportsOf(home, made)}`)
   } else {
     await stopDaemon(daemon)
   }
 }
 
-async function tour(daemon: Daemon): Promise<void> {
+async function tour(daemon: Daemon): Promise<SandboxApp> {
   const { method } = sandboxProvider()
   const receiver = await startReceiver()
   try {
@@ -55,7 +78,7 @@ async function tour(daemon: Daemon): Promise<void> {
     out.line(`     app ${appId}, api_key ${String(app['api_key'])}`)
 
     say('3', 'the seller publishes a plan')
-    const keys = { baseUrl: daemon.url, apiKey: String(app['api_key']), apiSecret: String(app['api_secret']) }
+    const keys: Keys = { baseUrl: daemon.url, apiKey: String(app['api_key']), apiSecret: String(app['api_secret']) }
     const prices = [{ amount: 99_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }]
     const plan = await callApi(keys, 'POST', '/api/v1/plans', { code: 'premium', name: 'Premium', prices })
     const [price] = plan['prices'] as { id: string }[]
@@ -82,6 +105,7 @@ async function tour(daemon: Daemon): Promise<void> {
     if (!webhook.signatureIsRight) throw new Error('the webhook signature is wrong')
     out.line(`     ${webhook.eventId} ${webhook.eventType}: signature verified`)
     out.line(`     ${webhook.body}`)
+    return { appId, keys, webhookSecret: String(webhook_secret) }
   } finally {
     receiver.stop()
   }
