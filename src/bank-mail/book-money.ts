@@ -2,8 +2,8 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
 import type { Decision } from '#transactions/change-transaction.ts'
-import { bookPayment } from '#transactions/confirm-payment.ts'
-import { hasProviderEvent, insertProviderEvent, type Transaction } from '#transactions/store.ts'
+import { bookPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
+import { hasProviderEvent, type Transaction } from '#transactions/store.ts'
 import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { BankMail } from './store.ts'
@@ -30,28 +30,32 @@ export type BookedMoney =
       readonly kind: 'processed' | 'underpaid' | 'already_completed'
       readonly transaction: Transaction
       readonly paymentId: number
+      /** Whether other mails may wait for an operator to say whose this money is. */
+      readonly hadWaited: boolean
     }
   | { readonly kind: 'duplicate' }
 
 /**
  * Books the money for the transaction, through the entry point for money. `duplicate` where a mail of the same Message-ID, or about the
  * same movement, was booked before. Both are kept under a unique key in the transaction that books the money: of copies that come
- * at once one is booked, and none is remembered whose money was not.
+ * at once one is booked, and none is remembered whose money was not. Of the transaction, what never changes counts.
  */
 export async function bookMoney(
   tx: Tx,
   money: MailMoney,
-  transactionId: number,
+  transaction: Pick<Transaction, 'id' | 'appId' | 'externalRef'>,
   decision?: Decision,
 ): Promise<BookedMoney> {
-  if (!(await rememberMessage(tx, money, transactionId))) return { kind: 'duplicate' }
+  const { id: transactionId } = transaction
   const booked = await bookPayment(tx, {
     provider: 'bank_transfer',
     eventId: movementEvent(money.bank, money.reference),
     eventType: 'bank_mail.credit',
+    otherEvent: messageEvent(money),
     reference: referenceOf(money),
     bankAccountId: money.bankAccountId,
     transactionId,
+    owner: transaction,
     amount: money.amount,
     currency: 'VND',
     paidAt: money.paidAt,
@@ -141,17 +145,6 @@ function movementEvent(bank: string, reference: string): string {
   return `movement ${bank} ${reference}`
 }
 
-/** Whether no mail of this Message-ID was booked before. */
-async function rememberMessage(tx: Tx, { bank, messageIdHash }: MailMoney, transactionId: number): Promise<boolean> {
-  if (messageIdHash === null) return true
-  return insertProviderEvent(tx, {
-    provider: 'bank_transfer',
-    eventId: `message ${bank} ${messageIdHash}`,
-    eventType: 'bank_mail.message',
-    appId: null,
-    transactionId,
-    outcome: 'applied',
-    note: null,
-    receivedAt: tx.now,
-  })
+function messageEvent({ bank, messageIdHash }: MailMoney): NonNullable<ConfirmedPayment['otherEvent']> | null {
+  return messageIdHash === null ? null : { eventId: `message ${bank} ${messageIdHash}`, eventType: 'bank_mail.message' }
 }

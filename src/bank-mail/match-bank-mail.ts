@@ -64,8 +64,9 @@ const match = command({
   async run(tx, { note, ...target }): Promise<MatchPreview> {
     const { transactionId } = target
     const mail = await requireWaitingMail(tx, target.id)
-    const endBefore = await validUntil(tx, await requirePayable(tx, transactionId))
-    const matched = await matchIn(tx, mail, target, decisionOf(tx, note))
+    const payable = await requirePayable(tx, transactionId)
+    const endBefore = await validUntil(tx, payable)
+    const matched = await matchIn(tx, mail, { payable, amount: target.amount }, decisionOf(tx, note))
     const { amount, transaction, status } = matched
     await tx.audit({
       appId: transaction.appId,
@@ -89,15 +90,15 @@ interface Match {
 async function matchIn(
   tx: Tx,
   mail: BankMail,
-  { transactionId, amount: givenAmount }: MatchTarget,
+  target: { readonly payable: Transaction; readonly amount: number | undefined },
   decision: Decision,
 ): Promise<Match> {
-  const amount = amountOf(mail, givenAmount)
-  const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), transactionId, decision)
+  const amount = amountOf(mail, target.amount)
+  const booked = await bookMoney(tx, await moneyOf(tx, mail, amount), target.payable, decision)
   if (booked.kind === 'duplicate')
     throw new AppError('invalid_request', 'this money was booked before, from another mail or by payment move')
   const { transaction, paymentId, kind: status } = booked
-  const changes = { transactionId, appId: transaction.appId, amount, paymentId }
+  const changes = { transactionId: transaction.id, appId: transaction.appId, amount, paymentId }
   if (!(await markBankMailMatched(tx, mail.id, changes))) throw invalidField('id', 'was matched meanwhile')
   await endReviewsOfPayment(tx, paymentId)
   return { mail, amount, transaction, status }

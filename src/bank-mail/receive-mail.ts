@@ -1,11 +1,9 @@
-import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
-import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import {
   findBankAccountByForwardCode,
   findSoleOwner,
@@ -15,13 +13,13 @@ import {
 } from '#bank-accounts/store.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
-import { findTransactionByTransferCode, type Transaction } from '#transactions/store.ts'
+import type { Transaction } from '#transactions/store.ts'
 import { readerOf } from './banks/readers.ts'
 import { bookMoney, isBooked, movementOf, recordWaitingMoney, type MailMoney, type WaitingMoney } from './book-money.ts'
 import { answerOf, refusalOf, transferCodeOf, type Answer, type MailFacts, type PayableFacts } from './decide.ts'
 import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
-import { endReviewsOfPayment, insertBankMail, type BankMail } from './store.ts'
+import { endReviewsOfPayment, findPayable, insertBankMail, type BankMail, type Payable } from './store.ts'
 
 /** A mail as it was read. */
 export interface ReceivedMail extends RelayedMail {
@@ -35,10 +33,10 @@ export interface ReceivedMail extends RelayedMail {
 export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
   const facts = factsOf(mail.reading)
   const transferCode = transferCodeOf(facts)
-  const transaction = transferCode === null ? null : await findTransactionByTransferCode(ctx.db, transferCode)
-  const subject = await findSubject(ctx, mail)
-  const payable = transaction && (await payableFacts(ctx, mail, transaction, subject.account))
-  const refusal = refusalOf(facts, payable)
+  const payable = transferCode === null ? null : await findPayable(ctx.db, transferCode)
+  const subject = await findSubject(ctx, mail, payable?.account ?? null)
+  const refusal = refusalOf(facts, payable && (await payableFacts(ctx, mail, payable, subject.account)))
+  const transaction = payable?.transaction ?? null
   const summary = summaryOf(mail, { transferCode, transaction, subject })
   const money = moneyOf(ctx, mail.reading)
   const caller = provider('bank mail')
@@ -89,12 +87,14 @@ interface Taken {
 const takeMail = command({
   name: 'bank-mail.take',
   input: nothing,
+  // As `payment.confirm`: the unique id of the movement.
+  isRepeatable: true,
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<Answer> {
-    const outcome = await bookMoney(tx, money, transaction.id)
+    const outcome = await bookMoney(tx, money, transaction)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId
     const answer = outcome.kind === 'duplicate' ? DUPLICATE : answerOf(outcome.kind, outcome.transaction.status)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
-    if (paymentId !== null) await endReviewsOfPayment(tx, paymentId)
+    if (outcome.kind !== 'duplicate' && outcome.hadWaited) await endReviewsOfPayment(tx, outcome.paymentId)
     // Nobody shall pay by card what came by transfer. The relay waits for no provider.
     if (outcome.kind === 'processed' || outcome.kind === 'underpaid')
       tx.afterCommit(() => void closeOpenSessions(tx.ctx, transaction.id))
@@ -118,16 +118,15 @@ function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Om
 async function payableFacts(
   ctx: Context,
   mail: ReceivedMail,
-  { appId, currency, bankPageOpenedAt }: Transaction,
+  { transaction, app, account: assigned }: Payable,
   subject: BankAccount | null,
 ): Promise<PayableFacts> {
   const { reading } = mail
-  const app = await getApp(ctx.db, appId)
-  const account = await receivingAccount(ctx.db, app)
+  const account = assigned?.disabledAt === null ? assigned : null
   const isSubjectOther = subject !== null && subject.id !== app.bankAccountId
   return {
-    currency,
-    isBankPageOpened: bankPageOpenedAt !== null,
+    currency: transaction.currency,
+    isBankPageOpened: transaction.bankPageOpenedAt !== null,
     account: account && {
       number: account.number,
       isOfMailsBank: isOfMailsBank(account, reading),
@@ -135,7 +134,7 @@ async function payableFacts(
       isRecipient: (ctx.config.env === 'development' || isAddressOf(account, mail)) && isToMailbox(account, reading),
     },
     isAboutFormerAccount:
-      isSubjectOther && (await listAccountsOfApp(ctx.db, appId)).some(({ id }) => id === subject.id),
+      isSubjectOther && (await listAccountsOfApp(ctx.db, app.id)).some(({ id }) => id === subject.id),
   }
 }
 
@@ -164,12 +163,14 @@ interface Subject {
   readonly isOurs: boolean
 }
 
-async function findSubject(ctx: Context, mail: RelayedMail & { readonly reading: MailReading }): Promise<Subject> {
+/** `expected`: the account that the mail's payment is to be made to, where that was read; most mails are about it. */
+async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccount | null): Promise<Subject> {
   const { reading } = mail
+  if (expected && isAbout(expected, mail)) return { account: expected, isOurs: true }
   const addressed = await addressedAccount(ctx.db, mail)
   // The mailbox that is to forward may take mails of any bank.
   if (reading.forwarding) return { account: addressed, isOurs: false }
-  const named = reading.credit?.account ?? reading.review?.credit?.account ?? null
+  const named = accountNamedIn(reading)
   const isFree = ctx.config.env === 'development'
   if (named === null) {
     const isFitting = addressed !== null && isOfMailsBank(addressed, reading)
@@ -183,6 +184,23 @@ async function findSubject(ctx: Context, mail: RelayedMail & { readonly reading:
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
   const account = fitting.find(({ id }) => id === addressed?.id) ?? fitting.at(-1) ?? null
   return { account, isOurs: account !== null || (isFree && accounts.length === 0) }
+}
+
+/** Whether all that a mail says is of this account, so that none of the others can be meant. */
+function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
+  const { reading } = mail
+  const named = accountNamedIn(reading) ?? account.number
+  return (
+    named === account.number &&
+    isAddressOf(account, mail) &&
+    isOfMailsBank(account, reading) &&
+    isToMailbox(account, reading)
+  )
+}
+
+/** Its number. */
+function accountNamedIn({ credit, review }: MailReading): string | null {
+  return credit?.account ?? review?.credit?.account ?? null
 }
 
 /** The account whose secret address the mail came to. */

@@ -1,8 +1,10 @@
 import { bigint, exact, id, json, realTime, text } from '#db/columns.ts'
-import { shape, table, type Row } from '#db/table.ts'
+import { shape, table, together, type Row } from '#db/table.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { apps } from '#apps/store.ts'
+import { bankAccounts } from '#bank-accounts/store.ts'
 import { transactions, type Transaction } from '#transactions/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { ForwardingRequest } from './forwarding-request.ts'
@@ -50,6 +52,20 @@ export const bankMails = table('bank_mails', {
   forwarding: json<ForwardingRequest>('forwarding').nullable(),
 })
 export type BankMail = Row<typeof bankMails>
+
+const PAYABLE = together(
+  `transactions transaction
+   JOIN apps app ON app.id = transaction.app_id
+   LEFT JOIN bank_accounts account ON account.id = app.bank_account_id`,
+  { transaction: transactions, app: apps },
+  { account: bankAccounts },
+)
+/** A transaction, and the account that its app is assigned now, disabled or not. */
+export type Payable = ReturnType<typeof PAYABLE.decode>
+
+export async function findPayable(db: Queries, transferCode: string): Promise<Payable | null> {
+  return db.one(PAYABLE, 'WHERE transaction.transfer_code = ?', [transferCode])
+}
 
 export async function insertBankMail(tx: Tx, row: Omit<BankMail, 'id'>): Promise<number> {
   return tx.insert(bankMails, row)

@@ -17,9 +17,8 @@ export function notificationRoutes(ctx: Context): Router<RequestState> {
     if (!notifications) continue
     router.post(notifications.path, async (http) => {
       const body = await notificationBody(http.req, NOTIFICATION_BYTES)
-      const { status, transactionId } = await notifications.receive(ctx, { headers: http.req.headers, body })
-      if ((status === 'processed' || status === 'underpaid') && transactionId !== null)
-        void closeOpenSessions(ctx, transactionId)
+      const { status, toClose } = await notifications.receive(ctx, { headers: http.req.headers, body })
+      if (toClose !== null) void closeOpenSessions(ctx, toClose)
       http.body = { success: true, data: { status } }
     })
   }

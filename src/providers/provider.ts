@@ -61,8 +61,8 @@ export interface Notifications {
 export interface Decision<Status extends string = string> {
   /** In the answer to the provider. */
   readonly status: Status
-  /** The transaction whose payment it reports; null where it reports none that we know. */
-  readonly transactionId: number | null
+  /** A transaction of which something that was opened may ask for more than is due now, and is then to be closed; null for none. */
+  readonly toClose: number | null
 }
 
 export interface NoteRefundsOptions {

@@ -1,11 +1,10 @@
-import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, longtext, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
-import { providerEvents } from '#transactions/store.ts'
 
 /** `processing`: the payer has done all; the money is on its way, or will fail to come (a debit). */
 export type SessionStatus = 'opening' | 'open' | 'processing' | 'paid' | 'closed'
@@ -46,12 +45,28 @@ export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, '
   return { ...row, id: await tx.insert(providerSessions, row) }
 }
 
-export async function findProviderSession(
+const REPORTED_SESSION = providerSessions.joined('s', {
+  /** Whose transaction it is for. */
+  externalRef: exact('t.external_ref', 191),
+  /** Whether the provider's event was recorded before: a cheap answer to most repetitions, before a unique key decides over the rest. */
+  isRepeated: flag('e.id IS NOT NULL'),
+})
+/** A session that the provider's event is about. */
+export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>
+
+/** `eventId` null where it is not known yet. */
+export async function findReportedSession(
   db: Queries,
   provider: string,
-  reference: string,
-): Promise<ProviderSession | null> {
-  return db.one(providerSessions, 'WHERE provider = ? AND reference = ?', [provider, reference])
+  { reference, eventId }: { readonly reference: string; readonly eventId: string | null },
+): Promise<ReportedSession | null> {
+  return db.one(
+    REPORTED_SESSION,
+    `JOIN transactions t ON t.id = s.transaction_id
+     LEFT JOIN provider_events e ON e.provider = s.provider AND e.event_id = ?
+     WHERE s.provider = ? AND s.reference = ?`,
+    [eventId, provider, reference],
+  )
 }
 
 export async function getProviderSession(db: Queries, sessionId: number): Promise<ProviderSession> {
@@ -90,6 +105,23 @@ export async function updateSessionIn(
 ): Promise<boolean> {
   const found = await tx.update(providerSessions, { id: sessionId, status: from }, { ...changes, updatedAt: tx.now })
   return found === 1
+}
+
+/**
+ * Ends a session that was paid; returns whether the transaction has others that may still be paid. Under the end user's lock, under
+ * which all sessions are opened.
+ */
+export async function endPaidSession(
+  tx: Tx,
+  { id: sessionId, transactionId }: Pick<ProviderSession, 'id' | 'transactionId'>,
+): Promise<boolean> {
+  const found = await tx.run(
+    `UPDATE provider_sessions SET next_lookup_at = IF(id = ?, NULL, next_lookup_at), updated_at = IF(id = ?, ?, updated_at),
+       status = IF(id = ?, 'paid', status)
+     WHERE transaction_id = ? AND (id = ? OR status IN ('opening', 'open', 'processing'))`,
+    [sessionId, sessionId, tx.now, sessionId, transactionId, sessionId],
+  )
+  return found > 1
 }
 
 export interface DueFilter {
@@ -162,11 +194,6 @@ export async function hastenLookup(tx: Tx, sessionId: number, nextLookupAt: Real
 /** All that was opened at providers for a transaction, the first first. */
 export async function listProviderSessionsOf(db: Queries, transactionId: number): Promise<ProviderSession[]> {
   return db.all(providerSessions, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
-}
-
-/** Whether the provider's event was taken before: a cheap answer to most repetitions, before a unique key decides over the rest. */
-export async function wasToldBefore(db: Queries, provider: string, eventId: string): Promise<boolean> {
-  return (await db.one(providerEvents, 'WHERE provider = ? AND event_id = ?', [provider, eventId])) !== null
 }
 
 /**

@@ -15,8 +15,10 @@ import {
   findOwner,
   getPaymentSubject,
   insertProviderEvent,
+  insertProviderEvents,
   type PaymentSubjectRows,
   type ProviderCode,
+  type ProviderEvent,
   type Transaction,
 } from './store.ts'
 
@@ -26,6 +28,8 @@ export interface ConfirmedPayment {
   /** The provider's own id of the notification; null where there is none (a look-up, the test method). */
   readonly eventId: string | null
   readonly eventType?: string
+  /** Another id of the same notification: it is a repetition where either was here before. */
+  readonly otherEvent?: Pick<ProviderEvent, 'eventId' | 'eventType'> | null
   /** The account at the provider that it came to, by its version; absent where a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
@@ -52,6 +56,8 @@ export type ConfirmOutcome =
       readonly transaction: Transaction
       /** Null where the same money was reported before. */
       readonly paymentId: number | null
+      /** Whether the money was in the books before, and waited for somebody to say whose it is. */
+      readonly hadWaited: boolean
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
@@ -83,39 +89,37 @@ export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<Co
 async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   const owner = payment.owner ?? (await findOwner(tx, payment.transactionId))
   if (!owner) return { kind: 'unknown_transaction' }
-  if (!(await recordEvent(tx, payment, owner.appId))) return { kind: 'duplicate' }
+  if (!(await recordEvents(tx, payment, owner.appId))) return { kind: 'duplicate' }
   await lockExistingEndUser(tx, owner.appId, owner.externalRef)
   const { app, transaction, ...subject } = await getPaymentSubject(tx, payment.transactionId)
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
-  const paymentId = await recordPayment(tx, transaction, payment)
-  if (paymentId === null) {
+  const recorded = await recordPayment(tx, transaction, payment)
+  if (!recorded) {
     if (transaction.status === 'pending') return { kind: 'duplicate' }
     // The same payment under another event: its node may have been lost with the daemon that took the first.
     await rewriteNode(tx, app, transaction.endUserId)
-    return { kind: 'already_completed', transaction, paymentId }
+    return { kind: 'already_completed', transaction, paymentId: null, hadWaited: false }
   }
-  return { ...(await receiveMoney(tx, app, transaction, payment, subjectOf(subject))), paymentId }
+  return { ...(await receiveMoney(tx, app, transaction, payment, subjectOf(subject))), ...recorded }
 }
 
-async function recordEvent(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
-  if (payment.eventId === null) return true
-  return insertProviderEvent(tx, {
-    provider: payment.provider,
-    eventId: payment.eventId,
-    eventType: payment.eventType ?? 'payment',
-    appId,
-    transactionId: payment.transactionId,
-    outcome: 'applied',
-    note: null,
-    receivedAt: tx.now,
-  })
+async function recordEvents(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
+  const { provider, eventId, eventType = 'payment', otherEvent, transactionId } = payment
+  if (eventId === null) return true
+  const applied = { provider, appId, transactionId, outcome: 'applied', note: null, receivedAt: tx.now }
+  const event = { ...applied, eventId, eventType }
+  return otherEvent ? insertProviderEvents(tx, [{ ...applied, ...otherEvent }, event]) : insertProviderEvent(tx, event)
 }
 
 /**
  * Records the payment and books all of it for the transaction. Money that waited for somebody to say whose it is, and is reported again
  * with its transaction, is booked now. Null where nothing of it is left to be booked.
  */
-async function recordPayment(tx: Tx, transaction: Transaction, payment: ConfirmedPayment): Promise<number | null> {
+async function recordPayment(
+  tx: Tx,
+  transaction: Transaction,
+  payment: ConfirmedPayment,
+): Promise<{ readonly paymentId: number; readonly hadWaited: boolean } | null> {
   const { appId, endUserId } = transaction
   const { provider, reference, amount } = payment
   const known = { appId, endUserId, amount, amountLeft: 0 }
@@ -136,13 +140,13 @@ async function recordPayment(tx: Tx, transaction: Transaction, payment: Confirme
   const cause = payment.decision ? 'matched' : 'booked'
   if (inserted !== null) {
     await allocate(tx, transaction, { paymentId: inserted, amount, cause, decision: payment.decision ?? null })
-    return inserted
+    return { paymentId: inserted, hadWaited: false }
   }
   const waiting = await lockPaymentOf(tx, provider, reference)
   if (!waiting || !isUntouched(waiting)) return null
   await updatePayment(tx, waiting.id, { ...known, closedAt: null })
   await allocate(tx, transaction, { paymentId: waiting.id, amount, cause, decision: payment.decision ?? null })
-  return waiting.id
+  return { paymentId: waiting.id, hadWaited: true }
 }
 
 /** Whether nothing of a payment was booked or given back yet. */

@@ -173,10 +173,6 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
   ])
 }
 
-export async function findTransactionByTransferCode(db: Queries, transferCode: string): Promise<Transaction | null> {
-  return db.one(transactions, 'WHERE transfer_code = ?', [transferCode])
-}
-
 /** Changes a transaction that is still in `status`; false where it is not, any more. */
 export async function updateTransactionIn(
   tx: Tx,
@@ -196,9 +192,14 @@ export async function listChanges(db: Queries, transactionId: number): Promise<T
   return db.all(transactionChanges, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** Whether the event is new; false where the provider told it before. */
+/** Whether the event is new; false where the provider reported it before. */
 export async function insertProviderEvent(tx: Tx, row: Omit<ProviderEvent, 'id'>): Promise<boolean> {
   return insertedNew('provider_events_provider_event', tx.insert(providerEvents, row))
+}
+
+/** Whether all of the events are new; where one is not, none is written. */
+export async function insertProviderEvents(tx: Tx, rows: readonly Omit<ProviderEvent, 'id'>[]): Promise<boolean> {
+  return insertedNew('provider_events_provider_event', tx.insertAll(providerEvents, rows))
 }
 
 export async function hasProviderEvent(db: Queries, provider: string, eventId: string): Promise<boolean> {

@@ -6,6 +6,8 @@ import { testDatabase, urlOf } from '../support/database.ts'
 
 /** The statements that a context sends, as the server gets them. */
 export interface Counted {
+  /** Since the work began. */
+  readonly seen: readonly string[]
   /** Runs the work and fails where it sent more statements than `most`, with all of them. Returns what the work returned. */
   atMost<T>(most: number, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -24,6 +26,7 @@ export async function countStatements(ctx: TestContext): Promise<Counted> {
     return 'pass'
   }
   return {
+    seen,
     async atMost(most, work) {
       seen.length = 0
       const result = await work()

@@ -31,7 +31,8 @@ const sessions: Sessions = {
     const facts = CardSession.parse(found)
     if (isPaid(facts)) {
       const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, found) }
-      return (await confirmSession(ctx, facts, session, report)) === 'refused' ? CLOSED : { status: 'paid' }
+      const { status } = await confirmSession(ctx, facts, session, report)
+      return status === 'refused' ? CLOSED : { status: 'paid' }
     }
     if (found.status === 'complete') return hasFailed(found) ? CLOSED : { status: 'processing' }
     return found.status === 'expired' ? CLOSED : { status: 'open', asks: amount }

@@ -1,8 +1,8 @@
 import type { Context } from '#context.ts'
-import { endSession } from '#providers/open-session.ts'
+import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import type { ProviderSession } from '#providers/store.ts'
-import { confirmPayment } from '#transactions/confirm-payment.ts'
+import type { ProviderSession, ReportedSession } from '#providers/store.ts'
+import type { Decision } from '#providers/provider.ts'
 import type { RealTime } from '#shared/time.ts'
 import { differences, intentOf, type CardSession } from './session-facts.ts'
 
@@ -22,19 +22,16 @@ export interface PaidReport {
 export async function confirmSession(
   ctx: Context,
   session: CardSession,
-  stored: ProviderSession,
+  stored: ProviderSession | ReportedSession,
   report: PaidReport,
-): Promise<'processed' | 'already_completed' | 'duplicate' | 'refused'> {
+): Promise<Decision<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
   const faults = differences(session, stored)
   if (faults.length > 0) return refuse(ctx, stored, report, faults.join('; '))
-  const outcome = await confirmPayment(ctx, {
-    provider: 'stripe',
-    providerAccountId: stored.providerAccountId,
+  const { outcome, isMoreAsked } = await confirmOnSession(ctx, stored, {
     eventId: report.eventId,
     eventType: report.eventType,
     reference: session.id,
     chargeReference: intentOf(session),
-    transactionId: stored.transactionId,
     amount: stored.amount,
     currency: stored.currency,
     paidAt: report.paidAt,
@@ -42,10 +39,9 @@ export async function confirmSession(
   switch (outcome.kind) {
     case 'processed':
     case 'already_completed':
-      if (stored.status !== 'paid') await endSession(ctx, stored, 'paid')
-      return outcome.kind
+      return { status: outcome.kind, toClose: isMoreAsked ? stored.transactionId : null }
     case 'duplicate':
-      return outcome.kind
+      return { status: outcome.kind, toClose: null }
     case 'underpaid':
     case 'unknown_transaction':
     case 'wrong_currency':
@@ -53,7 +49,12 @@ export async function confirmSession(
   }
 }
 
-async function refuse(ctx: Context, stored: ProviderSession, report: PaidReport, reason: string): Promise<'refused'> {
+async function refuse(
+  ctx: Context,
+  stored: ProviderSession,
+  report: PaidReport,
+  reason: string,
+): Promise<Decision<'refused'>> {
   await noteEvent(ctx, {
     provider: 'stripe',
     eventId: report.eventId ?? `lookup:${stored.reference ?? stored.id}`,
@@ -63,5 +64,5 @@ async function refuse(ctx: Context, stored: ProviderSession, report: PaidReport,
     outcome: 'refused',
     note: `Checkout Session ${stored.reference ?? ''} is paid and does not fit what was opened: ${reason}`,
   })
-  return 'refused'
+  return { status: 'refused', toClose: null }
 }

@@ -6,7 +6,7 @@ import { noteEvent } from '#providers/note-event.ts'
 import { endSession, markProcessing } from '#providers/open-session.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { Decision } from '#providers/provider.ts'
-import { findProviderSession, wasToldBefore } from '#providers/store.ts'
+import { findReportedSession } from '#providers/store.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { SECOND_MS, asRealTime, unixSeconds } from '#shared/time.ts'
 import { confirmSession } from './confirm-session.ts'
@@ -40,7 +40,7 @@ export interface CardNotification {
 
 export type CardDecision = Decision<'processed' | 'already_completed' | 'duplicate' | 'ignored' | 'refused' | 'noted'>
 
-const IGNORED: CardDecision = { status: 'ignored', transactionId: null }
+const IGNORED: CardDecision = { status: 'ignored', toClose: null }
 
 /**
  * Takes one notification of the card provider; one address serves the apps of all sellers. Throws `invalid_request` (400) unless the
@@ -56,7 +56,7 @@ export async function receiveCardEvent(ctx: Context, notification: CardNotificat
   const event = CardEvent.safeParse(content)
   if (appIds.length === 0 || !event.success) throw unverified()
   if (REFUND_EVENTS.has(event.data.type)) {
-    return { status: await receiveRefundEvent(ctx, accounts, event.data.data.object), transactionId: null }
+    return { status: await receiveRefundEvent(ctx, accounts, event.data.data.object), toClose: null }
   }
   return SESSION_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
 }
@@ -90,13 +90,12 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   const session = CardSession.safeParse(event.data.object)
   if (!session.success) throw unverified()
   if (event.type === PAYMENT_FAILED || !isPaid(session.data)) return noteUnpaid(ctx, appIds, event.type, session.data)
-  if (await wasToldBefore(ctx.db, 'stripe', event.id)) return { status: 'duplicate', transactionId: null }
-  const stored = await findProviderSession(ctx.db, 'stripe', session.data.id)
+  const stored = await findReportedSession(ctx.db, 'stripe', { reference: session.data.id, eventId: event.id })
   if (!stored) return namedApp(event) === null ? IGNORED : refuseUnknown(ctx, appIds, event, session.data.id)
+  if (stored.isRepeated) return { status: 'duplicate', toClose: null }
   if (!appIds.includes(stored.appId)) return refuseForeign(ctx, appIds, event, stored.transactionId)
   const paidAt = event.created === undefined ? ctx.clock.now() : asRealTime(new Date(event.created * SECOND_MS))
-  const status = await confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
-  return { status, transactionId: stored.transactionId }
+  return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
 }
 
 /** A session that was completed and is not paid: its money is on its way, or has failed to come, so that the payer can try again. */
@@ -107,11 +106,11 @@ async function noteUnpaid(
   session: CardSession,
 ): Promise<CardDecision> {
   const isOver = session.status === 'complete' && session.payment_status === 'unpaid'
-  const stored = isOver ? await findProviderSession(ctx.db, 'stripe', session.id) : null
+  const stored = isOver ? await findReportedSession(ctx.db, 'stripe', { reference: session.id, eventId: null }) : null
   if (!stored || !appIds.includes(stored.appId)) return IGNORED
   if (eventType === PAYMENT_FAILED) await endSession(ctx, stored, 'closed')
   else await markProcessing(ctx, stored)
-  return { status: 'ignored', transactionId: stored.transactionId }
+  return IGNORED
 }
 
 async function refuseUnknown(
@@ -120,7 +119,7 @@ async function refuseUnknown(
   event: CardEvent,
   sessionId: string,
 ): Promise<CardDecision> {
-  await noteEvent(ctx, {
+  const isNew = await noteEvent(ctx, {
     provider: 'stripe',
     eventId: event.id,
     eventType: event.type,
@@ -129,7 +128,7 @@ async function refuseUnknown(
     outcome: 'refused',
     note: `Checkout Session ${sessionId} is paid and names this service, which did not open it`,
   })
-  return { status: 'refused', transactionId: null }
+  return { status: isNew ? 'refused' : 'duplicate', toClose: null }
 }
 
 async function refuseForeign(
@@ -148,5 +147,5 @@ async function refuseForeign(
     outcome: 'refused',
     note: `signed with the secret of app ${appIds.join(', ')}, for a session of another app`,
   })
-  return { status: 'refused', transactionId: null }
+  return { status: 'refused', toClose: null }
 }

@@ -1,17 +1,28 @@
 import type { PaymentLink } from '@payos/node'
 import type { Context } from '#context.ts'
+import { confirmOnSession } from '#providers/confirm-on-session.ts'
 import { endSession } from '#providers/open-session.ts'
 import { noteEvent } from '#providers/note-event.ts'
-import type { ProviderSession } from '#providers/store.ts'
+import type { ProviderSession, ReportedSession } from '#providers/store.ts'
 import { findPaymentOf } from '#payments/store.ts'
-import { confirmPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
+import type { ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { transferTime } from './order.ts'
 import { PaidLink, transfersOf, WHOLE, type Transfer } from './transfers.ts'
 
-type Taken = ConfirmOutcome['kind'] | 'refused' | 'none'
+type Result = ConfirmOutcome['kind'] | 'refused' | 'none'
 
-/** How much an outcome tells: of several transfers, the most telling one is answered. */
-const WEIGHT: Readonly<Record<Taken, number>> = {
+/** What became of a link's money. */
+export interface Taken {
+  /** Of several transfers, what the most telling one did. */
+  readonly result: Result
+  /** As of `confirmOnSession`. */
+  readonly isMoreAsked: boolean
+}
+
+export const NOTHING_TAKEN: Taken = { result: 'none', isMoreAsked: false }
+
+/** How much an outcome tells. */
+const WEIGHT: Readonly<Record<Result, number>> = {
   none: 0,
   duplicate: 1,
   already_completed: 2,
@@ -25,11 +36,10 @@ const WEIGHT: Readonly<Record<Taken, number>> = {
 /**
  * Takes the money that PayOS has received for a payment link. Each bank transfer is a payment of its own, known by link and reference,
  * so that partial transfers add up and none counts twice. `reported` is the transfer that a notification is about, null for a look-up.
- * Returns what the most telling of them did.
  */
 export async function confirmTransfers(
   ctx: Context,
-  session: ProviderSession,
+  session: ProviderSession | ReportedSession,
   link: PaymentLink,
   reported: Transfer | null,
 ): Promise<Taken> {
@@ -38,28 +48,30 @@ export async function confirmTransfers(
     return refuse(ctx, session)
   }
   const { id } = read.data
-  const isTakenWhole = (await findPaymentOf(ctx.db, 'payos', `${id}:${WHOLE}`)) !== null
-  let result: Taken = isTakenWhole ? 'already_completed' : 'none'
-  for (const transfer of isTakenWhole ? [] : transfersOf(read.data, reported)) {
+  if (await findPaymentOf(ctx.db, 'payos', `${id}:${WHOLE}`)) {
+    await endSession(ctx, session, 'paid')
+    return { result: 'already_completed', isMoreAsked: false }
+  }
+  let taken = NOTHING_TAKEN
+  for (const transfer of transfersOf(read.data, reported)) {
     const reference = `${id}:${transfer.reference}`
-    const outcome = await confirmPayment(ctx, {
-      provider: 'payos',
-      providerAccountId: session.providerAccountId,
+    const { outcome, isMoreAsked } = await confirmOnSession(ctx, session, {
       eventId: reported === null ? null : reference,
       eventType: 'transfer',
       reference,
-      transactionId: session.transactionId,
       amount: transfer.amount,
       currency: 'VND',
       paidAt: transferTime(transfer.transactionDateTime) ?? ctx.clock.now(),
     })
-    if (WEIGHT[outcome.kind] > WEIGHT[result]) result = outcome.kind
+    taken = {
+      result: WEIGHT[outcome.kind] > WEIGHT[taken.result] ? outcome.kind : taken.result,
+      isMoreAsked: taken.isMoreAsked || isMoreAsked,
+    }
   }
-  if (result === 'processed' || result === 'already_completed') await endSession(ctx, session, 'paid')
-  return result
+  return taken
 }
 
-async function refuse(ctx: Context, session: ProviderSession): Promise<'refused'> {
+async function refuse(ctx: Context, session: ProviderSession): Promise<Taken> {
   const order = session.reference ?? ''
   await noteEvent(ctx, {
     provider: 'payos',
@@ -70,5 +82,5 @@ async function refuse(ctx: Context, session: ProviderSession): Promise<'refused'
     outcome: 'refused',
     note: `order ${order} at PayOS is not the one that was opened (another order code or amount); nothing of it was applied`,
   })
-  return 'refused'
+  return { result: 'refused', isMoreAsked: false }
 }

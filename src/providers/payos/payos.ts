@@ -31,7 +31,7 @@ const sessions: Sessions = {
     const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
     const open: LookUp = { status: 'open', asks: session.amount - (link?.amountPaid ?? 0) }
     if (!link) return isSettled ? CLOSED : open
-    const result = await confirmTransfers(ctx, session, link, null)
+    const { result } = await confirmTransfers(ctx, session, link, null)
     if (result === 'processed' || result === 'already_completed') return { status: 'paid' }
     return result === 'refused' || isSettled || CANCELLED.has(link.status) ? CLOSED : open
   },

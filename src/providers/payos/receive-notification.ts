@@ -1,15 +1,17 @@
+import type { PayOS } from '@payos/node'
 import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import { admit } from '#http/admission.ts'
-import { accountsInUse, findAccount } from '#providers/accounts.ts'
+import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { Decision } from '#providers/provider.ts'
-import { findProviderSession, hastenLookup, type ProviderSession } from '#providers/store.ts'
+import { findReportedSession, hastenLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
-import { confirmTransfers } from './confirm-transfers.ts'
+import { payosClient } from './client.ts'
+import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
 import { PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
 import { isSignedByOne } from './signature.ts'
@@ -37,42 +39,54 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
   const notification = Notification.safeParse(parseContent(body))
   if (!notification.success) throw unverified()
   const { data, signature } = notification.data
-  const { session, keys } = await admit(ctx, 'notifier', async (db) => {
-    const found = await findProviderSession(db, 'payos', String(data.orderCode))
-    return { session: found, keys: await checksumKeys(ctx, db, found) }
+  const { session, accounts } = await admit(ctx, 'notifier', async (db) => {
+    const found = await findReportedSession(db, 'payos', { reference: String(data.orderCode), eventId: null })
+    return { session: found, accounts: await possibleSigners(ctx, db, found) }
   })
+  const keys = accounts.map(({ credentials }) => credentials.checksumKey)
   if (!isSignedByOne(keys, data, signature)) throw unverified()
-  const status = session && data.code === '00' ? await askPayos(ctx, session, data) : 'ignored'
-  return { status, transactionId: session?.transactionId ?? null }
+  if (!session || data.code !== '00') return { status: 'ignored', toClose: null }
+  const own = accounts.find(({ id }) => id === session.providerAccountId)
+  const client = own ? await payosClient(ctx.config, own.credentials) : await clientOf(ctx, session)
+  return askPayos(ctx, client, session, data)
 }
 
 /**
- * The keys that may have signed: those of the app whose order it is, and of every app where it is nobody's. The order's own account
+ * The accounts whose keys may have signed: those of the app whose order it is, and of every app where it is nobody's. The order's own account
  * counts even where nothing of it is open any more: money can come late.
  */
-async function checksumKeys(ctx: Context, db: Queries, session: ProviderSession | null): Promise<string[]> {
+async function possibleSigners(
+  ctx: Context,
+  db: Queries,
+  session: ProviderSession | null,
+): Promise<ProviderAccount<PayosCredentials>[]> {
   const accounts = await accountsInUse(ctx, 'payos', PayosCredentials, session?.appId ?? null, db)
   const isOwnMissing = session && !accounts.some(({ id }) => id === session.providerAccountId)
   const own = isOwnMissing ? await findAccount(ctx, PayosCredentials, session.providerAccountId, db) : null
-  return [...accounts, ...(own ? [own] : [])].map(({ credentials }) => credentials.checksumKey)
+  return [...accounts, ...(own ? [own] : [])]
 }
 
-async function askPayos(ctx: Context, session: ProviderSession, reported: Transfer): Promise<Status> {
-  const link = await findLink(ctx, await clientOf(ctx, session), session)
-  const result = link ? await confirmTransfers(ctx, session, link, reported) : 'none'
+async function askPayos(
+  ctx: Context,
+  client: PayOS,
+  session: ReportedSession,
+  reported: Transfer,
+): Promise<PayosDecision> {
+  const link = await findLink(ctx, client, session)
+  const { result, isMoreAsked } = link ? await confirmTransfers(ctx, session, link, reported) : NOTHING_TAKEN
   switch (result) {
     case 'none':
       await lookAgainSoon(ctx, session)
-      return 'ignored'
+      return { status: 'ignored', toClose: null }
     case 'unknown_transaction':
     case 'wrong_currency':
-      return 'refused'
+      return { status: 'refused', toClose: null }
     case 'processed':
     case 'underpaid':
     case 'already_completed':
     case 'duplicate':
     case 'refused':
-      return result
+      return { status: result, toClose: isMoreAsked ? session.transactionId : null }
   }
 }
 
