@@ -46,6 +46,7 @@ export const createApp = command({
       realtimePath: null,
       bankAccountId: null,
       clockOffsetMs: 0,
+      pageSettings: null,
       createdAt: tx.now,
       updatedAt: tx.now,
     })

@@ -3,6 +3,7 @@ import { table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
+import type { PageSettings } from './page-settings.ts'
 
 export type AppAuth = 'hmac' | 'identity'
 
@@ -33,6 +34,7 @@ export const apps = table('apps', {
   realtimePath: exact('realtime_path', 768).nullable(),
   bankAccountId: bigint('bank_account_id').nullable(),
   clockOffsetMs: bigint('clock_offset_ms'),
+  pageSettings: json<PageSettings>('page_settings').nullable(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
 })

@@ -4,6 +4,7 @@ import type { Config } from '#config.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import { emailAddress, text } from '#shared/validate.ts'
+import { changeSettings, pageSettingsInput } from './page-settings.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
@@ -20,6 +21,7 @@ const updateAppInput = ({ env, webhook }: Config) =>
     client_amounts: z.boolean().optional(),
     /** Null allows any again. */
     return_origins: returnOrigins(env === 'development').nullish(),
+    ...pageSettingsInput,
   })
 
 /** Changes an app's settings; null clears one. Throws `invalid_request` where nothing is to be changed. */
@@ -31,7 +33,7 @@ export const updateApp = command({
     if (changes.path && !app.realtimeDatabaseUrl)
       throw invalidField('path', 'needs a realtime database: use app set-realtime')
     refuseForServers(app, changes)
-    const { name, webhook_url, mail_from, path, client_amounts, return_origins } = changes
+    const { name, webhook_url, mail_from, path, client_amounts, return_origins, ...settings } = changes
     await updateAppRow(
       tx,
       app.id,
@@ -42,6 +44,7 @@ export const updateApp = command({
         realtimePath: path,
         allowsClientAmounts: client_amounts,
         returnOrigins: return_origins,
+        pageSettings: changeSettings(app.pageSettings, settings),
       }),
     )
     const updated = await getApp(tx, app.id)

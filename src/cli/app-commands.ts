@@ -6,6 +6,7 @@ import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
+import { addPageOptions, pageInput } from './page-options.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, performAs } from './session.ts'
 import { formatFields } from './table.ts'
@@ -116,7 +117,7 @@ function registerReads(app: Command): void {
   withExamples(show, 'app show 1', 'app show pk_test_0123456789abcdef01234567')
 }
 
-interface UpdateOptions {
+interface UpdateOptions extends Readonly<Record<string, unknown>> {
   readonly name?: string
   readonly webhookUrl?: string
   readonly mailFrom?: string
@@ -142,24 +143,23 @@ function registerUpdate(app: Command): void {
       '--return-origins <origins>',
       'comma-separated origins that success_url and cancel_url of such clients must have',
     )
-    .action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
-      await inChange(command, async (session) => {
-        const { updateApp } = await import('#apps/update-app.ts')
-        const input = {
-          ...(options.name === undefined ? {} : { name: options.name }),
-          ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl || null }),
-          ...(options.mailFrom === undefined ? {} : { mail_from: options.mailFrom || null }),
-          ...(options.path === undefined ? {} : { path: options.path }),
-          ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
-          ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
-        }
-        if (Object.keys(input).length === 0)
-          throw new UsageError(
-            'nothing to change: give --name, --webhook-url, --mail-from, --path, --client-amounts or --return-origins',
-          )
-        await printApp(session.out, await performAs(session, updateApp, input, { app: await session.app(named) }))
-      })
+  addPageOptions(update).action(async (named: string | undefined, options: UpdateOptions, command: Command) => {
+    await inChange(command, async (session) => {
+      const { updateApp } = await import('#apps/update-app.ts')
+      const input = {
+        ...(options.name === undefined ? {} : { name: options.name }),
+        ...(options.webhookUrl === undefined ? {} : { webhook_url: options.webhookUrl || null }),
+        ...(options.mailFrom === undefined ? {} : { mail_from: options.mailFrom || null }),
+        ...(options.path === undefined ? {} : { path: options.path }),
+        ...(options.clientAmounts === undefined ? {} : { client_amounts: options.clientAmounts === 'on' }),
+        ...(options.returnOrigins === undefined ? {} : { return_origins: originsOf(options.returnOrigins) }),
+        ...pageInput(options),
+      }
+      if (Object.keys(input).length === 0)
+        throw new UsageError('nothing to change: give a setting, such as --name; app update --help lists them')
+      await printApp(session.out, await performAs(session, updateApp, input, { app: await session.app(named) }))
     })
+  })
   withDryRun(update)
   withExamples(
     update,
@@ -167,6 +167,7 @@ function registerUpdate(app: Command): void {
     'app update 1 --mail-from billing@shop.example.com',
     'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
     'app update 2 --client-amounts on',
+    'app update 1 --time-zone Asia/Ho_Chi_Minh',
   )
 }
 

@@ -19,6 +19,7 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   serviceAccount: '--service-account',
   client_amounts: '--client-amounts',
   return_origins: '--return-origins',
+  time_zone: '--time-zone',
 }
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/

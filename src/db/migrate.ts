@@ -22,6 +22,7 @@ import { MoneyLedger1795200000019 } from '#migrations/1795200000019-money-ledger
 import { ProviderAccounts1795200000020 } from '#migrations/1795200000020-provider-accounts.ts'
 import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
+import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settings.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { exact } from './columns.ts'
 import { insertedNew } from './database-error.ts'
@@ -56,6 +57,7 @@ export const MIGRATIONS: Migrations = [
   ProviderAccounts1795200000020,
   CommitTokens1795200000021,
   ReminderRetries1795200000022,
+  PageSettings1795200000023,
 ]
 
 const LEASE_SECONDS = 15

@@ -1,6 +1,7 @@
 import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
 import { z } from 'zod'
+import { readerOf } from '#apps/page-settings.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
@@ -93,7 +94,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       amount: formatMoney(dueOf(transaction), transaction.currency, locale),
       terms: termsOf(view, locale),
       after_trial: afterTrial(view, locale),
-      effect: effectOf(view.preview, locale),
+      effect: effectOf(view.preview, readerOf(app, locale)),
       refusal: refusalOf(view, locale),
       received: receivedOf(view, locale),
       processing: view.isProcessing,

@@ -1,6 +1,6 @@
-import { dayWords } from '#renewals/words.ts'
+import { dayWords, isoDay } from '#renewals/words.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
-import type { PageLocale } from '#http/html.ts'
+import type { Reader } from '#apps/page-settings.ts'
 import type { AppTime } from '#shared/time.ts'
 
 export interface PageDay {
@@ -8,20 +8,21 @@ export interface PageDay {
   readonly text: string
 }
 
-export function dayOf(instant: AppTime, locale: PageLocale): PageDay {
-  return { iso: instant.toISOString().slice(0, 10), text: dayWords(instant, locale) }
+/** `iso` is the same day, `2026-03-31`. */
+export function dayOf(instant: AppTime, reader: Reader): PageDay {
+  return { iso: isoDay(instant, reader.timeZone), text: dayWords(instant, reader) }
 }
 
 /** What the payment will do, told before it is made: the exact new end, and where it extends from. Null where it can do nothing. */
 export function effectOf(
   effect: PaymentEffect | null,
-  locale: PageLocale,
+  reader: Reader,
 ): { until: PageDay | null; from: PageDay | null; starts_today: boolean } | null {
   if (!effect || effect.kind === 'refused') return null
   const { start, end } = effect.period
   return {
-    until: end && dayOf(end, locale),
-    from: effect.kind === 'extended' ? dayOf(start, locale) : null,
+    until: end && dayOf(end, reader),
+    from: effect.kind === 'extended' ? dayOf(start, reader) : null,
     starts_today: effect.kind === 'restarted',
   }
 }

@@ -1,5 +1,6 @@
 import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
+import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
@@ -104,8 +105,9 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
   const { app, subscription, plan, price, openCheckoutToken } = view
   const locale = pageLocale(http)
+  const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
-  const end = dayOf(subscription.currentPeriodEnd, locale)
+  const end = dayOf(subscription.currentPeriodEnd, reader)
   const isOver = effectiveStatus(subscription, view.now) === 'expired'
   await sendPage(ctx, http, {
     template: 'renew',
@@ -122,7 +124,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
           ? words.forLife
           : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
-      effect: effectOf(view.effect, locale),
+      effect: effectOf(view.effect, reader),
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       refusal: refusalOf(view, locale),

@@ -1,3 +1,4 @@
+import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
 import type { Config } from '#config.ts'
 import type { Customer } from '#customers/store.ts'
@@ -50,6 +51,7 @@ function templateOf(stage: Stage): MailTemplate {
 function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues {
   const { app, subscription, periodEnd, stage, plan, price, customer } = due
   const { locale } = customer
+  const reader = readerOf(app, locale)
   return {
     stage,
     is_test: app.isSandbox,
@@ -60,8 +62,8 @@ function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues 
     plan_title: planTitle(plan.name, locale),
     interval: intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale),
     amount: formatMoney(price.amount, price.currency, locale),
-    period_end: momentWords(periodEnd, locale),
-    period_end_day: dayWords(periodEnd, locale),
+    period_end: momentWords(periodEnd, reader),
+    period_end_day: dayWords(periodEnd, reader),
     renew_url: renewalLink(config.baseUrl, subscription.renewalToken),
     opt_out_url: optOut,
   }

@@ -1,3 +1,4 @@
+import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
 import { renderMail, type MailLocale } from '#mail/render.ts'
 import { openMailer, senderOf } from '#mail/send.ts'
@@ -20,6 +21,7 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
     throw new AppError('invalid_request', 'there is no mail server: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
   const from = senderOf({ name: 'Paygate', mailFrom: null }, ctx.config)
   const end = asAppTime(addMs(ctx.clock.now(), 3 * DAY_MS))
+  const reader = readerOf({ pageSettings: null }, locale)
   const nowhere = `${ctx.config.baseUrl}/renew/sample`
   try {
     await mailer.send({
@@ -37,8 +39,8 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
         plan_title: planTitle('Premium', locale),
         interval: intervalWords({ unit: 'month', count: 1 }, locale),
         amount: formatMoney(99_000, 'VND', locale),
-        period_end: momentWords(end, locale),
-        period_end_day: dayWords(end, locale),
+        period_end: momentWords(end, reader),
+        period_end_day: dayWords(end, reader),
         renew_url: nowhere,
         opt_out_url: `${nowhere}/opt-out`,
       })),

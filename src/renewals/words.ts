@@ -1,14 +1,39 @@
+import type { Reader } from '#apps/page-settings.ts'
 import type { MailLocale } from '#mail/render.ts'
 import type { Interval, IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 
-// Made once: making one takes longer than making the rest of a mail. British English writes the day first and the month in letters,
-// which nobody reads wrongly.
-const DAY: Record<MailLocale, Intl.DateTimeFormat> = {
-  en: new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeZone: 'UTC' }),
-  vi: new Intl.DateTimeFormat('vi-VN', { dateStyle: 'long', timeZone: 'UTC' }),
+// British English writes the day first and the month in letters, which nobody reads wrongly; Vietnamese writes 5/12/2026.
+const DAY: Record<MailLocale, Intl.DateTimeFormatOptions> = {
+  en: { dateStyle: 'long' },
+  vi: { day: 'numeric', month: 'numeric', year: 'numeric' },
 }
-const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' })
+const MOMENT: Intl.DateTimeFormatOptions = {
+  hour: '2-digit',
+  minute: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+}
+const TAGS: Record<MailLocale, string> = { en: 'en-GB', vi: 'vi-VN' }
+
+// Kept: making one takes longer than making the rest of a mail. There are some hundred zones, and sellers use few.
+type Formats = Readonly<Record<'day' | 'iso' | 'moment', Intl.DateTimeFormat>>
+const formats = new Map<string, Formats>()
+
+function formatsFor({ locale, timeZone }: Reader): Formats {
+  const name = `${locale} ${timeZone}`
+  const known = formats.get(name)
+  if (known) return known
+  const made = {
+    day: new Intl.DateTimeFormat(TAGS[locale], { ...DAY[locale], timeZone }),
+    // Swedes write days as ISO 8601 does.
+    iso: new Intl.DateTimeFormat('sv-SE', { timeZone }),
+    // Its parts are put together here: languages order them in their own ways.
+    moment: new Intl.DateTimeFormat('en-GB', { ...MOMENT, timeZone }),
+  }
+  formats.set(name, made)
+  return made
+}
 
 const UNIT_WORDS: Record<MailLocale, Record<IntervalUnit, readonly [one: string, many: string]>> = {
   en: {
@@ -38,12 +63,23 @@ export function planTitle(name: string, locale: MailLocale): string {
   return locale === 'vi' && !/^gói\s/iu.test(name.normalize('NFC')) ? `Gói ${name}` : name
 }
 
-/** `31 March 2026`, `31 tháng 3, 2026`; the day is UTC's. */
-export function dayWords(instant: AppTime, locale: MailLocale): string {
-  return DAY[locale].format(instant)
+/** `2026-03-31`: the day in a zone, as machines read it. */
+export function isoDay(instant: AppTime, timeZone: string): string {
+  return formatsFor({ locale: 'en', timeZone }).iso.format(instant)
 }
 
-/** `31 March 2026, 10:05 UTC`. */
-export function momentWords(instant: AppTime, locale: MailLocale): string {
-  return `${dayWords(instant, locale)}, ${TIME.format(instant)} UTC`
+/** `31 March 2026`, `31/3/2026`: the day in the reader's zone. */
+export function dayWords(instant: AppTime, reader: Reader): string {
+  return formatsFor(reader).day.format(instant)
+}
+
+/** `31 March 2026, 17:05 GMT+7`, `17:05 ngày 31/3/2026 (GMT+7)`. */
+export function momentWords(instant: AppTime, reader: Reader): string {
+  const parts = formatsFor(reader).moment.formatToParts(instant)
+  const [hour, minute, zone] = ['hour', 'minute', 'timeZoneName'].map(
+    (type) => parts.find((part) => part.type === type)?.value ?? '',
+  )
+  const time = `${hour}:${minute}`
+  const day = dayWords(instant, reader)
+  return reader.locale === 'vi' ? `${time} ngày ${day} (${zone})` : `${day}, ${time} ${zone}`
 }

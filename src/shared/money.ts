@@ -29,15 +29,27 @@ export function currencyDecimals(currency: string): 0 | 2 | 3 {
 
 /** `99000 VND` as people write it in the given language: `99.000 ₫`. */
 export function formatMoney(amount: number, currency: string, locale: 'en' | 'vi'): string {
+  // A decimal string keeps every digit of amounts that a float division would round.
+  return formatFor(currency, locale).format(decimalString(amount, currencyDecimals(currency)) as unknown as number)
+}
+
+// Kept: making one takes longer than writing a thousand amounts. Sellers use few of the world's currencies.
+const MOST_FORMATS = 100
+const formats = new Map<string, Intl.NumberFormat>()
+
+function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
+  const name = `${locale} ${currency}`
+  const known = formats.get(name)
+  if (known) return known
   const decimals = currencyDecimals(currency)
-  const format = new Intl.NumberFormat(locale === 'vi' ? 'vi-VN' : 'en-US', {
+  const made = new Intl.NumberFormat(locale === 'vi' ? 'vi-VN' : 'en-US', {
     style: 'currency',
     currency,
     minimumFractionDigits: decimals,
     maximumFractionDigits: decimals,
   })
-  // A decimal string keeps every digit of amounts that a float division would round.
-  return format.format(decimalString(amount, decimals) as unknown as number)
+  if (formats.size < MOST_FORMATS) formats.set(name, made)
+  return made
 }
 
 /** `12345` with two decimals is `123.45`. */

@@ -116,9 +116,28 @@ describe("the command line: apps, methods and banks' accounts", function () {
     expect(log[1].after).to.deep.include(shown)
     await cli.faults(
       [2, ['app', 'update', id, '--client-amounts', 'yes'], 'on or off'],
-      [2, ['app', 'update', id], '--client-amounts or --return-origins'],
+      [2, ['app', 'update', id], 'nothing to change: give a setting'],
       [1, ['app', 'update', id, '--return-origins', 'https://a.example/ok'], 'error: --return-origins: "https://a.'],
       [1, ['app', 'update', server, '--client-amounts', 'on'], 'error: --client-amounts: only identity-token apps'],
+    )
+  })
+
+  it('sets how pages and mails look, shows it, and restores each default by an empty text', async () => {
+    const id = String((await anApp(testContext())).app.id)
+    const settings: [option: string, value: string, field: string, shown: unknown, byDefault: unknown][] = [
+      ['--time-zone', 'Asia/Tokyo', 'time_zone', 'Asia/Tokyo', null],
+    ]
+    const changed = await cli.json(['app', 'update', id, ...settings.flatMap(([option, value]) => [option, value])])
+    for (const [, , field, shown] of settings) expect(changed[field], field).to.deep.equal(shown)
+    expect(await cli.json(['app', 'update', id, '--name', 'Other'])).to.deep.include({
+      name: 'Other',
+      time_zone: 'Asia/Tokyo',
+    })
+    const restored = await cli.json(['app', 'update', id, ...settings.flatMap(([option]) => [option, ''])])
+    for (const [, , field, , byDefault] of settings) expect(restored[field], field).to.deep.equal(byDefault)
+    await cli.faults(
+      [1, ['app', 'update', id, '--time-zone', 'Hanoi'], 'error: --time-zone: must be a time zone such as'],
+      [1, ['app', 'update', id, '--time-zone', '+07:00'], 'error: --time-zone: must be a time zone such as'],
     )
   })
 

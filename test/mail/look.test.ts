@@ -24,8 +24,8 @@ const WORDS: Record<MailLocale, Record<string, string>> = {
     plan_title: 'Gói Cao cấp dành cho gia đình đông người',
     interval: '1 tháng',
     amount: '99.000 ₫',
-    period_end: '31 tháng 3, 2026, 10:05 UTC',
-    period_end_day: '31 tháng 3, 2026',
+    period_end: '17:05 ngày 31/3/2026 (GMT+7)',
+    period_end_day: '31/3/2026',
   },
 }
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { enableMethod } from '../support/operators.ts'
+import { changeApp, enableMethod } from '../support/operators.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startStory, type Story } from '../support/story.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
@@ -146,8 +146,20 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(attributes(page, 'html', 'lang')).to.deep.equal(['vi'])
       expect(page.headers['content-language']).to.equal('vi')
       expect(textOf(page)).to.match(/99\.000\s₫ cho 1 tháng/)
-      expect(textOf(page)).to.include('Có hiệu lực đến 1 tháng 4, 2026')
+      expect(textOf(page)).to.include('Có hiệu lực đến 1/4/2026')
       expect(await languageOf(vietnamese, { 'Accept-Language': 'en-GB,en;q=0.9' })).to.equal('en')
+    })
+
+    it("tells days in the app's time zone, which is the language's where it has none", async () => {
+      story.at('2026-03-01 20:00:00')
+      const { checkout_url } = await story.checkout({ price_id: monthly, external_ref: 'late', skip_trial: true })
+      const english = { 'Accept-Language': 'en' }
+      expect(textOf(await get(checkout_url, english))).to.include('Valid until 1 April 2026')
+      expect(textOf(await get(checkout_url, { 'Accept-Language': 'vi' }))).to.include('Có hiệu lực đến 2/4/2026')
+      await changeApp(story.service.ctx, 'tester', story.app.app, { time_zone: 'Asia/Tokyo' })
+      const page = await get(checkout_url, english)
+      expect(textOf(page)).to.include('Valid until 2 April 2026')
+      expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-04-02'])
     })
 
     it("speaks the customer's language where the browser asks for none of ours", async () => {

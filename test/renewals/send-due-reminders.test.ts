@@ -235,10 +235,10 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(mail.parsed.from).to.include({ name: 'Reader', address: 'billing@pay.example' })
       expect(mail.parsed.to?.[0]).to.include({ name: 'Nguyễn Văn An', address: 'an@example.com' })
       expect(mail.parsed.cc?.map(({ address }) => address)).to.deep.equal(['boss@example.com'])
-      expect(mail.parsed.subject).to.equal('[TEST] Gói Premium của bạn hết hạn vào 1 tháng 4, 2026')
+      expect(mail.parsed.subject).to.equal('[TEST] Gói Premium của bạn hết hạn ngày 1/4/2026')
       const link = `${scene.ctx.config.baseUrl}/renew/${renewalToken}`
       for (const part of [mail.parsed.text, mail.parsed.html]) {
-        expect(part).to.contain('99.000').and.to.contain('1 tháng 4, 2026, 10:00 UTC')
+        expect(part).to.contain('99.000').and.to.contain('17:00 ngày 1/4/2026 (GMT+7)')
         expect(part).to.contain(link).and.to.contain(`${link}/opt-out`)
         expect(part).to.contain('TEST')
       }

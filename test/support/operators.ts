@@ -1,6 +1,7 @@
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import type { App } from '#apps/store.ts'
+import { updateApp } from '#apps/update-app.ts'
 import * as add from '#bank-accounts/add-bank-account.ts'
 import * as assign from '#bank-accounts/assign-bank-account.ts'
 import * as disable from '#bank-accounts/disable-bank-account.ts'
@@ -11,6 +12,11 @@ import * as methods from '#providers/methods.ts'
 import type { Method } from '#providers/providers.ts'
 
 /** What operators do in many tests: each performs the command as `login`. */
+
+/** The settings of `app update`. */
+export async function changeApp(ctx: Context, login: string, app: App, input: object): Promise<App> {
+  return perform(ctx, operator(login), updateApp, input, { app })
+}
 
 export async function enableMethod(
   ctx: Context,

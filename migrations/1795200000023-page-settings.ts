@@ -1,0 +1,13 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+/** What an app says about its pages and mails, as JSON: null until it says anything. */
+export class PageSettings1795200000023 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    if (await runner.hasColumn('apps', 'page_settings')) return
+    await runner.query('ALTER TABLE apps ADD COLUMN page_settings TEXT NULL')
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE apps DROP COLUMN page_settings')
+  }
+}

@@ -1,0 +1,23 @@
+import { Option, type Command } from 'commander'
+
+/** What `app update` says about an app's pages and mails: the field of its input, and the option. */
+const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }[] = [
+  {
+    field: 'time_zone',
+    option: new Option('--time-zone <zone>', 'of the dates that payers read, such as Asia/Ho_Chi_Minh'),
+  },
+]
+
+export function addPageOptions(command: Command): Command {
+  for (const { option } of PAGE_OPTIONS) command.addOption(option)
+  return command
+}
+
+/** What was given of them; null for an empty text, which restores the default. */
+export function pageInput(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const given = PAGE_OPTIONS.flatMap(({ field, option }) => {
+    const value = options[option.attributeName()]
+    return value === undefined ? [] : [[field, value === '' ? null : value] as const]
+  })
+  return Object.fromEntries(given)
+}
