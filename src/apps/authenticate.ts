@@ -1,11 +1,11 @@
 import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
-import { admit, LatelyProven } from '#http/admission.ts'
+import { admitByKey, LatelyProven } from '#http/admission.ts'
 import { routesOf, type Access, type ApiRoute, type Gate, type SignedCall } from '#http/route.ts'
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { findAppByKey, secretPlace, type App } from './store.ts'
+import { appsByKey, secretPlace, type App } from './store.ts'
 import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
 
 /** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
@@ -54,7 +54,7 @@ export const gate: Gate<ApiCaller> = {
     const fitsLast = last !== undefined && isSignedWith(ctx, last, apiKey, call)
     const proof = bearer === null ? null : sha256Hex(`${apiKey} ${bearer}`)
     const isKnown = fitsLast || (proof !== null && provenTokens.get(proof) === true)
-    const app = await admit(ctx, isKnown ? 'known' : 'stranger', (db) => findAppByKey(db, apiKey))
+    const app = await admitByKey(ctx, isKnown ? 'known' : 'stranger', appsByKey, apiKey)
     const token = app?.auth === 'identity' && bearer !== null ? await tokenOf(ctx, app, bearer) : null
     if (token !== null && proof !== null) provenTokens.add(proof, true)
     // One secret makes one signature: it is not made a second time.

@@ -1,12 +1,12 @@
 import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { findApp, findAppByKey, listApps, type App } from './store.ts'
+import { appsByKey, findApp, listApps, type App } from './store.ts'
 
 /** The app that an operator names by id or api_key; throws `not_found`. */
 export async function appNamed(ctx: Context, name: string): Promise<App> {
   const id = parseNumericId(name)
-  const app = id === null ? await findAppByKey(ctx.db, name) : await findApp(ctx.db, id)
+  const app = id === null ? await appsByKey.find(ctx.db, name) : await findApp(ctx.db, id)
   if (!app) throw notFound(`app "${name}"`)
   return app
 }

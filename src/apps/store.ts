@@ -1,6 +1,7 @@
 import { bigint, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
+import { rowsBy } from '#db/shared-read.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { PageSettings } from './page-settings.ts'
@@ -73,9 +74,7 @@ export async function getApp(db: Queries, appId: number): Promise<App> {
 }
 
 /** Read for every call of the API. */
-export async function findAppByKey(db: Queries, apiKey: string): Promise<App | null> {
-  return db.one(apps, 'WHERE api_key = ?', [apiKey])
-}
+export const appsByKey = rowsBy(apps, 'apiKey')
 
 export async function listApps(db: Queries): Promise<App[]> {
   return db.all(apps, 'ORDER BY id')

@@ -1,6 +1,8 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
 import { shape, table, together, type Row } from '#db/table.ts'
+import { anyOf } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
+import { SharedRead } from '#db/shared-read.ts'
 import { apps } from '#apps/store.ts'
 import { customers, type Customer } from '#customers/store.ts'
 import { plans, prices, type PriceWithPlan } from '#plans/store.ts'
@@ -69,13 +71,22 @@ const CHECKOUT = together(
   { price: prices, plan: plans, current: subscriptions, customer: customers, processing: providerSessions },
 )
 
+export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
+
 /**
- * A checkout with everything that its page is made of; null where there is no such link, or nothing was to be paid. `customer`: a
- * renewal's page speaks the language of the subscription's. `processing`: a session whose money is on its way.
+ * Checkouts by token, each with everything that its page is made of; none where nothing was to be paid. `customer`: a renewal's page
+ * speaks the language of the subscription's. `processing`: a session whose money is on its way, one of them where there are several.
  */
-export async function findCheckout(db: Queries, token: string): Promise<ReturnType<typeof CHECKOUT.decode> | null> {
-  return db.one(CHECKOUT, 'WHERE session.token = ? LIMIT 1', [token])
-}
+export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
+  (token) => token,
+  async (db, tokens) => {
+    const { sql, params } = anyOf(
+      'session.token = ?',
+      tokens.map((token) => [token]),
+    )
+    return new Map((await db.all(CHECKOUT, sql, params)).map((rows) => [rows.session.token, rows]))
+  },
+)
 
 export async function findSessionOfTransaction(db: Queries, transactionId: number): Promise<CheckoutSession | null> {
   return db.one(checkoutSessions, 'WHERE transaction_id = ?', [transactionId])

@@ -13,7 +13,7 @@ import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf } from '#payments/balance.ts'
 import { quotedPayment } from '#transactions/quoted-payment.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { findCheckout, type CheckoutSession } from './store.ts'
+import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
 
 /**
  * `overtaken`: the link has not expired, and what it sells will not happen any more, since the subscription has changed or the trial was
@@ -44,15 +44,15 @@ export interface CheckoutView {
 
 /** The checkout behind a public token; throws `not_found` for unknown tokens. */
 export async function viewCheckout(ctx: Context, token: string): Promise<CheckoutView> {
-  return viewFound(ctx, isPageToken(token) ? await findCheckout(ctx.db, token) : null)
+  return viewFound(ctx, isPageToken(token) ? await checkoutsByToken.find(ctx.db, token) : null)
 }
 
 /** `viewCheckout` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
 export async function admitToCheckout(ctx: Context, token: string): Promise<CheckoutView> {
-  return viewFound(ctx, await admitByToken(ctx, token, findCheckout))
+  return viewFound(ctx, await admitByToken(ctx, token, checkoutsByToken))
 }
 
-async function viewFound(ctx: Context, found: Awaited<ReturnType<typeof findCheckout>>): Promise<CheckoutView> {
+async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<CheckoutView> {
   if (!found) throw notFound('checkout')
   const { app, session, transaction, price, plan, customer } = found
   const now = appNow(app, ctx.clock.now())
@@ -75,7 +75,7 @@ async function viewFound(ctx: Context, found: Awaited<ReturnType<typeof findChec
 
 async function previewOf(
   ctx: Context,
-  { transaction, price, plan, current }: NonNullable<Awaited<ReturnType<typeof findCheckout>>>,
+  { transaction, price, plan, current }: CheckoutRows,
   now: AppTime,
 ): Promise<PaymentEffect | null> {
   const quote = quotedPayment(transaction)

@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { inTurn } from '#db/turns.ts'
 import type { Queries } from '#db/queries.ts'
+import type { SharedRead } from '#db/shared-read.ts'
 import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
@@ -29,6 +30,16 @@ export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) =
     late: isNotifier ? () => new Error('no connection to the database became free for a notification') : tooMany,
   }
   return inTurn(ctx.db.pool, turn, read)
+}
+
+/** `admit` for a row that is read by its key; null where there is none. Callers of the same standing share the read. */
+export function admitByKey<Key, Row>(
+  ctx: Context,
+  standing: Standing,
+  rows: SharedRead<Key, Row>,
+  key: Key,
+): Promise<Row | null> {
+  return rows.find(ctx.db, key, standing, (read) => admit(ctx, standing, read))
 }
 
 function tooMany(): AppError {
@@ -66,14 +77,14 @@ export function isPageToken(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text)
 }
 
-/** `admit` for what the token of a hosted page names; null where there is no such token. */
-export async function admitByToken<T>(
+/** `admitByKey` for what the token of a hosted page names; null where there is no such token. */
+export async function admitByToken<Row>(
   ctx: Context,
   token: string,
-  find: (db: Queries, token: string) => Promise<T | null>,
-): Promise<T | null> {
+  rows: SharedRead<string, Row>,
+): Promise<Row | null> {
   if (!isPageToken(token)) return null
-  const found = await admit(ctx, provenTokens.get(token) ? 'known' : 'stranger', (db) => find(db, token))
+  const found = await admitByKey(ctx, provenTokens.get(token) ? 'known' : 'stranger', rows, token)
   if (found !== null) provenTokens.add(token, true)
   return found
 }

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { findSubscriptionByRenewalToken, type Subscription } from '#subscriptions/store.ts'
+import { subscriptionsByRenewalToken, type Subscription } from '#subscriptions/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
 /** A subscription that ends, and so can be paid for its next period. */
@@ -12,12 +12,12 @@ export interface RenewableSubscription extends Subscription {
 
 /** The subscription behind a renewal token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime one. */
 export async function getRenewable(db: Queries, renewalToken: string): Promise<RenewableSubscription> {
-  return requireRenewable(isPageToken(renewalToken) ? await findSubscriptionByRenewalToken(db, renewalToken) : null)
+  return requireRenewable(isPageToken(renewalToken) ? await subscriptionsByRenewalToken.find(db, renewalToken) : null)
 }
 
 /** `getRenewable` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
 export async function admitToRenewable(ctx: Context, renewalToken: string): Promise<RenewableSubscription> {
-  return requireRenewable(await admitByToken(ctx, renewalToken, findSubscriptionByRenewalToken))
+  return requireRenewable(await admitByToken(ctx, renewalToken, subscriptionsByRenewalToken))
 }
 
 function requireRenewable(subscription: Subscription | null): RenewableSubscription {

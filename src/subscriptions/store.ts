@@ -1,8 +1,9 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
 import { table, together, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
-import { where } from '#db/conditions.ts'
+import { anyOf, where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
+import { rowsBy, SharedRead } from '#db/shared-read.ts'
 import { customers, type Customer } from '#customers/store.ts'
 import { plans, type Plan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -151,18 +152,31 @@ export async function findPlanWithCustomer(
 }
 
 const WITH_PLAN_CODE = subscriptions.joined('s', { planCode: exact('p.code', 64) })
+type SubscriptionWithPlanCode = Subscription & { readonly planCode: string }
+
+interface SubscriptionKey {
+  readonly appId: number
+  readonly externalRef: string
+}
+
+const nameOf = ({ appId, externalRef }: SubscriptionKey): string => `${appId} ${externalRef}`
+
+const withPlanCode = new SharedRead<SubscriptionKey, SubscriptionWithPlanCode>(nameOf, async (db, keys) => {
+  const { sql, params } = anyOf(
+    's.app_id = ? AND s.external_ref = ?',
+    keys.map(({ appId, externalRef }) => [appId, externalRef]),
+  )
+  const found = await db.all(WITH_PLAN_CODE, `JOIN plans p ON p.id = s.plan_id ${sql}`, params)
+  return new Map(found.map((row) => [nameOf(row), row]))
+})
 
 /** A subscription with its plan's code, which is all that the API's hottest read needs; throws `not_found`. */
 export async function getSubscriptionWithPlanCode(
   db: Queries,
   appId: number,
   externalRef: string,
-): Promise<Subscription & { readonly planCode: string }> {
-  const found = await db.one(
-    WITH_PLAN_CODE,
-    'JOIN plans p ON p.id = s.plan_id WHERE s.app_id = ? AND s.external_ref = ?',
-    [appId, externalRef],
-  )
+): Promise<SubscriptionWithPlanCode> {
+  const found = await withPlanCode.find(db, { appId, externalRef })
   if (!found) throw notFound('subscription')
   return found
 }
@@ -177,9 +191,7 @@ export async function findSubscriptionById(db: Queries, subscriptionId: number):
   return db.one(subscriptions, 'WHERE id = ?', [subscriptionId])
 }
 
-export async function findSubscriptionByRenewalToken(db: Queries, token: string): Promise<Subscription | null> {
-  return db.one(subscriptions, 'WHERE renewal_token = ?', [token])
-}
+export const subscriptionsByRenewalToken = rowsBy(subscriptions, 'renewalToken')
 
 export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
   return { ...row, id: await tx.insert(subscriptions, row) }

@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert'
 import fc from 'fast-check'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { findCheckout, findSessionOfTransaction } from '#checkout/store.ts'
+import { checkoutsByToken, findSessionOfTransaction } from '#checkout/store.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { keptOf } from '#payments/balance.ts'
@@ -177,7 +177,7 @@ class History {
     })
     if (!offer || opened?.kind !== 'go_on') return
     const token = /\/checkout\/([0-9a-f]{64})\/bank$/.exec(opened.redirectUrl)?.[1]
-    const session = (await findCheckout(ctx.db, token ?? ''))?.session
+    const session = (await checkoutsByToken.find(ctx.db, token ?? ''))?.session
     deepStrictEqual(session?.transactionId, this.#transactions.get(offer) ?? session?.transactionId)
     this.#transactions.set(offer, session!.transactionId!)
   }

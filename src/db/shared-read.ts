@@ -1,0 +1,104 @@
+import { anyOf } from './conditions.ts'
+import type { Queries } from './queries.ts'
+import type { Table } from './table.ts'
+
+/** Reads the rows of several keys; returns those that there are by the names of their keys. */
+type ReadAll<Key, Row> = (db: Queries, keys: readonly Key[]) => Promise<ReadonlyMap<string, Row>>
+
+/** Runs a read on a connection: at once, or when its turn comes. */
+type RunRead<Row> = (read: (db: Queries) => Promise<ReadonlyMap<string, Row>>) => Promise<ReadonlyMap<string, Row>>
+
+/** Maximum number of callers that one statement serves. */
+export const MOST_CALLERS = 16
+/** A read that takes longer, on a connection that hangs say, no longer keeps the next one waiting. */
+const LONGEST_WAIT_MS = 20
+
+/**
+ * A read of rows by key that callers of the same moment share: those who come while one is under way are served by the next, one
+ * statement for all of them. It is no cache: nobody is answered from a read that began before they asked.
+ */
+export class SharedRead<Key, Row> {
+  readonly #nameOf: (key: Key) => string
+  readonly #readAll: ReadAll<Key, Row>
+  readonly #lanes = new WeakMap<Queries, Map<string, Lane<Key, Row>>>()
+
+  constructor(nameOf: (key: Key) => string, readAll: ReadAll<Key, Row>) {
+    this.#nameOf = nameOf
+    this.#readAll = readAll
+  }
+
+  /** The row of the key, or null; callers that share it get the same object. Callers of one `lane` on one database share; `run` is how that lane gets a connection. */
+  async find(db: Queries, key: Key, lane = '', run: RunRead<Row> = (read) => read(db)): Promise<Readonly<Row> | null> {
+    let lanes = this.#lanes.get(db)
+    if (!lanes) this.#lanes.set(db, (lanes = new Map<string, Lane<Key, Row>>()))
+    let own = lanes.get(lane)
+    if (!own) lanes.set(lane, (own = new Lane(this.#readAll, run)))
+    const name = this.#nameOf(key)
+    return (await own.join(name, key)).get(name) ?? null
+  }
+}
+
+class Lane<Key, Row> {
+  readonly #readAll: ReadAll<Key, Row>
+  readonly #run: RunRead<Row>
+  #underWay = 0
+  /** The one that takes more callers: its statement has not been sent. */
+  #open: Batch<Key, Row> | null = null
+
+  constructor(readAll: ReadAll<Key, Row>, run: RunRead<Row>) {
+    this.#readAll = readAll
+    this.#run = run
+  }
+
+  join(name: string, key: Key): Promise<ReadonlyMap<string, Row>> {
+    const batch = (this.#open ??= new Batch())
+    batch.keys.set(name, key)
+    batch.callers += 1
+    if (batch.callers === MOST_CALLERS) this.#open = null
+    if (batch.callers === MOST_CALLERS || this.#underWay === 0) this.#start(batch)
+    else batch.timer ??= setTimeout(() => this.#start(batch), LONGEST_WAIT_MS)
+    return batch.rows.promise
+  }
+
+  #start(batch: Batch<Key, Row>): void {
+    if (batch.isStarted) return
+    batch.isStarted = true
+    clearTimeout(batch.timer)
+    this.#underWay += 1
+    const read = this.#run((db) => {
+      if (this.#open === batch) this.#open = null
+      return this.#readAll(db, [...batch.keys.values()])
+    })
+    batch.rows.resolve(
+      read.finally(() => {
+        this.#underWay -= 1
+        // It may have ended without a connection.
+        if (this.#open === batch) this.#open = null
+        if (this.#open) this.#start(this.#open)
+      }),
+    )
+  }
+}
+
+class Batch<Key, Row> {
+  readonly keys = new Map<string, Key>()
+  readonly rows = Promise.withResolvers<ReadonlyMap<string, Row>>()
+  callers = 0
+  isStarted = false
+  timer: NodeJS.Timeout | undefined
+}
+
+/** Rows by a column of text that is unique. */
+export function rowsBy<R>(table: Table<R>, property: Extract<keyof R, string>): SharedRead<string, R> {
+  const condition = `${table.columnOf(property)} = ?`
+  return new SharedRead(
+    (value) => value,
+    async (db, values) => {
+      const { sql, params } = anyOf(
+        condition,
+        values.map((value) => [value]),
+      )
+      return new Map((await db.all(table, sql, params)).map((row) => [row[property] as string, row]))
+    },
+  )
+}

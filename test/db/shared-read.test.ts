@@ -1,0 +1,129 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import { apps, type App } from '#apps/store.ts'
+import type { Queries } from '#db/queries.ts'
+import { MOST_CALLERS, rowsBy, SharedRead } from '#db/shared-read.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { anApp } from '../support/factories.ts'
+import { until } from '../support/until.ts'
+
+describe('reads by key that callers share', () => {
+  let ctx: TestContext
+  let apiKeys: string[]
+  /** The keys of each statement that was sent. */
+  let sent: (readonly string[])[]
+  let reads: SharedRead<string, Readonly<App>>
+  const byKey = rowsBy(apps, 'apiKey')
+
+  beforeEach(async () => {
+    ctx = testContext()
+    apiKeys = []
+    for (const name of ['Books', 'Films', 'Games']) apiKeys.push((await anApp(ctx, { name })).apiKey)
+    sent = []
+    reads = new SharedRead(
+      (key) => key,
+      async (db, keys) => {
+        sent.push(keys)
+        const found = await Promise.all(keys.map((key) => byKey.find(db, key)))
+        return new Map(found.flatMap((app) => (app ? [[app.apiKey, app]] : [])))
+      },
+    )
+  })
+
+  /** A way to a connection whose reads end when they are let go, with what they read before. */
+  function held() {
+    const opened: (() => void)[] = []
+    const run = async <T>(read: (db: Queries) => Promise<T>): Promise<T> => {
+      const rows = await read(ctx.db)
+      await new Promise<void>((resolve) => opened.push(resolve))
+      return rows
+    }
+    return { run, opened }
+  }
+
+  it('send one statement for all who come while another is under way, and give each its own row', async () => {
+    const [books, films, games] = apiKeys as [string, string, string]
+    const found = await Promise.all([books, films, games, films, 'pk_none'].map((key) => reads.find(ctx.db, key)))
+    expect(found.map((app) => app?.name ?? null)).to.deep.equal(['Books', 'Films', 'Games', 'Films', null])
+    expect(sent).to.deep.equal([[books], [films, games, 'pk_none']])
+  })
+
+  it('answer nobody from a read that began before they asked', async () => {
+    const [books] = apiKeys as [string]
+    const { run, opened } = held()
+    const before = reads.find(ctx.db, books, 'held', run)
+    await until(() => opened.length === 1)
+    await ctx.db.update(apps, { apiKey: books }, { name: 'Revoked' })
+    const after = reads.find(ctx.db, books, 'held', run)
+    opened[0]!()
+    expect((await before)?.name).to.equal('Books')
+    await until(() => opened.length === 2)
+    opened[1]!()
+    expect((await after)?.name).to.equal('Revoked')
+  })
+
+  it('do not wait behind one that hangs', async () => {
+    const [books, films] = apiKeys as [string, string]
+    const { run, opened } = held()
+    const hanging = reads.find(ctx.db, books, 'held', run)
+    await until(() => opened.length === 1)
+    const next = reads.find(ctx.db, films, 'held', run)
+    await until(() => opened.length === 2)
+    opened[1]!()
+    expect((await next)?.name).to.equal('Films')
+    opened[0]!()
+    expect((await hanging)?.name).to.equal('Books')
+  })
+
+  it(`serve ${MOST_CALLERS} callers at most, and the next ones at once by a statement of their own`, async () => {
+    const [books] = apiKeys as [string]
+    const { run, opened } = held()
+    const all = Array.from({ length: 2 * MOST_CALLERS + 2 }, () => reads.find(ctx.db, books, 'held', run))
+    // One alone, two batches, and the last one, which waits.
+    await until(() => opened.length >= 3)
+    for (let index = 0; index < 4; index += 1) {
+      await until(() => opened.length > index)
+      opened[index]!()
+    }
+    const found = await Promise.all(all)
+    expect(found.every((app) => app?.name === 'Books')).to.equal(true)
+    expect(sent).to.have.length(4)
+  })
+
+  for (const [what, isRead] of [
+    ['the statement that failed', true],
+    ['the turn that never came', false],
+  ] as const) {
+    it(`fail for those alone who shared ${what}`, async () => {
+      const [books] = apiKeys as [string]
+      let isBroken = true
+      const run = async <T>(read: (db: Queries) => Promise<T>): Promise<T> => {
+        const rows = isRead || !isBroken ? await read(ctx.db) : null
+        if (rows === null || isBroken) throw new Error('lost')
+        return rows
+      }
+      const failed = [1, 2].map(() => reads.find(ctx.db, books, 'lossy', run).catch((error: unknown) => error))
+      for (const answer of await Promise.all(failed)) expect(answer).to.be.an.instanceOf(Error)
+      isBroken = false
+      expect((await reads.find(ctx.db, books, 'lossy', run))?.name).to.equal('Books')
+    })
+  }
+
+  it('share nothing between lanes', async () => {
+    const [books] = apiKeys as [string]
+    const lanes = ['known', 'stranger', 'known', 'stranger']
+    await Promise.all(lanes.map((lane) => reads.find(ctx.db, books, lane, (read) => read(ctx.db))))
+    expect(sent).to.have.length(4)
+  })
+
+  it('find by a list of any length up to their most', async () => {
+    const keys = [...apiKeys, ...Array.from({ length: MOST_CALLERS - 2 }, (_, index) => `pk_${index}`)]
+    const found = await Promise.all(keys.map((key) => byKey.find(ctx.db, key)))
+    expect(found.map((app) => app?.name)).to.deep.equal([
+      'Books',
+      'Films',
+      'Games',
+      ...Array.from({ length: MOST_CALLERS - 2 }, () => undefined),
+    ])
+  })
+})
