@@ -2,6 +2,7 @@ import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
+import { generateAll } from '../docs/generate.ts'
 import { emptyTestDatabase, startTestDatabase, stopTestDatabase, testDatabase } from '../test/support/database.ts'
 import { checkoutBench, readBench } from './api.ts'
 import { cliBench } from './cli.ts'
@@ -62,7 +63,10 @@ async function main(): Promise<void> {
     if (!values.quick) await testDatabase().db.query(`SET GLOBAL innodb_buffer_pool_size = ${BUFFER_POOL_BYTES}`)
     for (const bench of BENCHES.filter(isNamed)) await runOne(bench, values.quick, outcomes)
     print(`\n${printable(ROWS, outcomes)}`)
-    if (!values.quick && !values.profile) writeReport(REPORT, ROWS, outcomes, machine)
+    if (values.quick || values.profile) return
+    writeReport(REPORT, ROWS, outcomes, machine)
+    // The README quotes the report.
+    await generateAll()
   } finally {
     await stopTestDatabase()
   }

@@ -8,22 +8,72 @@ interface GeneratedPart {
   readonly name: string
   /** From the root of the project. */
   readonly file: string
-  readonly render: () => Promise<string>
+  readonly render: () => string | Promise<string>
 }
 
 const ROOT = join(import.meta.dirname, '..')
+const MEASUREMENTS = 'bench/results.md'
+/** The rows of the measurements that the README quotes. */
+const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready', 'memory', 'cli-command']
 
 export const GENERATED: readonly GeneratedPart[] = [
   { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
+  { name: 'figures', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]
 
 /** The text of a part's file with the part put in; throws where its marks are not there. */
 export async function withPart({ name, file, render }: GeneratedPart): Promise<string> {
-  const text = readFileSync(join(ROOT, file), 'utf8')
+  const text = read(file)
   const [start, end] = [`<!-- ${name}:start -->\n`, `<!-- ${name}:end -->`]
   const [from, to] = [text.indexOf(start), text.indexOf(end)]
   if (from < 0 || to < from) throw new Error(`${file} has no marks of “${name}”`)
   return `${text.slice(0, from + start.length)}${await render()}\n${text.slice(to)}`
 }
 
-if (import.meta.main) for (const part of GENERATED) writeFileSync(join(ROOT, part.file), await withPart(part))
+/** Writes every part into its file. */
+export async function generateAll(): Promise<void> {
+  for (const part of GENERATED) writeFileSync(join(ROOT, part.file), await withPart(part))
+}
+
+/** A short table of the medians, and what they were measured on. */
+function quoteMeasurements(report: string): string {
+  const [head = [], , ...rows] = report
+    .split('\n')
+    .filter((line) => line.startsWith('|'))
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim()),
+    )
+  const quoted = QUOTED.map((name) => {
+    const row = rows.find(([first]) => first === name)
+    if (!row) throw new Error(`${MEASUREMENTS} has no row “${name}”`)
+    return (column: string): string => row[head.indexOf(column)] ?? ''
+  })
+  const median = (cell: string): string => cell.replace(/ \(.*?\)/, '')
+  const lines = quoted.map((cell) => {
+    const figures = ['ours', 'floor', 'ours by floor'].map((column) => median(cell(column)))
+    return `| ${[cell('what'), ...figures].join(' | ')} |`
+  })
+  const machines = new Set(
+    quoted.map((cell) =>
+      cell('machine')
+        .replace(/ load [^,]+,/, '')
+        .replace(/ [\d:]+$/, ''),
+    ),
+  )
+  return [
+    '| what | Paygate | floor | by floor |',
+    '|---|---|---|---|',
+    ...lines,
+    '',
+    `Measured on: ${[...machines].join('; ')}.`,
+  ].join('\n')
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), 'utf8')
+}
+
+if (import.meta.main) await generateAll()

@@ -55,7 +55,7 @@ async function main(): Promise<void> {
     throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)
   }
   const skew = await skewWarning(ctx)
-  if (skew !== null) ctx.log.warn(skew)
+  if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")
   if (config.trustProxy > 0 && config.metricsToken === null) {
     ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
   }
