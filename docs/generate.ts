@@ -1,5 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { openApiOf } from '#reference/openapi.ts'
+import { referenceOf } from '#reference/markdown.ts'
+import { API_ROUTES } from '#daemon/app.ts'
 import { createProgram } from '#cli/program.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
 
@@ -17,6 +20,7 @@ const MEASUREMENTS = 'bench/results.md'
 const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready', 'memory', 'cli-command']
 
 export const GENERATED: readonly GeneratedPart[] = [
+  { name: 'api', file: 'docs/api.md', render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES))) },
   { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
   { name: 'figures', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]

@@ -35,6 +35,7 @@ const LAYERS = [
   'renewals',
   'pages',
   'operations',
+  'reference',
   'open-context',
   'daemon',
   'cli',

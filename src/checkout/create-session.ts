@@ -13,7 +13,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, integer, text, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -24,49 +24,99 @@ import { refuseClientChoices } from './refuse-client-choices.ts'
 import { findOffer, insertCheckoutSession } from './store.ts'
 
 const either = {
-  external_ref: text(191),
-  customer_id: z.string().optional(),
-  success_url: webAddress,
-  cancel_url: webAddress,
-  payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`).optional(),
-  expires_in: integer(1800, 86_400).optional(),
+  external_ref: text(191).describe('Your own id of the end user who pays.'),
+  customer_id: z
+    .string()
+    .optional()
+    .describe('Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.'),
+  success_url: webAddress.describe(
+    'Where the payer goes after paying. It proves nothing: believe the webhook, or ask.',
+  ),
+  cancel_url: webAddress.describe('Where the payer goes to cancel.'),
+  payment_method: z
+    .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
+    .optional()
+    .describe('Chosen for the payer; otherwise the page lists what the app offers.'),
+  expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires; one day at most.'),
 }
 
 const SubscriptionCheckout = z.strictObject({
   ...either,
   mode: z.literal('subscription'),
-  price_id: z.string(),
-  skip_trial: z.boolean().optional(),
+  price_id: z.string().describe('A price on sale, `price_1`.'),
+  skip_trial: z.boolean().optional().describe('True to pay the full price at once.'),
 })
 
 const PaymentCheckout = z.strictObject({
   ...either,
   mode: z.literal('payment'),
-  plan_ref: z.string().regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -'),
-  amount: integer(1),
-  currency: currencyCode,
+  plan_ref: z
+    .string()
+    .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
+    .describe('Your name for what is bought; it need not be the code of a plan.'),
+  amount: integer(1).describe("In the currency's smallest unit."),
+  currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })
 
 /** The body of `POST /api/v1/checkout-sessions` (specification 4; contract 3). */
-export const CreateSessionInput = z.discriminatedUnion(
-  'mode',
-  [SubscriptionCheckout, PaymentCheckout],
-  'must be subscription or payment',
-)
+export const CreateSessionInput = z
+  .discriminatedUnion('mode', [SubscriptionCheckout, PaymentCheckout], 'must be subscription or payment')
+  .meta({
+    examples: [
+      {
+        mode: 'subscription',
+        external_ref: 'user-42',
+        price_id: 'price_1',
+        customer_id: 'cus_1',
+        success_url: 'https://shop.example.com/paid',
+        cancel_url: 'https://shop.example.com/pricing',
+      },
+      {
+        mode: 'payment',
+        external_ref: 'user-42',
+        plan_ref: 'sticker-pack',
+        amount: 20000,
+        currency: 'VND',
+        success_url: 'https://shop.example.com/paid',
+        cancel_url: 'https://shop.example.com/pricing',
+      },
+    ],
+  })
 type SubscriptionInput = z.infer<typeof SubscriptionCheckout>
 type PaymentInput = z.infer<typeof PaymentCheckout>
 
 /** The answer: what to send the payer to (contract 3). */
-export const CreatedSessionOutput = z.strictObject({
-  id: z.string(),
-  checkout_url: z.string(),
-  activated: z.boolean(),
-  trial: z
-    .strictObject({ amount: z.int(), interval_unit: z.string(), interval_count: z.int(), ends_at: timestamp })
-    .nullable(),
-  transaction_id: z.int().nullable(),
-  expires_at: timestamp,
-})
+export const CreatedSessionOutput = z
+  .strictObject({
+    id: publicId('cs'),
+    checkout_url: z.string().describe('Send the payer there; `success_url` where a free trial began at once.'),
+    activated: z.boolean().describe('True when a free trial began at once: there is nothing to pay.'),
+    trial: z
+      .strictObject({
+        amount: z.int(),
+        interval_unit: z.string(),
+        interval_count: z.int(),
+        ends_at: timestamp.describe('When the trial ends; for a paid trial, if it were paid now.'),
+      })
+      .nullable()
+      .describe('The trial that this checkout grants, or null.'),
+    transaction_id: z.int().nullable().describe('The pending transaction; null when `activated`.'),
+    expires_at: timestamp,
+  })
+  .meta({
+    id: 'CheckoutSession',
+    description: 'A hosted page where a payer pays once.',
+    examples: [
+      {
+        id: 'cs_1',
+        checkout_url: `https://billing.example.com/checkout/${'4f'.repeat(32)}`,
+        activated: false,
+        trial: null,
+        transaction_id: 1,
+        expires_at: '2026-12-01 10:30:00',
+      },
+    ],
+  })
 export type CreatedSession = z.infer<typeof CreatedSessionOutput>
 
 interface Scope {

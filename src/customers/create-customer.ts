@@ -6,7 +6,9 @@ import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
 import { getCustomer, insertCustomer, type NewCustomer } from './store.ts'
 
-export const CreateCustomerInput = z.strictObject({ ...requiredFields, ...optionalFields })
+export const CreateCustomerInput = z
+  .strictObject({ ...requiredFields, ...optionalFields })
+  .meta({ examples: [{ name: 'An Nguyen', email: 'an@example.com', merchant_customer_id: 'user-42', locale: 'vi' }] })
 
 /** Registers whom an app's reminders go to; neither e-mail nor merchant id need be new. */
 export const createCustomer = command({

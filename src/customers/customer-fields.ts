@@ -7,10 +7,13 @@ const emailList = z.array(emailAddress).max(10, 'must hold at most 10 addresses'
 export const LOCALES = ['en', 'vi'] as const
 
 /** What a customer must have, and what null clears (contract 3, Customers). */
-export const requiredFields = { name: text(191), email: emailAddress }
+export const requiredFields = {
+  name: text(191).describe('How mails address the customer.'),
+  email: emailAddress.describe('Where reminders go.'),
+}
 export const optionalFields = {
-  merchant_customer_id: text(191).nullish(),
-  cc_emails: emailList.nullish(),
-  bcc_emails: emailList.nullish(),
-  locale: z.enum(LOCALES, 'must be en or vi').nullish(),
+  merchant_customer_id: text(191).nullish().describe('Your own id of the customer. It need not be unique.'),
+  cc_emails: emailList.nullish().describe('Who else gets each mail, seen by all.'),
+  bcc_emails: emailList.nullish().describe('Who else gets each mail, unseen.'),
+  locale: z.enum(LOCALES, 'must be en or vi').nullish().describe('The language of mails and pages; `en` by default.'),
 }

@@ -4,10 +4,11 @@ import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.t
 import { emailAddress, text, validate } from '#shared/validate.ts'
 import { listCustomerRows, type Customer } from './store.ts'
 
-const ListCustomersQuery = z.object({
+/** What may follow `GET /api/v1/customers?`. */
+export const ListCustomersQuery = z.object({
   ...listQueryFields,
-  merchant_customer_id: text(191).optional(),
-  email: emailAddress.optional(),
+  merchant_customer_id: text(191).optional().describe('Only customers with this id of yours.'),
+  email: emailAddress.optional().describe('Only customers with this address.'),
 })
 
 /** A page of an app's customers, newest first (contract 3, Customers). `query` is the request's. */

@@ -1,22 +1,40 @@
 import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { timestamp } from '#shared/validate.ts'
+import { publicId, timestamp } from '#shared/validate.ts'
 import { LOCALES } from './customer-fields.ts'
 import type { Customer } from './store.ts'
 
 /** The Customer of the API (specification 2, contract 3). */
-export const CustomerOutput = z.strictObject({
-  id: z.string(),
-  name: z.string(),
-  email: z.string(),
-  merchant_customer_id: z.string().nullable(),
-  cc_emails: z.array(z.string()),
-  bcc_emails: z.array(z.string()),
-  locale: z.enum(LOCALES),
-  created_at: timestamp,
-  updated_at: timestamp,
-})
+export const CustomerOutput = z
+  .strictObject({
+    id: publicId('cus'),
+    name: z.string(),
+    email: z.string(),
+    merchant_customer_id: z.string().nullable().describe('Your own id of the customer.'),
+    cc_emails: z.array(z.string()),
+    bcc_emails: z.array(z.string()),
+    locale: z.enum(LOCALES).describe('The language of mails and pages.'),
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({
+    id: 'Customer',
+    description: 'Whom reminders go to.',
+    examples: [
+      {
+        id: 'cus_1',
+        name: 'An Nguyen',
+        email: 'an@example.com',
+        merchant_customer_id: 'user-42',
+        cc_emails: [],
+        bcc_emails: [],
+        locale: 'vi',
+        created_at: '2026-12-01 09:30:00',
+        updated_at: '2026-12-01 09:30:00',
+      },
+    ],
+  })
 
 export function presentCustomer(customer: Customer): z.input<typeof CustomerOutput> {
   return {

@@ -1,14 +1,17 @@
 import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
-import { createCustomer } from './create-customer.ts'
+import { createCustomer, CreateCustomerInput } from './create-customer.ts'
 import { createOwnCustomer } from './create-own-customer.ts'
-import { listCustomers } from './list-customers.ts'
+import { listCustomers, ListCustomersQuery } from './list-customers.ts'
 import { CustomerOutput, presentCustomer } from './present.ts'
 import { showCustomer } from './show-customer.ts'
 import { updateCustomer } from './update-customer.ts'
 
 export const customerRoutes: readonly AppRoute[] = [
   route.list({
+    id: 'listCustomers',
+    summary: 'List customers',
+    filter: ListCustomersQuery,
     method: 'GET',
     path: '/api/v1/customers',
     access: 'hmac',
@@ -17,6 +20,8 @@ export const customerRoutes: readonly AppRoute[] = [
     present: presentCustomer,
   }),
   route.query({
+    id: 'getCustomer',
+    summary: 'Get a customer',
     method: 'GET',
     path: '/api/v1/customers/:id',
     access: 'hmac',
@@ -24,6 +29,11 @@ export const customerRoutes: readonly AppRoute[] = [
     query: async (ctx, { caller, params }) => showCustomer(ctx, caller.appId, customerId(params)),
   }),
   route.command({
+    id: 'createCustomer',
+    summary: 'Create a customer',
+    description:
+      "Registers whom reminders go to. A customer that an end user's client creates belongs to that end user: `cc_emails` and `bcc_emails` may not be set, `email` must be the verified address of the token where it has one, and five is the most.",
+    body: CreateCustomerInput,
     method: 'POST',
     path: '/api/v1/customers',
     access: 'any',
@@ -34,6 +44,9 @@ export const customerRoutes: readonly AppRoute[] = [
     present: presentCustomer,
   }),
   route.command({
+    id: 'updateCustomer',
+    summary: 'Update a customer',
+    description: 'Null empties a list, clears `merchant_customer_id` and sets `locale` to `en`.',
     method: 'PATCH',
     path: '/api/v1/customers/:id',
     access: 'hmac',

@@ -10,7 +10,7 @@ export const UpdateCustomerInput = patchOf({
   name: requiredFields.name.optional(),
   email: requiredFields.email.optional(),
   ...optionalFields,
-})
+}).meta({ examples: [{ email: 'an.nguyen@example.com', cc_emails: ['accounts@example.com'] }] })
 
 /**
  * Changes a customer; null empties a list, sets the locale to `en` and clears the merchant's id. Mails sent from then on follow.

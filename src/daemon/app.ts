@@ -11,6 +11,7 @@ import { apiRouter, refuseMethods, routerRoutes } from '#http/route.ts'
 import { bankPages } from '#pages/bank.ts'
 import { checkoutPages } from '#pages/checkout.ts'
 import { renewPages } from '#pages/renew.ts'
+import { referenceRoutes } from '#reference/routes.ts'
 import { planRoutes } from '#plans/routes.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { notificationRoutes } from '#providers/notification-routes.ts'
@@ -65,6 +66,7 @@ function routers(ctx: Context, metrics: Metrics, health: Health): Router<Request
     checkoutPages(ctx),
     bankPages(ctx),
     renewPages(ctx),
+    referenceRoutes(ctx, API_ROUTES),
   ]
 }
 

@@ -68,6 +68,8 @@ export interface Page {
   readonly formSources?: readonly string[]
   /** Lets a browser without scripts load the page again after so many seconds. */
   readonly reloadSeconds?: number
+  /** The language of a page that is written in one alone. */
+  readonly onlyIn?: PageLocale
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/pages')
@@ -118,7 +120,7 @@ export function pathBase(ctx: Context): string {
 
 /** Renders a page and answers it, with the headers of every page. */
 export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promise<void> {
-  const locale = pageLocale(http)
+  const locale = page.onlyIn ?? pageLocale(http)
   const { css, js } = pageFiles()
   const base = pathBase(ctx)
   const frame = {
@@ -133,7 +135,10 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
     js: base + js.path,
     words: LAYOUT_WORDS[locale],
     // The answer to a form cannot be had again in another language.
-    languages: http.method === 'POST' ? [] : LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })),
+    languages:
+      http.method === 'POST' || page.onlyIn
+        ? []
+        : LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })),
   }
   const html = (await engine.renderFile(page.template, { ...page.values, page: frame })) as string
   http.status = page.status ?? 200

@@ -8,8 +8,9 @@ export const listQueryFields = {
     .string()
     .regex(/^([1-9]\d?|100)$/, 'must be from 1 to 100')
     .transform(Number)
-    .default(20),
-  cursor: z.string().optional(),
+    .default(20)
+    .meta({ type: 'integer', minimum: 1, maximum: 100, description: 'How many to return.' }),
+  cursor: z.string().optional().describe('The `next_cursor` of the page before.'),
 }
 
 /** Where a page of a list that runs from the newest to the oldest goes on: below this row. */

@@ -6,7 +6,8 @@ import type { Command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
-import { AppError } from '#shared/errors.ts'
+import { AppError, type ErrorCode } from '#shared/errors.ts'
+import { given } from '#shared/patch.ts'
 import type { RealTime } from '#shared/time.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
@@ -27,7 +28,20 @@ export interface ApiRequest<Caller> {
   readonly body: unknown
 }
 
-/** A call of the API, as data: the router, the 405 handling and the tests of coverage read it. */
+/** What the reference tells of a call, besides what its other fields say. Texts are Markdown. */
+interface RouteWords {
+  /** What client libraries call it by: `createPlan`. */
+  readonly id: string
+  /** A few words: `Create a plan`. */
+  readonly summary: string
+  readonly description?: string
+  /** The codes that are this call's own, besides those that any call may answer. */
+  readonly errors?: readonly ErrorCode[]
+  /** What may follow the path after `?`. */
+  readonly filter?: z.ZodObject
+}
+
+/** A call of the API, as data: the router, the 405 handling, the OpenAPI document and the tests of coverage read it. */
 export interface ApiRoute<Caller> {
   readonly method: HttpMethod
   /** With `:name` for parameters. */
@@ -36,6 +50,10 @@ export interface ApiRoute<Caller> {
   readonly status: 200 | 201
   /** The shape of `data`. */
   readonly output: z.ZodType
+  /** The shape of the body; null where the call has none. */
+  readonly body: z.ZodType | null
+  readonly words: RouteWords
+  readonly isList: boolean
   readonly work: Work<Caller>
 }
 
@@ -56,7 +74,7 @@ interface ApiAnswer {
   readonly nextCursor?: string | null
 }
 
-interface RouteHead<Output extends z.ZodType> {
+interface RouteHead<Output extends z.ZodType> extends RouteWords {
   readonly method: HttpMethod
   readonly path: string
   readonly access: Access
@@ -67,12 +85,15 @@ interface RouteHead<Output extends z.ZodType> {
 interface CommandRoute<Caller, Output extends z.ZodType, Scope, Result> extends RouteHead<Output> {
   /** Where what a client may do differs from what a server may: made for the caller. */
   readonly command: Command<Scope, Result> | ((caller: Caller) => Command<Scope, Result>)
+  /** The input of a server's command, where the command is made for the caller. */
+  readonly body?: z.ZodType
   /** What the command knows for certain. Throws where the caller may not ask for this, or the path names nothing. */
   scope(request: ApiRequest<Caller>): Scope
   present(result: Result, now: RealTime, request: ApiRequest<Caller>): z.input<Output>
 }
 
 interface QueryRoute<Caller, Output extends z.ZodType> extends RouteHead<Output> {
+  readonly body?: z.ZodType
   query(ctx: Context, request: ApiRequest<Caller>): Promise<z.input<Output>>
 }
 
@@ -91,6 +112,7 @@ export function routesOf<Caller extends CommandCaller>() {
       route: CommandRoute<Caller, Output, Scope, Result>,
     ): ApiRoute<Caller> => ({
       ...headOf(route),
+      body: route.body ?? inputOf(route.command),
       work: {
         kind: 'command',
         async run(ctx, request, keep) {
@@ -112,11 +134,14 @@ export function routesOf<Caller extends CommandCaller>() {
     /** A route that is answered from what is there, or by several commands. */
     query: <Output extends z.ZodType>(route: QueryRoute<Caller, Output>): ApiRoute<Caller> => ({
       ...headOf(route),
+      body: route.body ?? null,
       work: { kind: 'other', run: async (ctx, request) => ({ data: await route.query(ctx, request) }) },
     }),
     /** A list that can grow: a page of it, newest first, and where the next page begins. */
     list: <Item extends z.ZodType, Row extends Position>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
       ...headOf({ ...route, output: z.array(route.item) }),
+      isList: true,
+      body: null,
       work: {
         kind: 'other',
         async run(ctx, request) {
@@ -128,8 +153,15 @@ export function routesOf<Caller extends CommandCaller>() {
   }
 }
 
-function headOf({ method, path, access, status = 200, output }: RouteHead<z.ZodType>) {
-  return { method, path, access, status, output }
+/** Null where it depends on the caller or the settings: such a route says its `body` itself. */
+function inputOf(command: object): z.ZodType | null {
+  return 'input' in command && command.input instanceof z.ZodType ? command.input : null
+}
+
+function headOf({ method, path, access, status = 200, output, ...rest }: RouteHead<z.ZodType>) {
+  const { id, summary, description, errors, filter } = rest
+  const words = given({ id, summary, description, errors, filter }) as RouteWords
+  return { method, path, access, status, output, words, isList: false }
 }
 
 /** What the kit must be told of the domain, which lies to its right. */

@@ -8,12 +8,35 @@ import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
 import { getPlan, insertPlan, insertPrices } from './store.ts'
 
-export const CreatePlanInput = z.strictObject({
-  code: z.string().regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -'),
-  name: text(191),
-  description: longText(5000).nullish(),
-  prices: z.array(PriceInput).min(1, 'must hold at least 1 price').max(20, 'must hold at most 20 prices'),
-})
+export const CreatePlanInput = z
+  .strictObject({
+    code: z
+      .string()
+      .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
+      .describe('Your name for the plan, unique in the app. It never changes.'),
+    name: text(191).describe('What payers read.'),
+    description: longText(5000).nullish().describe('What the plan includes.'),
+    prices: z.array(PriceInput).min(1, 'must hold at least 1 price').max(20, 'must hold at most 20 prices'),
+  })
+  .meta({
+    examples: [
+      {
+        code: 'premium',
+        name: 'Premium',
+        prices: [
+          {
+            name: 'Monthly',
+            amount: 99000,
+            currency: 'VND',
+            interval_unit: 'month',
+            interval_count: 1,
+            trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
+          },
+          { name: 'Lifetime', amount: 1990000, currency: 'VND', interval_unit: 'lifetime' },
+        ],
+      },
+    ],
+  })
 
 /** Publishes a plan with its first prices. Throws `plan_code_taken` where the app has a plan of this code. */
 export const createPlan = command({

@@ -4,7 +4,8 @@ import { validate } from '#shared/validate.ts'
 import { saleStatus } from './sale-status.ts'
 import { getPlan, listPlans, type PlanWithPrices } from './store.ts'
 
-const ListPlansQuery = z.object({ status: saleStatus.optional() })
+/** What may follow `GET /api/v1/plans?`. */
+export const ListPlansQuery = z.object({ status: saleStatus.optional().describe('Only plans of this status.') })
 
 /** All plans of an app, or those of a status, newest first, each with all its prices. `query` is the request's. */
 export async function listPlansOf(ctx: Context, appId: number, query: unknown): Promise<PlanWithPrices[]> {

@@ -2,40 +2,72 @@ import { z } from 'zod'
 import { INTERVAL_UNITS } from '#shared/interval.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { timestamp } from '#shared/validate.ts'
+import { publicId, timestamp } from '#shared/validate.ts'
 import { SALE_STATUSES } from './sale-status.ts'
 import type { PlanWithPrices, Price } from './store.ts'
 
 /** The Price of the API; `trial` is null where it has none. */
-export const PriceOutput = z.strictObject({
-  id: z.string(),
-  name: z.string().nullable(),
-  amount: z.int(),
-  currency: z.string(),
-  interval_unit: z.enum(INTERVAL_UNITS),
-  interval_count: z.int(),
-  trial: z
-    .strictObject({
-      amount: z.int(),
-      interval_unit: z.enum(INTERVAL_UNITS).nullable(),
-      interval_count: z.int().nullable(),
-    })
-    .nullable(),
-  status: z.enum(SALE_STATUSES),
-  created_at: timestamp,
-})
+export const PriceOutput = z
+  .strictObject({
+    id: publicId('price'),
+    name: z.string().nullable(),
+    amount: z.int().describe("In the currency's smallest unit."),
+    currency: z.string().describe('ISO 4217, in upper case.'),
+    interval_unit: z.enum(INTERVAL_UNITS),
+    interval_count: z.int(),
+    trial: z
+      .strictObject({
+        amount: z.int().describe('0 for a free trial.'),
+        interval_unit: z.enum(INTERVAL_UNITS).nullable(),
+        interval_count: z.int().nullable(),
+      })
+      .nullable()
+      .describe('Null where the price has no trial.'),
+    status: z.enum(SALE_STATUSES).describe('An archived price cannot be bought; subscriptions on it go on renewing.'),
+    created_at: timestamp,
+  })
+  .meta({ id: 'Price', description: 'What one period of a plan costs.' })
 
 /** The Plan of the API (specification 2): writes show `all` prices, reads those on sale. */
-export const PlanOutput = z.strictObject({
-  id: z.string(),
-  code: z.string(),
-  name: z.string(),
-  description: z.string().nullable(),
-  status: z.enum(SALE_STATUSES),
-  prices: z.array(PriceOutput),
-  created_at: timestamp,
-  updated_at: timestamp,
-})
+export const PlanOutput = z
+  .strictObject({
+    id: publicId('plan'),
+    code: z.string().describe('Your name for the plan; webhooks call it `plan_ref`.'),
+    name: z.string(),
+    description: z.string().nullable(),
+    status: z.enum(SALE_STATUSES),
+    prices: z.array(PriceOutput).describe('Reads hold the prices on sale, writes all prices.'),
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({
+    id: 'Plan',
+    description: 'Something that end users subscribe to.',
+    examples: [
+      {
+        id: 'plan_1',
+        code: 'premium',
+        name: 'Premium',
+        description: null,
+        status: 'active',
+        prices: [
+          {
+            id: 'price_1',
+            name: 'Monthly',
+            amount: 99000,
+            currency: 'VND',
+            interval_unit: 'month',
+            interval_count: 1,
+            trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
+            status: 'active',
+            created_at: '2026-12-01 09:30:00',
+          },
+        ],
+        created_at: '2026-12-01 09:30:00',
+        updated_at: '2026-12-01 09:30:00',
+      },
+    ],
+  })
 
 export function presentPlan(plan: PlanWithPrices, { all }: { all: boolean }): z.input<typeof PlanOutput> {
   return {

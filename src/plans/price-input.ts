@@ -8,7 +8,11 @@ const trialUnit = z.enum(TRIAL_UNITS, 'must be day, week, month or year')
 const intervalUnit = z.enum(INTERVAL_UNITS, 'must be day, week, month, year or lifetime')
 
 const TrialInput = z
-  .strictObject({ amount: integer(0), interval_unit: trialUnit, interval_count: integer(1) })
+  .strictObject({
+    amount: integer(0).describe("What the trial costs, in the currency's smallest unit; 0 for a free trial."),
+    interval_unit: trialUnit,
+    interval_count: integer(1).describe('How many units the trial lasts: a hundred years at most.'),
+  })
   .superRefine(({ interval_unit, interval_count }, check) => {
     if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
   })
@@ -16,12 +20,14 @@ const TrialInput = z
 /** A price as `POST /plans` and `POST /plans/{id}/prices` take it (specification 4). */
 export const PriceInput = z
   .strictObject({
-    name: text(191).nullish(),
-    amount: integer(1),
-    currency: currencyCode,
-    interval_unit: intervalUnit,
-    interval_count: integer(1).optional(),
-    trial: TrialInput.nullish(),
+    name: text(191).nullish().describe('A label, such as `Monthly`.'),
+    amount: integer(1).describe("In the currency's smallest unit: 99000 for VND 99,000, 990 for USD 9.90."),
+    currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
+    interval_unit: intervalUnit.describe('`lifetime` is paid once and never ends.'),
+    interval_count: integer(1)
+      .optional()
+      .describe('How many units one period lasts: a hundred years at most. Required, except for `lifetime`.'),
+    trial: TrialInput.nullish().describe('Granted once per end user and plan. Not allowed for `lifetime`.'),
   })
   .superRefine(({ interval_unit, interval_count, trial }, check) => {
     if (interval_unit === 'lifetime') {
@@ -32,6 +38,9 @@ export const PriceInput = z
     }
     if (interval_count === undefined) check.addIssue(fault('interval_count', 'is required'))
     else if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
+  })
+  .meta({
+    examples: [{ name: 'Yearly', amount: 990000, currency: 'VND', interval_unit: 'year', interval_count: 1 }],
   })
 
 /** The row of a new price, on sale. */

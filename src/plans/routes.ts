@@ -3,7 +3,7 @@ import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
 import { addPrice } from './add-price.ts'
 import { createPlan } from './create-plan.ts'
-import { listPlansOf, planOf } from './list-plans.ts'
+import { ListPlansQuery, listPlansOf, planOf } from './list-plans.ts'
 import { PlanOutput, presentPlan } from './present.ts'
 import type { PlanWithPrices } from './store.ts'
 import { updatePlan } from './update-plan.ts'
@@ -17,15 +17,22 @@ const presentAll = (plan: PlanWithPrices) => presentPlan(plan, { all: true })
 
 export const planRoutes: readonly AppRoute[] = [
   route.query({
+    id: 'listPlans',
+    summary: 'List plans',
+    description: 'All plans of the app, newest first, each with the prices that are on sale.',
     method: 'GET',
     path: '/api/v1/plans',
     access: 'any',
+    filter: ListPlansQuery,
     output: z.strictObject({ plans: z.array(PlanOutput) }),
     query: async (ctx, { caller, query }) => ({
       plans: (await listPlansOf(ctx, caller.appId, query)).map(presentOnSale),
     }),
   }),
   route.query({
+    id: 'getPlan',
+    summary: 'Get a plan',
+    description: 'The plan with the prices that are on sale.',
     method: 'GET',
     path: '/api/v1/plans/:id',
     access: 'any',
@@ -33,6 +40,10 @@ export const planRoutes: readonly AppRoute[] = [
     query: async (ctx, { caller, params }) => presentOnSale(await planOf(ctx, caller.appId, planId(params))),
   }),
   route.command({
+    id: 'createPlan',
+    summary: 'Create a plan',
+    description: 'Publishes a plan with its first prices.',
+    errors: ['plan_code_taken'],
     method: 'POST',
     path: '/api/v1/plans',
     access: 'hmac',
@@ -43,6 +54,10 @@ export const planRoutes: readonly AppRoute[] = [
     present: presentAll,
   }),
   route.command({
+    id: 'updatePlan',
+    summary: 'Update a plan',
+    description:
+      'Renames, describes, archives or restores a plan. Archiving takes all its prices off sale; running subscriptions go on. The answer holds all prices.',
     method: 'PATCH',
     path: '/api/v1/plans/:id',
     access: 'hmac',
@@ -52,6 +67,9 @@ export const planRoutes: readonly AppRoute[] = [
     present: presentAll,
   }),
   route.command({
+    id: 'addPrice',
+    summary: 'Add a price',
+    description: 'Puts one more price of the plan on sale. The answer is the plan with all its prices.',
     method: 'POST',
     path: '/api/v1/plans/:id/prices',
     access: 'hmac',
@@ -62,6 +80,10 @@ export const planRoutes: readonly AppRoute[] = [
     present: presentAll,
   }),
   route.command({
+    id: 'updatePrice',
+    summary: 'Update a price',
+    description:
+      'Renames, archives or restores a price. Amount, currency and interval never change. An archived price keeps renewing the subscriptions that run on it.',
     method: 'PATCH',
     path: '/api/v1/plans/:id/prices/:priceId',
     access: 'hmac',

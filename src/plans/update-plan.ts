@@ -8,10 +8,9 @@ import { getPlan, updatePlanRow } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: text(191).optional(),
-  /** Null clears it. */
-  description: longText(5000).nullish(),
+  description: longText(5000).nullish().describe('Null clears it.'),
   status: saleStatus.optional(),
-})
+}).meta({ examples: [{ name: 'Premium Plus', description: 'All features, five devices.' }] })
 
 /**
  * Renames, describes, archives or restores a plan. Archiving takes all its prices off sale; running subscriptions go on.

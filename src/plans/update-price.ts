@@ -8,10 +8,9 @@ import { saleStatus } from './sale-status.ts'
 import { getPlan, touchPlan, updatePriceRow, type PlanWithPrices, type Price } from './store.ts'
 
 export const UpdatePriceInput = patchOf({
-  /** Null takes the label away. */
-  name: text(191).nullish(),
+  name: text(191).nullish().describe('Null removes the label.'),
   status: saleStatus.optional(),
-})
+}).meta({ examples: [{ status: 'archived' }] })
 
 /**
  * Renames, archives or restores a price: amount, currency and interval never change (specification 2). An archived price keeps

@@ -25,11 +25,15 @@ const MOST_PENDING = 100
 
 /** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
 export const AdvanceClockInput = z
-  .strictObject({ advance_seconds: integer(0, MOST_SECONDS).optional(), now: z.string().optional() })
+  .strictObject({
+    advance_seconds: integer(0, MOST_SECONDS).optional().describe('How far to move: a hundred years at most.'),
+    now: z.string().optional().describe('The time to move to, `2027-01-01 09:30:00`.'),
+  })
   .refine(
     (input) => (input.advance_seconds === undefined) !== (input.now === undefined),
     'must hold either advance_seconds or now',
   )
+  .meta({ examples: [{ advance_seconds: 86400 }] })
 
 /** A reminder that another daemon has taken up and not finished; `claimed_at` is real time. */
 const PendingReminder = z.strictObject({
@@ -38,8 +42,19 @@ const PendingReminder = z.strictObject({
   claimed_at: timestamp,
 })
 
+/** The answer of `GET /api/v1/test-clock`. */
+export const TestClockOutput = z.strictObject({ now: timestamp }).meta({ examples: [{ now: '2026-12-01 09:30:00' }] })
+
 /** `pending` is there only where something is. */
-export const AdvancedClockOutput = z.strictObject({ now: timestamp, pending: z.array(PendingReminder).optional() })
+export const AdvancedClockOutput = z
+  .strictObject({
+    now: timestamp,
+    pending: z
+      .array(PendingReminder)
+      .optional()
+      .describe('Reminders that another daemon is still sending; there only where there are any.'),
+  })
+  .meta({ examples: [{ now: '2026-12-02 09:30:00' }] })
 export type AdvancedClock = z.infer<typeof AdvancedClockOutput>
 
 /** The app's own time, as the test clock tells it. */

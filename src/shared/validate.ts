@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { AppError, invalidField } from '#shared/errors.ts'
+import type { IdKind } from '#shared/ids.ts'
 
 /** A string of 1 to `max` characters (code points, as the database counts them), without control characters. */
 export function text(max: number): z.ZodType<string> {
@@ -8,6 +9,7 @@ export function text(max: number): z.ZodType<string> {
     .refine((value) => value.trim().length >= 1, 'must not be empty')
     .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
     .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+    .meta({ minLength: 1, maxLength: max })
 }
 
 /** As `text`, but may be empty and may hold line breaks and tabs. */
@@ -19,6 +21,7 @@ export function longText(max: number): z.ZodType<string> {
       (value) => isStorable(value.replace(/[\r\n\t]/g, '')),
       'must not hold control characters or unpaired surrogates',
     )
+    .meta({ maxLength: max })
 }
 
 /** An integer from `min` to the largest safe integer, or to `max`. */
@@ -28,6 +31,7 @@ export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER): z.Z
     .refine((value) => Number.isSafeInteger(value), 'must be a whole number of at most 9007199254740991')
     .refine((value) => value >= min, min === 1 ? 'must be at least 1' : `must be at least ${min}`)
     .refine((value) => value <= max, `must be at most ${max}`)
+    .meta({ type: 'integer', minimum: min, maximum: max })
 }
 
 export const currencyCode = z
@@ -36,7 +40,10 @@ export const currencyCode = z
   .transform((value) => value.toUpperCase())
 
 /** One e-mail address, as mail servers take it: no display name, no comment, no list. */
-export const emailAddress = z.email('must be one e-mail address').refine((value) => value.length <= 254, 'is too long')
+export const emailAddress = z
+  .email('must be one e-mail address')
+  .refine((value) => value.length <= 254, 'is too long')
+  .meta({ maxLength: 254 })
 
 /** An absolute http or https address of at most 2048 characters, without user and password in it. */
 export const webAddress = z
@@ -45,9 +52,18 @@ export const webAddress = z
   .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
   .refine((value) => !hasCredentials(value), 'must not hold a user name or password')
   .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+  .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' })
+
+/** An identifier in an answer: `plan_12`. */
+export function publicId(kind: IdKind): z.ZodString {
+  return z.string().meta({ pattern: `^${kind}_[1-9][0-9]*$`, examples: [`${kind}_1`] })
+}
 
 /** A time in an answer: `YYYY-MM-DD HH:MM:SS`, in UTC. */
-export const timestamp = z.string().regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+export const timestamp = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+  .meta({ examples: ['2026-12-01 09:30:00'] })
 
 /** Checks `input`; the first fault becomes 400 `invalid_request` with its dotted field path. */
 export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infer<T> {

@@ -7,7 +7,9 @@ import { viewSubscription } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
-export const AttachCustomerInput = z.strictObject({ customer_id: z.string() })
+export const AttachCustomerInput = z
+  .strictObject({ customer_id: z.string().describe('A customer of the app, `cus_1`.') })
+  .meta({ examples: [{ customer_id: 'cus_1' }] })
 
 interface Scope {
   readonly app: App

@@ -4,7 +4,7 @@ import type { Queries } from '#db/queries.ts'
 import type { Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
-import { timestamp } from '#shared/validate.ts'
+import { publicId, timestamp } from '#shared/validate.ts'
 import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import { findPlanWithCustomer, type Subscription } from './store.ts'
@@ -39,16 +39,33 @@ export async function viewSubscription(
 }
 
 /** The Subscription of the API (specification 2). */
-export const SubscriptionOutput = z.strictObject({
-  plan_ref: z.string(),
-  plan_id: z.string(),
-  price_id: z.string(),
-  customer_id: z.string().nullable(),
-  status: z.enum(['active', 'expired']),
-  current_period_end: timestamp.nullable(),
-  in_trial: z.boolean(),
-  trial_ends_at: timestamp.nullable(),
-})
+export const SubscriptionOutput = z
+  .strictObject({
+    plan_ref: z.string().describe("The plan's `code`."),
+    plan_id: publicId('plan'),
+    price_id: publicId('price').describe('What the next renewal costs.'),
+    customer_id: publicId('cus').nullable().describe('Whom reminders go to.'),
+    status: z.enum(['active', 'expired']).describe('`expired` from the very moment of `current_period_end`.'),
+    current_period_end: timestamp.nullable().describe('Null for lifetime.'),
+    in_trial: z.boolean().describe('Whether the latest period is a trial.'),
+    trial_ends_at: timestamp.nullable(),
+  })
+  .meta({
+    id: 'Subscription',
+    description: 'What an end user has access to, and until when. An end user has at most one.',
+    examples: [
+      {
+        plan_ref: 'premium',
+        plan_id: 'plan_1',
+        price_id: 'price_1',
+        customer_id: 'cus_1',
+        status: 'active',
+        current_period_end: '2027-01-01 09:30:00',
+        in_trial: false,
+        trial_ends_at: null,
+      },
+    ],
+  })
 
 /** `now` is the app's own time. */
 export function presentSubscription(

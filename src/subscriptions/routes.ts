@@ -14,6 +14,9 @@ const present = (view: SubscriptionView, now: RealTime, { caller }: Request) =>
 
 export const subscriptionRoutes: readonly AppRoute[] = [
   route.query({
+    id: 'getSubscription',
+    summary: 'Get a subscription',
+    description: 'Ask this when you need to know whether an end user has access. 404 where they never had any.',
     method: 'GET',
     path: '/api/v1/subscriptions/:externalRef',
     access: 'any',
@@ -25,6 +28,11 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     },
   }),
   route.command({
+    id: 'switchPlan',
+    summary: 'Switch plan',
+    description:
+      'Moves the subscription to a price on sale of any plan. The period stays; the next renewal costs the new price.',
+    errors: ['price_not_found', 'already_lifetime'],
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/plan',
     access: 'hmac',
@@ -34,6 +42,9 @@ export const subscriptionRoutes: readonly AppRoute[] = [
     present,
   }),
   route.command({
+    id: 'attachCustomer',
+    summary: 'Attach a customer',
+    description: 'Reminders go to this customer from then on.',
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/customer',
     access: 'any',

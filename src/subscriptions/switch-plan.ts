@@ -10,7 +10,9 @@ import { viewSubscription } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
-export const SwitchPlanInput = z.strictObject({ price_id: z.string() })
+export const SwitchPlanInput = z
+  .strictObject({ price_id: z.string().describe('A price on sale, `price_1`.') })
+  .meta({ examples: [{ price_id: 'price_1' }] })
 
 /**
  * Moves a subscription to a price on sale of any plan. The period stays; reminders, link and amount follow at the next renewal.

@@ -4,16 +4,19 @@ import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.t
 import { text, validate } from '#shared/validate.ts'
 import { listTransactionRows, type Transaction } from './store.ts'
 
-const ListTransactionsQuery = z.object({
+/** What may follow `GET /api/v1/transactions?`. */
+export const ListTransactionsQuery = z.object({
   ...listQueryFields,
-  external_ref: text(191).optional(),
+  external_ref: text(191).optional().describe('Only those of this end user.'),
   status: z
     .enum(['pending', 'completed', 'refunded', 'void'], 'must be pending, completed, refunded or void')
-    .optional(),
+    .optional()
+    .describe('Only those of this status.'),
   flagged: z
     .enum(['true', 'false'], 'must be true or false')
     .transform((value) => value === 'true')
-    .optional(),
+    .optional()
+    .describe('Only those that an operator has to decide about, or only the others.'),
 })
 
 /** A page of an app's transactions, newest first (contract 3). `query` is the request's; `appId` null lists those of all apps. */

@@ -1,27 +1,60 @@
 import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { timestamp } from '#shared/validate.ts'
+import { publicId, timestamp } from '#shared/validate.ts'
 import type { Transaction } from './store.ts'
 
 /** The Transaction of the API (contract 3). */
-export const TransactionOutput = z.strictObject({
-  transaction_id: z.int(),
-  external_ref: z.string(),
-  mode: z.enum(['subscription', 'payment']),
-  plan_ref: z.string(),
-  price_id: z.string().nullable(),
-  paygate_customer_id: z.string().nullable(),
-  amount: z.int(),
-  amount_received: z.int(),
-  currency: z.string(),
-  status: z.enum(['pending', 'completed', 'refunded', 'void']),
-  provider_code: z.string().nullable(),
-  flagged: z.boolean(),
-  flag_reason: z.string().nullable(),
-  created_at: timestamp,
-  completed_at: timestamp.nullable(),
-})
+export const TransactionOutput = z
+  .strictObject({
+    transaction_id: z.int(),
+    external_ref: z.string().describe('Your own id of the end user.'),
+    mode: z.enum(['subscription', 'payment']),
+    plan_ref: z.string(),
+    price_id: publicId('price').nullable().describe('Null in mode `payment`.'),
+    paygate_customer_id: publicId('cus').nullable(),
+    amount: z.int().describe("What was asked, in the currency's smallest unit."),
+    amount_received: z.int().describe('What arrived so far.'),
+    currency: z.string(),
+    status: z
+      .enum(['pending', 'completed', 'refunded', 'void'])
+      .describe(
+        '`pending` until `amount` has arrived, then `completed`; `refunded` when it was given back, `void` when an operator closed it unpaid.',
+      ),
+    provider_code: z.string().nullable().describe('Who took the payment, see Payment methods; null before a payment.'),
+    flagged: z.boolean().describe('Whether an operator has to decide about it.'),
+    flag_reason: z
+      .string()
+      .nullable()
+      .describe(
+        '`underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null where it is not flagged.',
+      ),
+    created_at: timestamp,
+    completed_at: timestamp.nullable(),
+  })
+  .meta({
+    id: 'Transaction',
+    description: 'One payment that was asked for, and what became of it.',
+    examples: [
+      {
+        transaction_id: 1,
+        external_ref: 'user-42',
+        mode: 'subscription',
+        plan_ref: 'premium',
+        price_id: 'price_1',
+        paygate_customer_id: 'cus_1',
+        amount: 99000,
+        amount_received: 99000,
+        currency: 'VND',
+        status: 'completed',
+        provider_code: 'test',
+        flagged: false,
+        flag_reason: null,
+        created_at: '2026-12-01 09:30:00',
+        completed_at: '2026-12-01 09:31:12',
+      },
+    ],
+  })
 
 export function presentTransaction(transaction: Transaction): z.input<typeof TransactionOutput> {
   return {

@@ -2,12 +2,16 @@ import { requireSelf, route, type ApiCaller, type AppRoute } from '#apps/authent
 import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { listTransactions } from './list-transactions.ts'
+import { listTransactions, ListTransactionsQuery } from './list-transactions.ts'
 import { presentTransaction, TransactionOutput } from './present.ts'
 import { findTransaction, type Transaction } from './store.ts'
 
 export const transactionRoutes: readonly AppRoute[] = [
   route.list({
+    id: 'listTransactions',
+    summary: 'List transactions',
+    description: "Newest first. An end user's client sees its own alone.",
+    filter: ListTransactionsQuery,
     method: 'GET',
     path: '/api/v1/transactions',
     access: 'any',
@@ -20,6 +24,8 @@ export const transactionRoutes: readonly AppRoute[] = [
     present: presentTransaction,
   }),
   route.query({
+    id: 'getTransaction',
+    summary: 'Get a transaction',
     method: 'GET',
     path: '/api/v1/transactions/:id',
     access: 'any',

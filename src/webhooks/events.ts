@@ -1,49 +1,110 @@
+import { z } from 'zod'
+import { publicId, timestamp } from '#shared/validate.ts'
+
+/** Whose subscription an event is about, and what it is for. */
+const subject = {
+  external_ref: z.string().describe('Your own id of the end user.'),
+  paygate_customer_id: publicId('cus').nullable(),
+  merchant_customer_id: z.string().nullable().describe('Your own id of the customer.'),
+  plan_id: publicId('plan'),
+  price_id: publicId('price'),
+  plan_ref: z.string().describe("The plan's `code`."),
+}
+const subjectExample = {
+  external_ref: 'user-42',
+  paygate_customer_id: 'cus_1',
+  merchant_customer_id: 'user-42',
+  plan_id: 'plan_1',
+  price_id: 'price_1',
+  plan_ref: 'premium',
+}
+
 /**
  * Everything an app is ever told, on one screen (specification 6). `data` holds these fields and no others; times in it are
  * `YYYY-MM-DD HH:MM:SS` in UTC, but for `sent_at`, which is ISO 8601 with an offset (contract 4, Times in events).
  */
-export interface EventData {
-  readonly 'subscription.updated': SubscriptionSubject & {
-    readonly status: 'active' | 'expired'
-    readonly current_period_end: string | null
-    readonly in_trial: boolean
-    readonly trial_ends_at: string | null
-  }
-  readonly 'subscription.renewed': SubscriptionSubject & {
-    readonly provider_code: string
-    readonly transaction_id: number
-    readonly amount: number
-    readonly currency: string
-    readonly previous_period_end: string | null
-    readonly current_period_end: string | null
-    /** Whether a trial turned into a paid subscription. */
-    readonly was_trial: boolean
-  }
-  /** Never carries the renewal link. */
-  readonly 'subscription.renewal_reminder_sent': SubscriptionSubject & {
-    readonly reminder_day: 3 | 1 | 0
-    readonly period_end: string
-    readonly in_trial: boolean
-    readonly sent_at: string
-  }
-  readonly 'transaction.completed': {
-    readonly external_ref: string
-    readonly plan_ref: string
-    readonly amount: number
-    readonly currency: string
-    readonly status: 'completed'
-  }
-  /** Sent by `billing-cli webhook test`, to see whether a receiver answers; the table of the specification does not know it. */
-  readonly 'webhook.test': Record<string, never>
-}
-export type EventType = keyof EventData
+export const EVENTS = {
+  'subscription.updated': {
+    when: 'A subscription changed: it was activated, renewed or ended, a customer was attached, a price was chosen.',
+    data: z.strictObject({
+      ...subject,
+      status: z.enum(['active', 'expired']),
+      current_period_end: timestamp.nullable().describe('Null for lifetime.'),
+      in_trial: z.boolean(),
+      trial_ends_at: timestamp.nullable(),
+    }),
+    example: {
+      ...subjectExample,
+      status: 'active',
+      current_period_end: '2027-01-01 09:30:00',
+      in_trial: false,
+      trial_ends_at: null,
+    },
+  },
+  'subscription.renewed': {
+    when: 'A payment was applied to an existing subscription. Not sent for a second payment of a period already renewed.',
+    data: z.strictObject({
+      ...subject,
+      provider_code: z.string(),
+      transaction_id: z.int(),
+      amount: z.int().describe("In the currency's smallest unit."),
+      currency: z.string(),
+      previous_period_end: timestamp.nullable(),
+      current_period_end: timestamp.nullable().describe('Null for lifetime.'),
+      was_trial: z.boolean().describe('Whether a trial turned into a paid subscription.'),
+    }),
+    example: {
+      ...subjectExample,
+      provider_code: 'test',
+      transaction_id: 2,
+      amount: 99000,
+      currency: 'VND',
+      previous_period_end: '2027-01-01 09:30:00',
+      current_period_end: '2027-02-01 09:30:00',
+      was_trial: false,
+    },
+  },
+  'subscription.renewal_reminder_sent': {
+    when: 'A reminder was sent, once per stage and period. It never carries the renewal link.',
+    data: z.strictObject({
+      ...subject,
+      reminder_day: z
+        .union([z.literal(3), z.literal(1), z.literal(0)])
+        .describe('Days before the end; 0 is the mail after the end.'),
+      period_end: timestamp,
+      in_trial: z.boolean(),
+      sent_at: z.string().describe('ISO 8601 with an offset.'),
+    }),
+    example: {
+      ...subjectExample,
+      reminder_day: 3,
+      period_end: '2027-01-01 09:30:00',
+      in_trial: false,
+      sent_at: '2026-12-29T09:30:00+00:00',
+    },
+  },
+  'transaction.completed': {
+    when: 'A one-time payment was completed.',
+    data: z.strictObject({
+      external_ref: z.string().describe('Your own id of the end user.'),
+      plan_ref: z.string(),
+      amount: z.int().describe("In the currency's smallest unit."),
+      currency: z.string(),
+      status: z.literal('completed'),
+    }),
+    example: { external_ref: 'user-42', plan_ref: 'sticker-pack', amount: 20000, currency: 'VND', status: 'completed' },
+  },
+  /** The table of the specification does not know it. */
+  'webhook.test': {
+    when: 'An operator ran `billing-cli webhook test`, to see whether the receiver answers.',
+    data: z.strictObject({}),
+    example: {},
+  },
+} as const
 
-/** Whose subscription an event is about, and what it is for. */
-export interface SubscriptionSubject {
-  readonly external_ref: string
-  readonly paygate_customer_id: string | null
-  readonly merchant_customer_id: string | null
-  readonly plan_id: string
-  readonly price_id: string
-  readonly plan_ref: string
-}
+export type EventType = keyof typeof EVENTS
+/** The `data` of each type of event. */
+export type EventData = { readonly [Type in EventType]: Readonly<z.infer<(typeof EVENTS)[Type]['data']>> }
+
+/** The fields with which every event about a subscription begins. */
+export type SubscriptionSubject = Readonly<z.infer<z.ZodObject<typeof subject>>>

@@ -4,7 +4,8 @@ import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.t
 import { validate } from '#shared/validate.ts'
 import { listEventRows, type Event } from './store.ts'
 
-const ListEventsQuery = z.object(listQueryFields)
+/** What may follow `GET /api/v1/events?`. */
+export const ListEventsQuery = z.object(listQueryFields)
 
 /** A page of an app's events, newest first (contract 3, Events). `query` is the request's. */
 export async function listEvents(ctx: Context, appId: number, query: unknown): Promise<Page<Event>> {

@@ -1,18 +1,36 @@
 import { z } from 'zod'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { timestamp } from '#shared/validate.ts'
+import { publicId, timestamp } from '#shared/validate.ts'
+import { EVENTS } from './events.ts'
 import type { Event } from './store.ts'
 
 /** An event as `GET /api/v1/events` gives it (contract 3, Events). */
-export const EventOutput = z.strictObject({
-  id: z.string(),
-  event_type: z.string(),
-  data: z.record(z.string(), z.unknown()),
-  created_at: timestamp,
-  delivery_status: z.string(),
-  attempts: z.int(),
-})
+export const EventOutput = z
+  .strictObject({
+    id: publicId('evt').describe('The `X-Gateway-Event-Id` of its deliveries.'),
+    event_type: z.string(),
+    data: z.record(z.string(), z.unknown()).describe('As in the webhook of this type.'),
+    created_at: timestamp,
+    delivery_status: z
+      .string()
+      .describe('`pending`, `delivered`, `failed`, or `not_configured` where the app had no address or no secret.'),
+    attempts: z.int().describe('How often its delivery was tried.'),
+  })
+  .meta({
+    id: 'Event',
+    description: 'Something that the app was told, or would have been.',
+    examples: [
+      {
+        id: 'evt_1',
+        event_type: 'subscription.updated',
+        data: EVENTS['subscription.updated'].example,
+        created_at: '2026-12-01 09:31:12',
+        delivery_status: 'delivered',
+        attempts: 1,
+      },
+    ],
+  })
 
 export function presentEvent(event: Event): z.input<typeof EventOutput> {
   return {

@@ -1,11 +1,15 @@
 import { route, type AppRoute } from '#apps/authenticate.ts'
 import { requireId } from '#shared/ids.ts'
-import { listEvents } from './list-events.ts'
+import { listEvents, ListEventsQuery } from './list-events.ts'
 import { EventOutput, presentEvent } from './present.ts'
 import { getEvent } from './store.ts'
 
 export const eventRoutes: readonly AppRoute[] = [
   route.list({
+    id: 'listEvents',
+    summary: 'List events',
+    description: 'Newest first. Read it to catch up after your receiver was away.',
+    filter: ListEventsQuery,
     method: 'GET',
     path: '/api/v1/events',
     access: 'hmac',
@@ -14,6 +18,8 @@ export const eventRoutes: readonly AppRoute[] = [
     present: presentEvent,
   }),
   route.query({
+    id: 'getEvent',
+    summary: 'Get an event',
     method: 'GET',
     path: '/api/v1/events/:id',
     access: 'hmac',

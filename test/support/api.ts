@@ -5,6 +5,8 @@ import { signRequest } from '#apps/authenticate.ts'
 import { API_ROUTES, createApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
+import { errorCodesOf } from '#reference/openapi.ts'
+import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { testContext, type TestClock, type TestContext } from './context.ts'
 import type { TestDb } from './database.ts'
@@ -66,7 +68,7 @@ export async function startService(
   const call = async (method: string, path: string, options: CallOptions = {}) => {
     const address = new URL(path, url)
     const answer = await send(method, address.href, options)
-    if (answer.status < 300) expectDeclared(method, address.pathname, answer)
+    expectDeclared(method, address.pathname, answer)
     return answer
   }
   return {
@@ -110,13 +112,19 @@ async function send(method: string, url: string, { headers = {}, raw }: CallOpti
   return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
 }
 
-/** Every success of the API has the shape that its route declares. */
-function expectDeclared(method: string, path: string, { body }: Response): void {
+/** Every answer of the API has the shape that its route declares: that of its success, or an error with one of its codes. */
+function expectDeclared(method: string, path: string, { status, body }: Response): void {
   const route = API_ROUTES.find(
     (candidate) =>
       candidate.method === method && new RegExp(`^${candidate.path.replace(/:\w+/g, '[^/]+')}$`).test(path),
   )
   if (!route) return
+  if (status >= 400) {
+    const { code, message, field, request_id } = body.error
+    const isShaped = [message, request_id].every((text) => typeof text === 'string') && field !== undefined
+    if (isShaped && errorCodesOf(route).includes(code) && ERROR_STATUS[code as ErrorCode] === status) return
+    throw new Error(`${method} ${route.path} answers ${status} ${code}, which it does not declare`)
+  }
   const checked = route.output.safeParse(body.data)
   if (!checked.success) throw new Error(`${method} ${route.path} answers another shape: ${checked.error.message}`)
 }

@@ -1,0 +1,25 @@
+import type { ErrorCode } from '#shared/errors.ts'
+
+/** When each error is answered, in Markdown. */
+export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
+  invalid_request:
+    'A field, a query value, a header or the body is wrong: `message` says what, `field` names the field.',
+  price_not_found: 'The price is unknown, archived, or of an archived plan.',
+  payment_method_unavailable:
+    'The app has not enabled the payment method, or it cannot take the amount or the currency.',
+  unauthorized: 'The key, signature, timestamp or token is missing or wrong.',
+  forbidden: 'This kind of app may not do that, or its clients may not.',
+  app_disabled: 'An operator disabled the app.',
+  not_found: "Nothing is there, or it is another app's.",
+  method_not_allowed: 'The address exists, the method does not: see the `Allow` header.',
+  plan_code_taken: 'The app already has a plan of this code.',
+  already_lifetime: 'The end user owns a lifetime subscription.',
+  idempotency_conflict: 'The `Idempotency-Key` was used with another body, or its first request is still running.',
+  checkout_expired:
+    'The checkout link has expired, or the subscription has changed since so that the payment would not be applied.',
+  payload_too_large: 'The body is larger than 100 KB.',
+  rate_limited:
+    'Too many requests, or too many open checkouts of one end user. Nothing was done: try again after `Retry-After` seconds.',
+  internal_error: 'A fault of ours. Quote the `request_id`.',
+  provider_error: 'The payment provider cannot be reached, or refuses. Try again.',
+}

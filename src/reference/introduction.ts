@@ -1,0 +1,35 @@
+/** What a seller reads before the calls, in Markdown (contract 2). */
+export const INTRODUCTION = `
+JSON in and out, UTF-8. A success is \`{"success": true, "data": …}\`. Times are UTC, written \`YYYY-MM-DD HH:MM:SS\`. Amounts are integers in the currency's
+smallest unit: 99000 for VND 99,000, 990 for USD 9.90. Unknown fields are refused by name. A body holds at most 100 KB. A \`GET\` must not have a body. Every answer has \`X-Request-Id\`.
+
+### Signing
+
+A seller's server sends three headers: \`X-App-Key\`, \`X-Timestamp\` (Unix seconds, at most 300 s from ours) and \`X-Signature\`, the lower-case hex HMAC-SHA256 of
+\`{timestamp}.{METHOD}.{path with query, as sent}.{raw body}\`, keyed with the text of the \`api_secret\`. To try an implementation: with the secret \`sk_test_secret\` and the timestamp
+\`1767225600\`, \`GET /api/v1/plans?status=active\` without a body signs to \`79734b58b3c202061a2f729913a689b6ad3c0fbe8ce96d66d8a2f6c456ee3232\`.
+
+The client of an end user sends \`X-App-Key\` and \`Authorization: Bearer <identity token>\` instead, and sees its own end user alone.
+
+### Idempotency
+
+Send an \`Idempotency-Key\` (1 to 255 printable ASCII characters) with any POST or PUT, and it is safe to repeat. The first answer is kept for 24 hours and given again. Another body under
+the same key, or a first request that is still running, is 409 \`idempotency_conflict\`. 429 and 5xx are not kept: send the request again, with the same key.
+
+### Lists
+
+Lists run from the newest to the oldest. They take \`limit\` (1 to 100, 20 by default) and \`cursor\`; the answer has \`next_cursor\`, null at the end.
+
+### Errors
+
+\`{"success": false, "error": {"code": "…", "message": "…", "field": "prices.0.trial.amount", "request_id": "…"}}\`. \`field\` is null where none is at fault.
+`.trim()
+
+/** What a receiver of webhooks reads first, in Markdown (specification 6, contract 4). */
+export const WEBHOOK_INTRODUCTION = `
+The body is \`{"event_type", "app_id", "data", "created_at"}\`. Verify the signature over the exact bytes, in constant time, and refuse timestamps that are more than 300 s from now. Any 2xx acknowledges. Redirects
+are not followed. Anything else is tried again after 1, 5, 15, 60 and 240 minutes. Delivery is at least once and in no promised order: \`X-Gateway-Event-Id\` is the same over all attempts. Ignore event types that you do not know.
+
+\`X-Gateway-Signature\` is the hex HMAC-SHA256 of \`{X-Gateway-Timestamp}.{raw body}\`, keyed with the whole text of the \`whsec_…\` secret. \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\` are there besides, for the libraries of
+[Standard Webhooks](https://www.standardwebhooks.com): give them the same secret.
+`.trim()

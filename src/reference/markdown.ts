@@ -1,0 +1,221 @@
+import { markdownTable } from './markdown-table.ts'
+import type { Json, OpenApi, Operation } from './openapi.ts'
+
+/** Which object a part of the reference is about; the others have none of their own. */
+const OBJECT_OF: Readonly<Record<string, string>> = {
+  Plans: 'Plan',
+  Customers: 'Customer',
+  Checkout: 'CheckoutSession',
+  Subscriptions: 'Subscription',
+  Transactions: 'Transaction',
+  Events: 'Event',
+}
+
+/** What of JSON Schema our schemas use. */
+interface Schema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly format?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly examples?: readonly unknown[]
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly anyOf?: readonly Schema[]
+  readonly oneOf?: readonly Schema[]
+}
+
+type Schemas = Readonly<Record<string, Schema>>
+
+/** The reference of the API in Markdown: objects, calls, errors and webhooks. */
+export function referenceOf({ info, tags, paths, webhooks, components }: OpenApi): string {
+  const schemas = components.schemas as Schemas
+  const calls = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ call: `${method.toUpperCase()} ${path}`, operation })),
+  )
+  const parts = tags.flatMap(({ name, description }) => [
+    `## ${name}`,
+    description,
+    ...objectOf(schemas, OBJECT_OF[name]),
+    ...calls.filter(({ operation }) => operation.tags.includes(name)).flatMap((entry) => callOf(schemas, entry)),
+  ])
+  const events = Object.values(webhooks).flatMap(({ post }) => eventOf(schemas, post))
+  return [info.description, ...parts, ...events].join('\n\n')
+}
+
+function objectOf(schemas: Schemas, name: string | undefined): string[] {
+  const schema = name === undefined ? undefined : schemas[name]
+  if (name === undefined || !schema) return []
+  return [
+    `### The ${spaced(name)} object`,
+    schema.description ?? '',
+    markdownTable(
+      ['field', 'type', ''],
+      fieldsOf(schemas, schema).map(({ path, schema: field }) => [path, typeOf(schemas, field), aboutOf(field)]),
+    ),
+    json(schema.examples?.[0]),
+  ]
+}
+
+function callOf(schemas: Schemas, { call, operation }: { call: string; operation: Operation }): string[] {
+  const { summary, description, parameters, requestBody, responses, security } = operation
+  const isForAll = (security as unknown[]).length > 1
+  const query = parameters.filter((parameter) => parameter['in'] === 'query')
+  return [
+    `### ${summary}`,
+    `\`${call}\` · ${isForAll ? "servers and end users' clients" : 'servers'}`,
+    ...(description === undefined ? [] : [description]),
+    ...(query.length === 0 ? [] : [queryTable(schemas, query)]),
+    ...(requestBody === undefined ? [] : bodyOf(schemas, requestBody)),
+    answerOf(responses),
+  ]
+}
+
+function queryTable(schemas: Schemas, parameters: readonly Json[]): string {
+  const rows = parameters.map(({ name, description, schema }) => [
+    `\`${String(name)}\``,
+    typeOf(schemas, schema as Schema),
+    aboutOf({ ...(schema as Schema), ...(typeof description === 'string' ? { description } : {}) }),
+  ])
+  return markdownTable(['query', 'type', ''], rows)
+}
+
+function bodyOf(schemas: Schemas, body: Json): string[] {
+  const { schema, examples = {} } = contentOf(body)
+  const whole = resolved(schemas, schema)
+  const forms = whole.oneOf ?? [whole]
+  return [
+    ...forms.map((form) =>
+      markdownTable(
+        ['field', 'type', 'required', ''],
+        fieldsOf(schemas, form).map(({ path, schema: field, isRequired }) => [
+          path,
+          typeOf(schemas, field),
+          isRequired ? 'yes' : '',
+          aboutOf(field),
+        ]),
+      ),
+    ),
+    ...Object.values(examples).map(({ value }) => json(value)),
+  ]
+}
+
+function answerOf(responses: Record<string, Json>): string {
+  const [status = '', success = {}] = Object.entries(responses).find(([code]) => code.startsWith('2')) ?? []
+  const data = contentOf(success).schema.properties?.['data'] ?? {}
+  const refusals = Object.values(responses).flatMap(({ $ref }) =>
+    typeof $ref === 'string' ? nameOf($ref).split('_or_') : [],
+  )
+  return `Answers ${status} with ${answeredType(data)}. Errors: ${refusals.map((code) => `\`${code}\``).join(', ')}.`
+}
+
+function answeredType({ $ref, items, properties }: Schema): string {
+  if ($ref !== undefined) return `the ${spaced(nameOf($ref))}`
+  if (items?.$ref !== undefined) return `a list of ${spaced(nameOf(items.$ref))}s`
+  return Object.entries(properties ?? {})
+    .map(([name, { items: inner }]) => (inner?.$ref === undefined ? `\`${name}\`` : `\`${name}\`, a list`))
+    .join(' and ')
+}
+
+function eventOf(schemas: Schemas, { summary, description, requestBody }: Operation): string[] {
+  const { schema, example } = contentOf(requestBody ?? {})
+  const { data } = resolved(schemas, schema).properties ?? {}
+  const rows = fieldsOf(schemas, data ?? {}).map(({ path, schema: field }) => [
+    path,
+    typeOf(schemas, field),
+    aboutOf(field),
+  ])
+  return [
+    `### \`${summary}\``,
+    description ?? '',
+    ...(rows.length === 0 ? [] : [markdownTable(['field of `data`', 'type', ''], rows)]),
+    json(example),
+  ]
+}
+
+/** What an answer or a body holds. */
+interface Content {
+  readonly schema: Schema
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+
+function contentOf(body: Json): Content {
+  return (body['content'] as Record<string, Content>)['application/json'] ?? { schema: {} }
+}
+
+interface Field {
+  readonly path: string
+  readonly schema: Schema
+  readonly isRequired: boolean
+}
+
+/** The fields with those inside them, `prices[].amount`; what has a chapter of its own is not repeated. */
+function fieldsOf(schemas: Schemas, schema: Schema, prefix = ''): Field[] {
+  const { properties = {}, required = [] } = resolved(schemas, schema)
+  return Object.entries(properties).flatMap(([name, field]) => {
+    const inner = insideOf(field)
+    const path = `${prefix}${name}`
+    return [
+      { path: `\`${path}\``, schema: field, isRequired: required.includes(name) },
+      ...(inner === null ? [] : fieldsOf(schemas, inner.schema, `${path}${inner.suffix}.`)),
+    ]
+  })
+}
+
+function insideOf(field: Schema): { schema: Schema; suffix: string } | null {
+  const given = field.anyOf?.find(({ type }) => type !== 'null') ?? field
+  if (given.properties || given.$ref !== undefined) return { schema: given, suffix: '' }
+  const item = given.items
+  return item && (item.properties || item.$ref !== undefined) ? { schema: item, suffix: '[]' } : null
+}
+
+function typeOf(schemas: Schemas, schema: Schema): string {
+  const { anyOf, $ref, const: only, enum: values, type, items } = schema
+  if (anyOf) return [...new Set(anyOf.map((one) => typeOf(schemas, one)))].join(' or ')
+  if ($ref !== undefined) return 'object'
+  if (only !== undefined) return `\`${JSON.stringify(only)}\``
+  if (values) return values.map((value) => `\`${String(value)}\``).join(', ')
+  if (items) return `array of ${typeOf(schemas, items)}s`
+  return typeof type === 'string' ? type : (type ?? ['any']).join(' or ')
+}
+
+function aboutOf(schema: Schema): string {
+  return [schema.description, limitsOf(schema.anyOf?.find(({ type }) => type !== 'null') ?? schema)]
+    .filter((text) => text !== undefined && text !== '')
+    .join(' ')
+}
+
+const LARGEST = Number.MAX_SAFE_INTEGER
+
+function limitsOf({ minimum, maximum, maxLength, minItems, maxItems }: Schema): string {
+  if (maxLength !== undefined) return `At most ${maxLength} characters.`
+  if (maxItems !== undefined) return minItems ? `${minItems} to ${maxItems}.` : `At most ${maxItems}.`
+  if (minimum !== undefined && maximum !== undefined && maximum < LARGEST) return `${minimum} to ${maximum}.`
+  return minimum !== undefined && minimum > -LARGEST ? `At least ${minimum}.` : ''
+}
+
+function resolved(schemas: Schemas, schema: Schema): Schema {
+  return schema.$ref === undefined ? schema : (schemas[nameOf(schema.$ref)] ?? {})
+}
+
+function nameOf(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+/** `CheckoutSession` as words. */
+function spaced(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase()
+}
+
+function json(value: unknown): string {
+  return `\`\`\`json\n${JSON.stringify(value, null, 2)}\n\`\`\``
+}

@@ -1,0 +1,51 @@
+import { Marked, type Tokens } from 'marked'
+
+/** A heading, for the table of contents. `level` is 2 for a part, 3 for what is in it. */
+interface Heading {
+  readonly level: number
+  readonly id: string
+  readonly title: string
+}
+
+export interface ReferencePage {
+  readonly headings: readonly Heading[]
+  readonly html: string
+}
+
+/** The reference as HTML. `markdown` is ours: HTML in it would stand as it is. */
+export function renderReference(markdown: string): ReferencePage {
+  const headings: Heading[] = []
+  const marked = new Marked({
+    renderer: {
+      heading({ depth, text, tokens }: Tokens.Heading): string {
+        const id = newId(text, headings)
+        headings.push({ level: depth, id, title: text.replaceAll('`', '') })
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      table(token: Tokens.Table): string {
+        // Wide tables scroll by themselves on a phone, and by the keyboard.
+        return `<div class="scroll" tabindex="0" role="region" aria-label="Table">${tableOf(this.parser, token)}</div>\n`
+      },
+    },
+  })
+  return { html: marked.parse(markdown, { async: false }), headings }
+}
+
+interface InlineParser {
+  parseInline(tokens: Tokens.TableCell['tokens']): string
+}
+
+function tableOf(parser: InlineParser, { header, rows }: Tokens.Table): string {
+  const cells = (tag: 'th' | 'td', row: readonly Tokens.TableCell[]): string =>
+    `<tr>${row.map(({ tokens }) => `<${tag}>${parser.parseInline(tokens)}</${tag}>`).join('')}</tr>`
+  return `<table><thead>${cells('th', header)}</thead><tbody>${rows.map((row) => cells('td', row)).join('')}</tbody></table>`
+}
+
+function newId(text: string, headings: readonly Heading[]): string {
+  const base = text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+  const others = headings.filter(({ id }) => id === base || id.startsWith(`${base}--`)).length
+  return others === 0 ? base : `${base}--${others + 1}`
+}

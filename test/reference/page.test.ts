@@ -1,0 +1,50 @@
+import { expect } from 'chai'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import type { Browser } from 'playwright-core'
+import { faultsOf } from '../pages/audit.ts'
+import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
+import { startService, type TestService } from '../support/api.ts'
+
+describe('the page of the API reference', () => {
+  let browser: Browser
+  let service: TestService
+
+  before(async () => {
+    browser = await startBrowser()
+  })
+
+  after(() => browser.close())
+
+  beforeEach(async () => {
+    service = await startService()
+  })
+
+  afterEach(() => service.stop())
+
+  for (const [name, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
+    it(`GET /docs keeps to the policy, asks nothing outside, and is read well on a ${name}`, async () => {
+      const visitor = await visit(browser, [service.url], { viewport })
+      const { page, complaints, outside } = visitor
+      const answer = await page.goto(`${service.url}/docs`)
+      expect(answer?.headers()['content-security-policy']).to.include("default-src 'none'")
+      expect(await faultsOf(page)).to.deep.equal([])
+      expect([complaints, outside]).to.deep.equal([[], []])
+      expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).to.equal(true)
+      await visitor.end()
+    })
+  }
+
+  it('has a table of contents whose links lead to their headings', async () => {
+    const visitor = await visit(browser, [service.url])
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const targets = await page
+      .locator('nav .contents a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+    expect(targets).to.include('#create-a-checkout-session')
+    expect(new Set(targets).size).to.equal(targets.length)
+    for (const target of targets)
+      expect(await page.locator(`[id="${target?.slice(1)}"]`).count(), target ?? '').to.equal(1)
+    await visitor.end()
+  })
+})
