@@ -13,3 +13,13 @@ export async function databaseNow({ clock }: { readonly clock: Clock }, db: Quer
   if (!row) throw new Error('the database did not return its time')
   return row.now
 }
+
+/** The present by the database's clock as part of a statement, with the values of its `?`: costs no round trip. */
+export interface Present {
+  readonly sql: string
+  readonly params: readonly RealTime[]
+}
+
+export function presentIn({ clock }: { readonly clock: Clock }): Present {
+  return clock.database ? { sql: '?', params: [clock.database.now()] } : { sql: 'UTC_TIMESTAMP(3)', params: [] }
+}

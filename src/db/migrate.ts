@@ -23,6 +23,7 @@ import { ProviderAccounts1795200000020 } from '#migrations/1795200000020-provide
 import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
 import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settings.ts'
+import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { exact } from './columns.ts'
 import { insertedNew } from './database-error.ts'
@@ -58,6 +59,7 @@ export const MIGRATIONS: Migrations = [
   CommitTokens1795200000021,
   ReminderRetries1795200000022,
   PageSettings1795200000023,
+  DeliveryLeases1795200000024,
 ]
 
 const LEASE_SECONDS = 15

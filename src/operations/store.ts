@@ -3,6 +3,7 @@ import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { FlagReason } from '#transactions/store.ts'
+import type { DeliveryStatus } from '#webhooks/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 
 /** The server as a session sees it, and its clock in UTC. */
@@ -108,8 +109,15 @@ export interface WebhookStanding {
   readonly lastError: string | null
 }
 
+/** Events of all apps, by the index that has each app's: there is none over all of them. */
+function eventsIn(status: DeliveryStatus, columns: string): string {
+  return `SELECT ${columns} FROM apps a STRAIGHT_JOIN events e FORCE INDEX (events_app_due)
+          ON e.app_id = a.id AND e.delivery_status = '${status}'`
+}
+
 /** The standing of every app that has events failed, or due again after a failure. */
 export async function listWebhookStandings(db: Queries): Promise<WebhookStanding[]> {
+  const columns = 'e.id, e.app_id, e.delivery_status, e.last_error'
   const rows = await db.all(
     shape({
       appId: bigint(),
@@ -125,8 +133,7 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
               (SELECT d.delivered_at FROM events d WHERE d.app_id = e.app_id
                ORDER BY d.delivered_at DESC LIMIT 1), '1000-01-01'))) AS failingSince,
        MAX(CONCAT(LPAD(e.id, 20, '0'), ' ', e.last_error)) AS lastError
-     FROM events e
-     WHERE e.delivery_status = 'failed' OR (e.delivery_status = 'pending' AND e.last_error IS NOT NULL)
+     FROM (${eventsIn('failed', columns)} UNION ALL ${eventsIn('pending', columns)} WHERE e.last_error IS NOT NULL) e
      GROUP BY e.app_id ORDER BY e.app_id`,
   )
   return rows.map((row) => ({
@@ -140,8 +147,9 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
 export async function readOutbox(db: Queries, limit: number): Promise<{ depth: number; oldestDueAt: RealTime | null }> {
   const outbox = await db.one(
     shape({ depth: bigint(), oldestDueAt: realTime().nullable() }),
-    `SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM events WHERE delivery_status = 'pending' LIMIT ?) waiting) AS depth,
-       (SELECT MIN(next_attempt_at) FROM events WHERE delivery_status = 'pending') AS oldestDueAt`,
+    `SELECT (SELECT COUNT(*) FROM (${eventsIn('pending', 'e.id')} LIMIT ?) waiting) AS depth,
+       (SELECT MIN(dueAt) FROM (SELECT MIN(next_attempt_at) AS dueAt FROM events
+                                WHERE delivery_status = 'pending' GROUP BY app_id) first) AS oldestDueAt`,
     [limit],
   )
   return outbox ?? { depth: 0, oldestDueAt: null }

@@ -6,6 +6,7 @@ import {
   createSecretKey,
   hash,
   randomBytes,
+  randomInt,
   timingSafeEqual,
   type KeyObject,
 } from 'node:crypto'
@@ -40,6 +41,11 @@ export function sha256Hex(content: string | Buffer): string {
 /** `bytes` random bytes in lower-case hex. */
 export function randomHex(bytes: number): string {
   return randomBytes(bytes).toString('hex')
+}
+
+/** A random number of 48 bits, never 0. */
+export function randomNumber(): number {
+  return randomInt(1, 2 ** 48)
 }
 
 /** An app's API secret: `sk_` and 256 random bits. */

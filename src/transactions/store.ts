@@ -278,7 +278,8 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
   {
     subject: 'event',
     fault: 'waits to be sent, and is never due',
-    sql: `SELECT x.id FROM events x WHERE x.delivery_status = 'pending' AND x.next_attempt_at IS NULL AND x.lease_until IS NULL`,
+    sql: `SELECT x.id FROM apps a STRAIGHT_JOIN events x FORCE INDEX (events_app_due) ON x.app_id = a.id
+          WHERE x.delivery_status = 'pending' AND x.next_attempt_at IS NULL`,
   },
 ]
 

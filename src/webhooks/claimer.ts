@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { databaseNow } from '#db/database-now.ts'
+import { presentIn } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { openTurns } from '#shared/turns.ts'
@@ -56,9 +56,8 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   const poll = async (): Promise<void> => {
     mustPoll = false
     polledAtMs = performance.now()
-    const now = await databaseNow(ctx, ctx.db)
-    const pending = await listAppsWithPending(ctx.db)
-    const found = pending.filter(({ appId, dueAt }) => dueAt <= now && !due.has(appId) && !isPaused(appId))
+    const pending = await listAppsWithPending(ctx.db, presentIn(ctx))
+    const found = pending.filter(({ appId, isDue }) => isDue && !due.has(appId) && !isPaused(appId))
     for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
   }
 
@@ -67,7 +66,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     const missing = appIds.filter((appId) => due.get(appId)?.length === 0)
     if (missing.length === 0) return
     const size = Math.min(LIST_SIZE, Math.floor(LIST_ROWS / missing.length))
-    const listed = await listDue(ctx.db, missing, size, await databaseNow(ctx, ctx.db))
+    const listed = await listDue(ctx.db, missing, size, presentIn(ctx))
     for (const appId of missing) {
       const events = listed.filter((event) => event.appId === appId)
       if (events.length > 0) due.set(appId, events)

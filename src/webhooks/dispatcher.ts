@@ -64,6 +64,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
         running.delete(attempt)
         // The place that became free is taken at once, also while the sender waits for a claim.
         dispatch()
+        if (running.size === 0) recorder.flush()
         onEnd()
       })
     running.add(attempt)

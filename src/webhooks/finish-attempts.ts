@@ -4,7 +4,7 @@ import type { AttemptResult, MadeAttempt, MadeNoAttempt } from './attempt-delive
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
-import { insertAttempts, markDelivered, markFailed, markNotConfigured, putOff } from './store.ts'
+import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, putOff } from './store.ts'
 
 /** How long an event waits whose app's secret does not open: a key that is missing is put back by an operator. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
@@ -44,16 +44,12 @@ export function difference(now: Tally, before: Tally): Tally {
   return more
 }
 
-/** Records attempts and ends their leases, all in one transaction; at most 50 at a time. */
+/** Records attempts and ends their leases, all in one transaction; at most 100 at a time. */
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()
     await finishDelivered(tx, results.filter(isDelivered), written)
-    const failed = results.filter(isFailed)
-    if (failed.length > 0) {
-      const now = await databaseNow(ctx, tx)
-      for (const result of failed) await finishFailed(tx, result, now, written)
-    }
+    await finishFailed(tx, results.filter(isFailed), written)
     await finishNotConfigured(tx, madeNone(results, 'not_configured'), written)
     await finishUnreadable(tx, madeNone(results, 'secret_unreadable'), written)
     await recordAttempts(tx, results.filter(isMade))
@@ -74,7 +70,7 @@ function isDelivered(result: AttemptResult): boolean {
   return result.error === null
 }
 
-function isFailed(result: AttemptResult): result is MadeAttempt & { error: string } {
+function isFailed(result: AttemptResult): result is FailedAttempt {
   return result.error !== null && isMade(result)
 }
 
@@ -83,37 +79,47 @@ function madeNone(results: readonly AttemptResult[], error: MadeNoAttempt['error
 }
 
 async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
-  for (const [leaseToken, eventIds] of byLease(results)) {
-    const held = await markDelivered(tx, leaseToken, eventIds)
+  for (const [lease, eventIds] of byLease(results)) {
+    const held = await markDelivered(tx, lease, eventIds)
     tally.delivered += held
     tally.lost += eventIds.length - held
   }
 }
 
-async function finishFailed(
-  tx: Tx,
-  { event, error }: MadeAttempt & { error: string },
-  now: RealTime,
-  tally: Tally,
-): Promise<void> {
+type FailedAttempt = MadeAttempt & { readonly error: string }
+
+async function finishFailed(tx: Tx, results: readonly FailedAttempt[], tally: Tally): Promise<void> {
+  if (results.length === 0) return
+  const now = await databaseNow(tx.ctx, tx)
+  const alike = Map.groupBy(results, ({ event, error }) => `${event.lease} ${event.retriesLeft} ${error}`)
+  for (const group of alike.values()) await finishAlike(tx, group, now, tally)
+}
+
+/** Failed attempts of one lease, with the same error and as many retries left. */
+async function finishAlike(tx: Tx, group: readonly FailedAttempt[], now: RealTime, tally: Tally): Promise<void> {
+  const [first] = group
+  if (!first) return
+  const { event, error } = first
+  const eventIds = idsOf(group)
   const retryAt = nextAttemptAt(tx.ctx.config.webhook.retryMinutes, event.retriesLeft, now)
-  const isHeld = await markFailed(tx, event, retryAt, error)
-  if (!isHeld) tally.lost += 1
-  else if (retryAt) tally.retried += 1
-  else tally.failed += 1
+  const held = retryAt
+    ? await markRetried(tx, event.lease, eventIds, retryAt, error)
+    : await markFailed(tx, event.lease, eventIds, error)
+  tally[retryAt ? 'retried' : 'failed'] += held
+  tally.lost += eventIds.length - held
 }
 
 async function finishNotConfigured(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
-  for (const [leaseToken, eventIds] of byLease(results)) {
-    tally.notConfigured += await markNotConfigured(tx, leaseToken, eventIds)
+  for (const [lease, eventIds] of byLease(results)) {
+    tally.notConfigured += await markNotConfigured(tx, lease, eventIds)
   }
 }
 
 async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
   if (results.length === 0) return
   const until = addMs(await databaseNow(tx.ctx, tx), UNREADABLE_PAUSE_MS)
-  for (const [leaseToken, eventIds] of byLease(results)) {
-    tally.putOff += await putOff(tx, leaseToken, eventIds, until, 'secret_unreadable')
+  for (const [lease, eventIds] of byLease(results)) {
+    tally.putOff += await putOff(tx, lease, eventIds, until, 'secret_unreadable')
   }
 }
 
@@ -134,13 +140,12 @@ async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<
   )
 }
 
-/** A lease token stands for one claim, so that a lease that this process lost and took again is not ended by the old attempt. */
-function byLease(results: readonly AttemptResult[]): Map<string, number[]> {
-  const groups = new Map<string, number[]>()
-  for (const { event } of results) {
-    const eventIds = groups.get(event.leaseToken) ?? []
-    eventIds.push(event.id)
-    groups.set(event.leaseToken, eventIds)
-  }
-  return groups
+/** A lease is of one claim, so that one that this process lost and took again is not ended by the old attempt. */
+function byLease(results: readonly AttemptResult[]): [lease: number, eventIds: number[]][] {
+  const leases = Map.groupBy(results, ({ event }) => event.lease)
+  return [...leases].map(([lease, ofLease]) => [lease, idsOf(ofLease)])
+}
+
+function idsOf(results: readonly AttemptResult[]): number[] {
+  return results.map(({ event }) => event.id)
 }

@@ -6,15 +6,19 @@ import type { AttemptResult } from './attempt-delivery.ts'
 import { addTo, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
 
 /** Attempts recorded in one transaction, and how many such transactions run at once. */
-const GROUP_SIZE = 50
+const GROUP_SIZE = 100
 const WRITERS = 2
+/** How long an attempt waits for its group while others are under way. Should the sender die meanwhile, it is sent again. */
+const GATHER_MS = 100
 /** How long it waits after the database failed. */
 const PAUSE_MS = SECOND_MS
 
-/** Records attempts in groups: while one group is written, the next gathers. */
+/** Records attempts in groups: groups are what makes recording cheap. */
 export interface Recorder {
   /** An attempt that cannot be recorded before its lease ends, by `performance.now`, is forgotten. */
   record(result: AttemptResult, leaseEndsMs: number): void
+  /** Records what there is: no other attempt is under way that could join it. */
+  flush(): void
   isIdle(): boolean
   /** What has become of the attempts so far. */
   readonly tally: Readonly<Tally>
@@ -32,22 +36,21 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const tally = emptyTally()
   const waiting: Ended[] = []
   const writers = new Set<Promise<void>>()
+  let gathering: NodeJS.Timeout | null = null
+  /** Whether what waits is recorded though it is no whole group. */
+  let isDue = false
 
   const writeGroup = async (group: readonly Ended[]): Promise<void> => {
     try {
-      addTo(
-        tally,
-        await finishAttempts(
-          ctx,
-          group.map(({ result }) => result),
-        ),
-      )
+      const results = group.map(({ result }) => result)
+      addTo(tally, await finishAttempts(ctx, results))
     } catch (error) {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {
         await delay(PAUSE_MS)
         // Whoever takes over a lease that ran out sends again, and the receiver sees the same event id.
         waiting.push(...group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now()))
+        isDue = true
       } else if (group.length > 1) {
         // One of them caused it: the others must not wait for it. The lease of that one runs out.
         for (const ended of group) await writeGroup([ended])
@@ -56,10 +59,21 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   }
 
   const writeAll = async (): Promise<void> => {
-    while (waiting.length > 0) await writeGroup(waiting.splice(0, GROUP_SIZE))
+    while (waiting.length >= GROUP_SIZE || (isDue && waiting.length > 0)) {
+      const group = waiting.splice(0, GROUP_SIZE)
+      if (waiting.length === 0) endGathering()
+      await writeGroup(group)
+    }
+  }
+
+  const endGathering = (): void => {
+    if (gathering) clearTimeout(gathering)
+    gathering = null
+    isDue = false
   }
 
   const startWriter = (): void => {
+    if (writers.size >= WRITERS) return
     const writer = writeAll().finally(() => {
       writers.delete(writer)
       onEnd()
@@ -67,16 +81,24 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
     writers.add(writer)
   }
 
+  const flush = (): void => {
+    if (waiting.length === 0) return
+    isDue = true
+    startWriter()
+  }
+
   return {
     tally,
+    flush,
     record(result, leaseEndsMs) {
       waiting.push({ result, leaseEndsMs })
-      // A second writer only for a whole group: groups are what makes recording cheap.
-      if (writers.size === 0 || (writers.size < WRITERS && waiting.length >= GROUP_SIZE)) startWriter()
+      gathering ??= setTimeout(flush, GATHER_MS)
+      if (waiting.length >= GROUP_SIZE) startWriter()
     },
     isIdle: () => waiting.length + writers.size === 0,
     async stop() {
-      await Promise.all(writers)
+      flush()
+      while (writers.size > 0) await Promise.all(writers)
     },
   }
 }

@@ -64,10 +64,10 @@ const writeTestEvent = command({
       writtenAt: tx.now,
       retries: 0,
     })
-    const lease = await newLease(tx)
+    const lease = newLease(tx.ctx)
     await leaseNew(tx, id, lease)
     await tx.audit({ appId: app.id, subject: formatId('evt', id) })
-    const claim = { attempt: 1, retriesLeft: 0, leaseToken: lease.token }
+    const claim = { attempt: 1, retriesLeft: 0, lease: lease.token }
     return { id, appId: app.id, eventType: TEST_EVENT, body, ...claim }
   },
 })

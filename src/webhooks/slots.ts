@@ -9,6 +9,8 @@ const STALL_MS = 1000
 const FIRST_WINDOW = 4
 const MAX_WINDOW = 64
 const SLOWEST_WINDOW = 1
+/** Windows of events held ready for a receiver that keeps its whole window busy: a claim takes as long as many such answers. */
+const WINDOWS_AHEAD = 4
 
 /** A begun attempt. */
 export interface Slot {
@@ -27,7 +29,7 @@ export interface Slots {
   room(appId: number): number
   /**
    * How many events of the app are worth holding ready: those that it might begin if all places were free and, unless its receiver is
-   * slow, as many behind them.
+   * slow, as many behind them, or some windows of them where it is fast.
    */
   depth(appId: number): number
   begin(appId: number): Slot
@@ -66,6 +68,11 @@ export function openSlots(nowMs: () => number): Slots {
     }
   }
 
+  const windowsAhead = ({ stalled, window }: Lane): number => {
+    if (stalled > 0 || window < FIRST_WINDOW) return 0
+    return window < MAX_WINDOW ? 1 : WINDOWS_AHEAD
+  }
+
   return {
     room(appId) {
       ageYoung()
@@ -75,8 +82,7 @@ export function openSlots(nowMs: () => number): Slots {
     },
     depth(appId) {
       const lane = laneOf(appId)
-      const behind = lane.stalled > 0 || lane.window < FIRST_WINDOW ? 0 : lane.window
-      return Math.max(0, lane.window - lane.open) + behind
+      return Math.max(0, lane.window - lane.open) + lane.window * windowsAhead(lane)
     },
     begin(appId) {
       const slot = { appId, startedMs: nowMs(), isYoung: true }

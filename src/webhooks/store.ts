@@ -1,7 +1,8 @@
 import { appTime, bigint, bytes, exact, flag, id, int, longtext, realTime, text, words } from '#db/columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
-import type { Queries } from '#db/queries.ts'
+import type { Param, Queries } from '#db/queries.ts'
+import { presentIn, type Present } from '#db/database-now.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
@@ -24,7 +25,9 @@ export const events = table('events', {
   retriesLeft: int('retries_left'),
   /** When it is due; while an attempt runs, when its lease ends, so that what is leased is not due. */
   nextAttemptAt: realTime('next_attempt_at').nullable(),
-  leaseToken: exact('lease_token', 64).nullable(),
+  /** A random number of the claim that holds it; 0: nobody does. */
+  lease: bigint('lease'),
+  /** When the last lease ends or ended; before the first one, when it was written; null once it is not to be sent any more. */
   leaseUntil: realTime('lease_until').nullable(),
   deliveredAt: realTime('delivered_at').nullable(),
   lastError: words('last_error', 500).nullable(),
@@ -73,8 +76,9 @@ export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
     attempts: 0,
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
-    leaseToken: null,
-    leaseUntil: null,
+    lease: 0,
+    // What a claim and its end change has its length already: a row that grows is moved within its page, which takes most of an update.
+    leaseUntil: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     deliveredAt: null,
     lastError: null,
   }
@@ -117,14 +121,16 @@ export async function listAttempts(db: Queries, eventId: number): Promise<Delive
 export interface DueApp {
   readonly appId: number
   readonly dueAt: RealTime
+  readonly isDue: boolean
 }
 
 /** Every app with events to deliver, now or later: one index jump for each app, however many events wait. */
-export async function listAppsWithPending(db: Queries): Promise<DueApp[]> {
+export async function listAppsWithPending(db: Queries, now: Present): Promise<DueApp[]> {
   return db.all(
-    shape({ appId: bigint(), dueAt: realTime() }),
-    `SELECT app_id AS appId, MIN(next_attempt_at) AS dueAt FROM events
+    shape({ appId: bigint(), dueAt: realTime(), isDue: flag() }),
+    `SELECT app_id AS appId, MIN(next_attempt_at) AS dueAt, MIN(next_attempt_at) <= ${now.sql} AS isDue FROM events
      WHERE delivery_status = 'pending' GROUP BY app_id`,
+    now.params,
   )
 }
 
@@ -140,25 +146,24 @@ export async function listDue(
   db: Queries,
   appIds: readonly number[],
   limit: number,
-  now: RealTime,
+  now: Present,
 ): Promise<DueEvent[]> {
   const parts = appIds.map(
-    () => `(SELECT id, app_id AS appId, lease_token IS NOT NULL AND retries_left = 0 AS isLost FROM events
-            WHERE app_id = ? AND delivery_status = 'pending' AND next_attempt_at <= ?
+    () => `(SELECT id, app_id AS appId, lease <> 0 AND retries_left = 0 AS isLost FROM events
+            WHERE app_id = ? AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
             ORDER BY next_attempt_at, id LIMIT ?)`,
   )
   return db.all(
     shape({ id: id(), appId: bigint(), isLost: flag() }),
     parts.join(' UNION ALL '),
-    appIds.flatMap((appId) => [appId, now, limit]),
+    appIds.flatMap((appId) => [appId, ...now.params, limit]),
   )
 }
 
-/** `from` and `until` by the database's clock. */
+/** A lease of the claim `token`, from now by the database's clock. */
 export interface Lease {
-  readonly token: string
-  readonly from: RealTime
-  readonly until: RealTime
+  readonly token: number
+  readonly ms: number
 }
 
 /** An event that this process alone may send until its lease ends. */
@@ -170,7 +175,7 @@ export interface ClaimedEvent {
   /** The number of the attempt that the claim stands for. */
   readonly attempt: number
   readonly retriesLeft: number
-  readonly leaseToken: string
+  readonly lease: number
 }
 
 /**
@@ -185,26 +190,37 @@ export async function claimDue(
 ): Promise<{ claimed: ClaimedEvent[]; lost: number }> {
   const lostIds = candidates.filter(({ isLost }) => isLost).map(({ id }) => id)
   const ids = candidates.filter(({ isLost }) => !isLost).map(({ id }) => id)
-  const lost = lostIds.length === 0 ? 0 : await failLost(tx, lostIds, lease.from)
+  const lost = lostIds.length === 0 ? 0 : await failLost(tx, lostIds)
   if (ids.length === 0) return { claimed: [], lost }
-  // The first assignment reads the old lease_token: assignments run from left to right.
+  const now = presentIn(tx.ctx)
+  const begun = leasing(now, lease)
+  // The first assignment reads the old lease: assignments run from left to right.
   await tx.run(
-    `UPDATE events SET retries_left = retries_left - (lease_token IS NOT NULL), attempts = attempts + 1,
-       lease_token = ?, lease_until = ?, next_attempt_at = ?
-     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ?
-       AND (lease_token IS NULL OR retries_left > 0)`,
-    [lease.token, lease.until, lease.until, ids, lease.from],
+    `UPDATE events SET retries_left = retries_left - (lease <> 0), attempts = attempts + 1, ${begun.sql}
+     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
+       AND (lease = 0 OR retries_left > 0)`,
+    [...begun.params, ids, ...now.params],
   )
   return { claimed: await listClaimed(tx, lease, ids), lost }
 }
 
-async function failLost(tx: Tx, eventIds: readonly number[], now: RealTime): Promise<number> {
+/** The assignments that begin a lease. */
+function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Param[] } {
+  const until = `${now.sql} + INTERVAL ? MICROSECOND`
+  const untilParams = [...now.params, ms * 1000]
+  return {
+    sql: `lease = ?, lease_until = ${until}, next_attempt_at = ${until}`,
+    params: [token, ...untilParams, ...untilParams],
+  }
+}
+
+async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
+  const now = presentIn(tx.ctx)
   return tx.run(
-    `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL,
-       lease_token = NULL, lease_until = NULL
-     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ?
-       AND lease_token IS NOT NULL AND retries_left = 0`,
-    [eventIds, now],
+    `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL, ${NO_MORE}
+     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
+       AND lease <> 0 AND retries_left = 0`,
+    [eventIds, ...now.params],
   )
 }
 
@@ -219,49 +235,49 @@ async function listClaimed(tx: Tx, lease: Lease, candidateIds: readonly number[]
       retriesLeft: int(),
     }),
     `SELECT id, app_id AS appId, event_type AS eventType, body, attempts, retries_left AS retriesLeft
-     FROM events WHERE id IN (?) AND lease_token = ?`,
+     FROM events WHERE id IN (?) AND lease = ?`,
     [candidateIds, lease.token],
   )
-  const claimed = rows.map(({ attempts, ...row }) => ({
-    ...row,
-    attempt: attempts,
-    leaseToken: lease.token,
-  }))
+  const claimed = rows.map(({ attempts, ...row }) => ({ ...row, attempt: attempts, lease: lease.token }))
   const order = new Map(candidateIds.map((id, index) => [id, index]))
   return claimed.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
 }
 
-const NO_LEASE = 'lease_token = NULL, lease_until = NULL'
+/** Ends a lease of an event that is to be sent later. */
+const NO_LEASE = 'lease = 0'
+/** Ends the last lease. */
+const NO_MORE = 'lease = 0, lease_until = NULL'
 
 /** Ends leases with success; returns how many of them were still held. */
-export async function markDelivered(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<number> {
+export async function markDelivered(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
   return tx.run(
-    `UPDATE events SET delivery_status = 'delivered', delivered_at = ?, last_error = NULL, next_attempt_at = NULL, ${NO_LEASE}
-     WHERE id IN (?) AND lease_token = ?`,
-    [tx.now, eventIds, leaseToken],
+    `UPDATE events SET delivery_status = 'delivered', delivered_at = ?, last_error = NULL, next_attempt_at = NULL, ${NO_MORE}
+     WHERE id IN (?) AND lease = ?`,
+    [tx.now, eventIds, lease],
   )
 }
 
-/** Ends a lease after a failed attempt: due again at `retryAt`, or failed for good where that is null. False where it was lost. */
-export async function markFailed(
+/** Ends leases after attempts that failed: due again at `retryAt`, one retry less. Returns how many of them were still held. */
+export async function markRetried(
   tx: Tx,
-  event: Pick<ClaimedEvent, 'id' | 'leaseToken' | 'retriesLeft'>,
-  retryAt: RealTime | null,
+  lease: number,
+  eventIds: readonly number[],
+  retryAt: RealTime,
   error: string,
-): Promise<boolean> {
-  return (
-    (await tx.run(
-      `UPDATE events SET delivery_status = ?, retries_left = ?, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
-     WHERE id = ? AND lease_token = ?`,
-      [
-        retryAt ? 'pending' : 'failed',
-        retryAt ? event.retriesLeft - 1 : event.retriesLeft,
-        retryAt,
-        error,
-        event.id,
-        event.leaseToken,
-      ],
-    )) === 1
+): Promise<number> {
+  return tx.run(
+    `UPDATE events SET retries_left = retries_left - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
+     WHERE id IN (?) AND lease = ?`,
+    [retryAt, error, eventIds, lease],
+  )
+}
+
+/** Ends leases after attempts that failed and were the last. Returns how many of them were still held. */
+export async function markFailed(tx: Tx, lease: number, eventIds: readonly number[], error: string): Promise<number> {
+  return tx.run(
+    `UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL, last_error = ?, ${NO_MORE}
+     WHERE id IN (?) AND lease = ?`,
+    [error, eventIds, lease],
   )
 }
 
@@ -272,7 +288,7 @@ export async function markFailed(
 export async function requeue(tx: Tx, eventIds: readonly number[], retries: number, now: RealTime): Promise<number> {
   return tx.run(
     `UPDATE events SET delivery_status = 'pending', retries_left = ?, next_attempt_at = ?, ${NO_LEASE}
-     WHERE id IN (?) AND (lease_token IS NULL OR lease_until <= ?)`,
+     WHERE id IN (?) AND (lease = 0 OR lease_until <= ?)`,
     [retries, now, eventIds, now],
   )
 }
@@ -293,42 +309,42 @@ export async function listFailedIds(tx: Tx, appId: number, limit: number): Promi
 
 /** Leases one event that nobody has begun to deliver; the lease is the event's first attempt. */
 export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<void> {
+  const begun = leasing(presentIn(tx.ctx), lease)
   await tx.run(
-    `UPDATE events SET attempts = 1, lease_token = ?, lease_until = ?, next_attempt_at = ?
-     WHERE id = ? AND delivery_status = 'pending' AND lease_token IS NULL`,
-    [lease.token, lease.until, lease.until, eventId],
+    `UPDATE events SET attempts = 1, ${begun.sql} WHERE id = ? AND delivery_status = 'pending' AND lease = 0`,
+    [...begun.params, eventId],
   )
 }
 
 /** Ends leases of events that were not sent: due at once, and the attempt does not count. */
-export async function release(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<void> {
+export async function release(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
   await tx.run(
-    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ${AT_ONCE}, ${NO_LEASE} WHERE id IN (?) AND lease_token = ?`,
-    [tx.now, eventIds, leaseToken],
+    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ${AT_ONCE}, ${NO_LEASE} WHERE id IN (?) AND lease = ?`,
+    [tx.now, eventIds, lease],
   )
 }
 
 /** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`, and the attempt does not count. */
 export async function putOff(
   tx: Tx,
-  leaseToken: string,
+  lease: number,
   eventIds: readonly number[],
   nextAttemptAt: RealTime,
   error: string,
 ): Promise<number> {
   return tx.run(
     `UPDATE events SET attempts = attempts - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
-     WHERE id IN (?) AND lease_token = ?`,
-    [nextAttemptAt, error, eventIds, leaseToken],
+     WHERE id IN (?) AND lease = ?`,
+    [nextAttemptAt, error, eventIds, lease],
   )
 }
 
 /** Ends leases of events whose app has no webhook any more: kept, not delivered, the attempt does not count. */
-export async function markNotConfigured(tx: Tx, leaseToken: string, eventIds: readonly number[]): Promise<number> {
+export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
   return tx.run(
-    `UPDATE events SET delivery_status = 'not_configured', attempts = attempts - 1, next_attempt_at = NULL, ${NO_LEASE}
-     WHERE id IN (?) AND lease_token = ?`,
-    [eventIds, leaseToken],
+    `UPDATE events SET delivery_status = 'not_configured', attempts = attempts - 1, next_attempt_at = NULL, ${NO_MORE}
+     WHERE id IN (?) AND lease = ?`,
+    [eventIds, lease],
   )
 }
 

@@ -1,8 +1,12 @@
 import { expect } from 'chai'
+import { inTransaction } from '#commands/transaction.ts'
 import { openDatabase } from '#db/connect.ts'
+import { shape } from '#db/table.ts'
 import { lossyServer } from '../db/lossy-server.ts'
 import type { TestContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+
+const POOL_SIZE = 4
 
 /** The statements that a context sends, as the server gets them. */
 export interface Counted {
@@ -18,8 +22,10 @@ export async function countStatements(ctx: TestContext): Promise<Counted> {
   const { socketPath, name } = testDatabase()
   const line = await lossyServer(socketPath)
   const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-  const { db, close } = await openDatabase(config, [], { poolSize: 4, statementSeconds: 10 })
+  const { db, close } = await openDatabase(config, [], { poolSize: POOL_SIZE, statementSeconds: 10 })
   Object.assign(ctx, { db })
+  // What a connection is set up with is asked once.
+  await Promise.all(Array.from({ length: POOL_SIZE }, () => inTransaction(ctx, (tx) => tx.all(shape({}), 'SELECT 1'))))
   const seen: string[] = []
   line.fateOf = (statement) => {
     seen.push(statement.replace(/\s+/g, ' '))

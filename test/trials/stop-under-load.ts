@@ -159,9 +159,7 @@ function readAnswer(socket: Socket): Promise<string | null> {
 }
 
 async function checkStopped(ctx: TestContext, paid: readonly string[]): Promise<void> {
-  const [leases]: { count: string }[] = await ctx.db.query(
-    'SELECT COUNT(*) AS count FROM events WHERE lease_token IS NOT NULL',
-  )
+  const [leases]: { count: string }[] = await ctx.db.query('SELECT COUNT(*) AS count FROM events WHERE lease <> 0')
   if (Number(leases!.count) > 0) throw new Error(`the daemon kept ${leases!.count} leases`)
   if (paid.length === 0) return
   const [done]: { count: string }[] = await ctx.db.query(

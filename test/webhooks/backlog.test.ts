@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { presentIn } from '#db/database-now.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
@@ -57,11 +58,11 @@ describe('a backlog of webhooks', () => {
       await insertDue(app.id, 1000)
     }
     await ctx.db.query('ANALYZE TABLE events')
-    const [look] = await plansOf(listAppsWithPending)
+    const [look] = await plansOf((db) => listAppsWithPending(db, presentIn(ctx)))
     expect(look).to.include({ key: 'events_app_due' })
     expect(look!.Extra).to.include('Using index for group-by')
     const ids = apps.map(({ app }) => app.id)
-    const parts = await plansOf((db) => listDue(db, ids, 64, ctx.clock.now()))
+    const parts = await plansOf((db) => listDue(db, ids, 64, presentIn(ctx)))
     const keys = parts.flatMap(({ key }) => key ?? [])
     expect(keys).to.deep.equal(['events_app_due', 'events_app_due', 'events_app_due'])
     expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')

@@ -83,7 +83,7 @@ describe('senders that are killed', () => {
     await deliverAll()
     const delivered = await rows()
     expect(delivered.map(({ deliveryStatus }) => deliveryStatus)).to.deep.equal(Array(10).fill('delivered'))
-    expect(delivered.every(({ leaseToken, attempts }) => leaseToken === null && attempts <= 6)).to.equal(true)
+    expect(delivered.every(({ lease, attempts }) => lease === 0 && attempts <= 6)).to.equal(true)
     const ids = receiver.received.map(({ eventId }) => eventId)
     expect(new Set(ids).size).to.equal(10)
     expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
@@ -115,7 +115,7 @@ describe('senders that are killed', () => {
     const [code] = (await once(child, 'exit')) as [number]
     expect(code).to.equal(0)
     const left = await rows()
-    expect(left.every(({ leaseToken }) => leaseToken === null)).to.equal(true)
+    expect(left.every(({ lease }) => lease === 0)).to.equal(true)
     const delivered = left.filter(({ deliveryStatus }) => deliveryStatus === 'delivered').length
     expect(delivered).to.equal(receiver.received.length)
     await deliverAll()

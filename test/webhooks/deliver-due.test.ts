@@ -1,5 +1,6 @@
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
+import { presentIn } from '#db/database-now.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -85,7 +86,7 @@ describe('webhook delivery', () => {
 
   /** Claims what is due, as a sender does that crashes right after. */
   async function claimAll(): Promise<ClaimedEvent[]> {
-    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, ctx.clock.now()))
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, presentIn(ctx)))
   }
 
   it('sends the frozen bytes with both signatures and acknowledges on 2xx', async () => {
@@ -111,7 +112,7 @@ describe('webhook delivery', () => {
       deliveryStatus: 'delivered',
       attempts: 1,
       nextAttemptAt: null,
-      leaseToken: null,
+      lease: 0,
       leaseUntil: null,
       lastError: null,
       deliveredAt: ctx.clock.now(),
@@ -250,7 +251,7 @@ describe('webhook delivery', () => {
     await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookUrl: null }))
     ctx.clock.advance('1m')
     expect(await deliverDue(ctx)).to.include({ notConfigured: 1 })
-    expect(await event(id!)).to.include({ deliveryStatus: 'not_configured', attempts: 1, leaseToken: null })
+    expect(await event(id!)).to.include({ deliveryStatus: 'not_configured', attempts: 1, lease: 0 })
     expect(receiver.received).to.have.length(1)
   })
 
@@ -302,7 +303,7 @@ describe('webhook delivery', () => {
         expect(await event(id!)).to.include({ deliveryStatus: 'pending', attempts: 0, retriesLeft: 5 })
         ctx.clock.advance('1m')
       }
-      expect(await event(id!)).to.include({ lastError: 'secret_unreadable', leaseToken: null })
+      expect(await event(id!)).to.include({ lastError: 'secret_unreadable', lease: 0 })
       expect(await attempts(id!)).to.deep.equal([])
       await setSecret(right)
       expect(await deliverDue(ctx)).to.include({ delivered: 1 })
@@ -384,7 +385,7 @@ describe('webhook delivery', () => {
         deliveryStatus: 'failed',
         attempts: 6,
         lastError: 'interrupted',
-        leaseToken: null,
+        lease: 0,
       })
     })
 
@@ -464,7 +465,7 @@ describe('webhook delivery', () => {
       const { delivered } = await delivering
       expect(delivered).to.equal(receiver.received.length)
       const rows = await Promise.all(ids.map(event))
-      expect(rows.every(({ leaseToken }) => leaseToken === null)).to.equal(true)
+      expect(rows.every(({ lease }) => lease === 0)).to.equal(true)
       const unsent = rows.filter(({ deliveryStatus }) => deliveryStatus === 'pending')
       expect(unsent).to.have.length(30 - delivered)
       expect(

@@ -24,7 +24,9 @@ describe('which due webhooks are claimed next', () => {
   })
 
   it('of more apps than one claim holds, those that were claimed for longest ago', () => {
-    expect([...shareClaims(apps(100, 0, 8), 0).keys()]).to.deep.equal(apps(CLAIM_SIZE, 0, 8).map(({ appId }) => appId))
+    expect([...shareClaims(apps(2 * CLAIM_SIZE, 0, 8), 0).keys()]).to.deep.equal(
+      apps(CLAIM_SIZE, 0, 8).map(({ appId }) => appId),
+    )
   })
 
   it('never so many that they wait for longer than a lease lasts', () => {

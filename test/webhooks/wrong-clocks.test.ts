@@ -4,7 +4,7 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { databaseNow } from '#db/database-now.ts'
+import { databaseNow, presentIn } from '#db/database-now.ts'
 import { parseId } from '#shared/ids.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { claimDueEvents, type LeasedEvent } from '#webhooks/claim-due-events.ts'
@@ -52,7 +52,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
 
   /** Claims what is due, as a daemon does that dies right after. */
   async function claimAll(ctx: Context): Promise<LeasedEvent[]> {
-    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, await databaseNow(ctx, ctx.db)))
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, presentIn(ctx)))
   }
 
   /** How long from now, by the database's clock, the event is due. */

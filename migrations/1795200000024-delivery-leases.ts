@@ -1,0 +1,26 @@
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+/**
+ * The lease of an event is a number that is always there, so that to claim one changes no row's length. Two indexes go that every
+ * delivery had to write: what is due is found by app.
+ */
+export class DeliveryLeases1795200000024 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    if (!(await runner.hasColumn('events', 'lease'))) {
+      await runner.query('ALTER TABLE events ADD COLUMN lease BIGINT NOT NULL DEFAULT 0')
+    }
+    if (!(await runner.hasColumn('events', 'lease_token'))) return
+    // A sender died at them: what takes them over knows it by the lease.
+    await runner.query('UPDATE events SET lease = 1 WHERE lease_token IS NOT NULL')
+    await runner.query('ALTER TABLE events DROP KEY events_due, DROP KEY events_lease, DROP COLUMN lease_token')
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(
+      `ALTER TABLE events ADD COLUMN lease_token VARCHAR(64) NULL, ADD KEY events_lease (lease_token),
+         ADD KEY events_due (delivery_status, next_attempt_at, id)`,
+    )
+    await runner.query('UPDATE events SET lease_token = lease WHERE lease <> 0')
+    await runner.query('ALTER TABLE events DROP COLUMN lease')
+  }
+}
