@@ -3,7 +3,7 @@ import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { dueOf } from '#payments/balance.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
@@ -14,6 +14,7 @@ import { suggest } from './suggest.ts'
 /** A mail as operators see it (contract 6). */
 export interface ListedMail {
   readonly id: number
+  readonly app_id: number | null
   readonly received_at: string
   readonly message_id: string | null
   readonly bank: string | null
@@ -56,12 +57,9 @@ export async function listBankMails(
     below: parseCursor(cursor),
     limit: limit + 1,
   })
-  const { rows, next } = pageOf(
-    mails.map((mail) => ({ mail, createdAt: mail.receivedAt, id: mail.id })),
-    limit,
-  )
-  const candidates = rows.some(({ mail }) => mail.review !== null) ? await listCandidates(ctx) : []
-  return { rows: rows.map(({ mail }) => present(mail, candidates)), next }
+  const { rows, next } = pageBy(mails, limit, ({ receivedAt }) => receivedAt)
+  const candidates = rows.some(({ review }) => review !== null) ? await listCandidates(ctx) : []
+  return { rows: rows.map((mail) => present(mail, candidates)), next }
 }
 
 interface PaymentCandidate {
@@ -97,6 +95,7 @@ async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
 function present(mail: BankMail, candidates: readonly PaymentCandidate[]): ListedMail {
   return {
     id: mail.id,
+    app_id: mail.appId,
     received_at: formatTimestamp(mail.receivedAt),
     message_id: mail.messageId,
     bank: mail.bank,

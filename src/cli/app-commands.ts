@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { AdvancedClock } from '#renewals/advance-test-clock.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
+import { stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -97,10 +98,10 @@ function registerReads(app: Command): void {
             row.name,
             row.auth,
             row.apiKey,
-            row.disabledAt !== null,
+            stateCell(row.disabledAt === null ? 'enabled' : 'disabled'),
           ])
           out.table({
-            head: ['id', '', 'name', 'auth', 'api_key', 'off'],
+            head: ['id', '', 'name', 'auth', 'api_key', 'state'],
             rows,
             none: 'No apps yet: billing-cli app create',
           })
@@ -205,6 +206,7 @@ function registerSecrets(app: Command): void {
   const rotate = (
     name: string,
     description: string,
+    hasSecret: (found: App) => boolean,
     run: (session: Parameters<Parameters<typeof inSession>[1]>[0], found: App) => Promise<Record<string, string>>,
   ) => {
     const command = app
@@ -214,7 +216,8 @@ function registerSecrets(app: Command): void {
       .action(async (named: string | undefined, options: { yes?: boolean; dryRun?: boolean }, self: Command) => {
         await inChange(self, async (session) => {
           const found = await session.app(named)
-          await goAhead(options.yes ?? options.dryRun, `${banner(found)}: the old secret is void at once. Go on?`)
+          const question = `${banner(found)}: The old secret stops working immediately. Continue?`
+          if (hasSecret(found)) await goAhead(options.yes ?? options.dryRun, question)
           const secret = await run(session, found)
           session.out.result(secret, () => {
             session.out.line(formatFields(secret))
@@ -225,13 +228,19 @@ function registerSecrets(app: Command): void {
     withDryRun(command)
     withExamples(command, `app ${name} 1`)
   }
-  rotate('rotate-secret', 'a new API secret, shown this once; the old one is void at once', async (session, found) => {
-    const { rotateSecret } = await import('#apps/rotate-secret.ts')
-    return { ...(await performAs(session, rotateSecret, undefined, { app: found })) }
-  })
+  rotate(
+    'rotate-secret',
+    'a new API secret, shown this once; the old one stops working immediately',
+    ({ apiSecret }) => apiSecret !== null,
+    async (session, found) => {
+      const { rotateSecret } = await import('#apps/rotate-secret.ts')
+      return { ...(await performAs(session, rotateSecret, undefined, { app: found })) }
+    },
+  )
   rotate(
     'rotate-webhook-secret',
-    'a new webhook secret, shown this once; the old one is void at once',
+    'a new webhook secret, shown this once; the old one stops working immediately',
+    ({ webhookSecret }) => webhookSecret !== null,
     async (session, found) => {
       const { rotateWebhookSecret } = await import('#apps/rotate-secret.ts')
       return { ...(await performAs(session, rotateWebhookSecret, undefined, { app: found })) }

@@ -14,7 +14,7 @@ export class DeclinedError extends Error {
   override readonly name = 'DeclinedError'
 
   constructor() {
-    super('not confirmed; nothing was changed')
+    super('Cancelled, nothing changed')
   }
 }
 
@@ -42,7 +42,7 @@ export async function requiredChoice<T extends string>(
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)
   const found = await choices()
-  if (found.length === 0) throw new UsageError(`${name} is missing, and there is none to choose from`)
+  if (found.length === 0) throw new UsageError(`${missing(name)}, and there is none to choose from`)
   const { select } = await import('@inquirer/prompts')
   return select({ message, choices: found.map((choice) => ({ ...choice, name: printable(choice.name) })) }, prompts)
 }
@@ -62,7 +62,7 @@ export async function requiredSecret(
 /** Whether to go on: `--yes` says so, a terminal is asked, anything else is wrong usage. */
 export async function confirmed(isYes: boolean | undefined, message: string): Promise<boolean> {
   if (isYes === true) return true
-  if (!isTerminal()) throw new UsageError(`${message} Say --yes to go on without being asked.`)
+  if (!isTerminal()) throw new UsageError(`${message} Use --yes to skip this prompt.`)
   const { confirm } = await import('@inquirer/prompts')
   return confirm({ message: printable(message), default: false }, prompts)
 }
@@ -72,6 +72,11 @@ export async function goAhead(isYes: boolean | undefined, message: string): Prom
   if (process.stdin.isTTY && !(await confirmed(isYes, message))) throw new DeclinedError()
 }
 
-function refuseToAsk(name: string, message = `${name} is missing`): void {
+function refuseToAsk(name: string, message = missing(name)): void {
   if (!isTerminal()) throw new UsageError(message)
+}
+
+/** `missing required argument <app>`, `missing required option --note`. */
+function missing(name: string): string {
+  return `missing required ${name.startsWith('-') ? 'option' : 'argument'} ${name}`
 }

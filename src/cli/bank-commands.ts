@@ -3,13 +3,15 @@ import type { BankAccount } from '#bank-accounts/store.ts'
 import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
+import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
+import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import type { Output } from './output.ts'
-import { gatherRows, readLimit } from './pages.ts'
+import { gatherRows, readLimit, type PageOptions } from './pages.ts'
 import { printable } from './printable.ts'
-import { banner, inSession, performAs, type Session } from './session.ts'
+import { banner, inSession, performAs, withSandbox, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 
 /** `bank-account …` and `bank-mail …`: where customers transfer to, and what the banks write about it. */
@@ -150,27 +152,29 @@ function registerMails(mail: Command): void {
   const list = mail
     .command('list')
     .description('mails of the relay, newest first, without what payers wrote')
-    .option('--unmatched', 'only those that wait for an operator, with suggestions')
+    .option('--unmatched', 'only those that need review, with suggestions')
     .option('--limit <n>', 'how many at most; 200, with --unmatched all')
-    .action(async (options: { unmatched?: boolean; limit?: string }, command: Command) => {
+    .option('--cursor <cursor>', 'go on where an earlier list ended, which says it')
+    .action(async (options: PageOptions & { unmatched?: boolean }, command: Command) => {
       const unmatched = options.unmatched === true
       const limit = options.limit === undefined ? (unmatched ? Infinity : 200) : readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
         const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
-        const mails = await gatherRows(out, limit, (page) => listBankMails(ctx, { unmatched }, page))
+        const found = await gatherRows(out, limit, options, (page) => listBankMails(ctx, { unmatched }, page))
+        const mails = await withSandbox(ctx, found)
         out.result(mails, () => {
           const rows = mails.map((row) => [
             row.id,
-            row.received_at,
+            minuteCell(row.received_at),
+            appCell(row),
             row.bank,
-            row.amount,
-            row.reason ?? row.status,
-            row.review === null ? null : REVIEWS[row.review],
-            row.transaction_id,
-            suggested(row),
+            row.amount === null ? null : moneyCell(row.amount, 'VND'),
+            stateCell(row.reason ?? row.status),
+            row.review === null ? null : new Coloured(REVIEWS[row.review], 'red'),
+            row.transaction_id ?? suggested(row),
           ])
           out.table({
-            head: ['id', 'received (UTC)', 'bank', 'amount', 'outcome', 'waits as', 'for', 'suggested'],
+            head: ['id', 'received (UTC)', 'app', 'bank', 'amount', 'outcome', 'needs review', 'for'],
             rows,
             none: unmatched ? 'No money waits for a match.' : 'no mails',
           })
@@ -180,7 +184,7 @@ function registerMails(mail: Command): void {
   withExamples(list, 'bank-mail list', 'bank-mail list --unmatched')
 }
 
-/** Why a mail waits for an operator. */
+/** Why a mail needs review. */
 const REVIEWS: Readonly<Record<NonNullable<ListedMail['review']>, string>> = {
   credit: 'money',
   not_understood: 'unclear',
@@ -199,7 +203,7 @@ function registerForwarding(mail: Command): void {
         const { listForwardingRequests } = await import('#bank-mail/list-forwarding-requests.ts')
         const found = await listForwardingRequests(ctx)
         out.result(found, () => {
-          const rows = found.map((row) => [row.received_at, row.bank_account_id, row.mailbox, row.code])
+          const rows = found.map((row) => [minuteCell(row.received_at), row.bank_account_id, row.mailbox, row.code])
           out.table({
             head: ['received (UTC)', 'account', 'mailbox', 'code'],
             rows,
@@ -213,8 +217,10 @@ function registerForwarding(mail: Command): void {
   withExamples(forwarding, 'bank-mail forwarding', 'bank-mail forwarding --json')
 }
 
-function suggested(mail: ListedMail): string {
-  return mail.suggestions.map(({ transaction_id }) => transaction_id).join(' ')
+/** `5?`: transactions that the money may be meant for. */
+function suggested(mail: ListedMail): string | null {
+  const ids = mail.suggestions.map(({ transaction_id }) => `${transaction_id}?`)
+  return ids.length === 0 ? null : ids.join(' ')
 }
 
 interface MatchOptions {
@@ -334,13 +340,16 @@ async function matchOne(
 function mailChoice(mail: ListedMail): { value: string; name: string } {
   return {
     value: String(mail.id),
-    name: `${mail.id}: ${mail.bank ?? '?'} ${mail.amount ?? '?'} VND at ${mail.received_at}`,
+    name: `${mail.id}: ${mail.bank ?? '?'} ${moneyCell(mail.amount, 'VND')} at ${mail.received_at} UTC`,
   }
 }
 
 function suggestionChoice(suggestion: ListedMail['suggestions'][number]): { value: string; name: string } {
   const { transaction_id: transaction, external_ref: externalRef, amount_due: due, created_at: at } = suggestion
-  return { value: String(transaction), name: `${transaction}: ${externalRef}, ${due} VND due, opened ${at}` }
+  return {
+    value: String(transaction),
+    name: `${transaction}: ${externalRef}, ${moneyCell(due, 'VND')} due, opened ${at} UTC`,
+  }
 }
 
 /** The id; on a terminal picked from a menu where it is missing. */

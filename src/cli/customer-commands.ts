@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { required } from './ask.ts'
 import { withExamples } from './examples.ts'
-import { gatherRows, readLimit } from './pages.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession } from './session.ts'
 import { formatFields } from './table.ts'
 
@@ -13,11 +13,10 @@ export function registerCustomerCommands(program: Command): void {
     .description("an app's customers, newest first")
     .option('--email <address>', 'only of this address')
     .option('--merchant-customer-id <id>', "only of this id of the seller's")
-    .option('--limit <n>', 'how many at most', '100')
     .action(
       async (
         named: string | undefined,
-        options: { email?: string; merchantCustomerId?: string; limit: string },
+        options: PageOptions & { email?: string; merchantCustomerId?: string; limit: string },
         command: Command,
       ) => {
         const limit = readLimit(options.limit)
@@ -28,7 +27,9 @@ export function registerCustomerCommands(program: Command): void {
           ])
           const app = await pick(named)
           const filter = { email: options.email, merchant_customer_id: options.merchantCustomerId }
-          const rows = await gatherRows(out, limit, (page) => listCustomers(ctx, app.id, { ...filter, ...page }))
+          const rows = await gatherRows(out, limit, options, (page) =>
+            listCustomers(ctx, app.id, { ...filter, ...page }),
+          )
           out.result(rows.map(presentCustomer), () => {
             out.line(banner(app))
             const cells = rows.map((row) => [`cus_${row.id}`, row.name, row.email, row.merchantCustomerId, row.locale])
@@ -37,6 +38,7 @@ export function registerCustomerCommands(program: Command): void {
         })
       },
     )
+  withPages(list)
   withExamples(list, 'customer list 1', 'customer list 1 --email an@example.com')
   const show = customer
     .command('show [app] [customer_id]')

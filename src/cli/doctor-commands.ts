@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Finding } from '#shared/finding.ts'
+import { stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
 import type { Output } from './output.ts'
@@ -9,7 +10,7 @@ import { outputOf } from './session.ts'
 export function registerDoctorCommands(program: Command): void {
   const doctor = program
     .command('doctor')
-    .description('examine the whole service; exit 1 when anything is wrong, each fault with its mend')
+    .description('check the whole service; exit 1 when a check fails, each failure with its fix')
     .action(async (_options: object, command: Command) => {
       const out = outputOf(command)
       const findings = await findAll(out)
@@ -32,9 +33,7 @@ async function findAll(out: Output): Promise<Finding[]> {
     config = { ...loadConfig(), logLevel: 'silent' as const }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return error.faults.map((text) =>
-      fault('settings', text, 'set it right in the environment (README, Configuration)'),
-    )
+    return error.faults.map((text) => fault('settings', text, 'correct it in the environment (README, Configuration)'))
   }
   const settings = sound('settings', `${config.env}, base address ${config.baseUrl}`)
   try {
@@ -68,15 +67,16 @@ async function findAll(out: Output): Promise<Finding[]> {
 
 function show(out: Output, findings: readonly Finding[]): void {
   const rows = findings.flatMap(({ check, ok, detail, mend }) => [
-    [check, stateOf(ok, mend), detail],
-    ...(mend === null ? [] : [['', 'mend', mend]]),
+    [check, stateCell(stateOf(ok, mend)), detail],
+    ...(mend === null ? [] : [['', 'fix', mend]]),
   ])
-  out.table({ head: ['check', 'state', 'finding'], rows, none: '' })
-  const wrong = findings.filter(({ ok }) => !ok).length
-  out.line(wrong === 0 ? 'Nothing is wrong.' : `${wrong} of ${findings.length} findings are wrong.`)
+  out.table({ head: ['check', 'state', 'result'], rows, none: '' })
+  const failed = findings.filter(({ ok }) => !ok).length
+  const warnings = findings.filter(({ ok, mend }) => ok && mend !== null).length
+  out.line(`${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`)
 }
 
-function stateOf(ok: boolean, mend: string | null): string {
-  if (!ok) return 'WRONG'
-  return mend === null ? 'ok' : 'look'
+function stateOf(ok: boolean, mend: string | null): 'PASS' | 'WARN' | 'FAIL' {
+  if (!ok) return 'FAIL'
+  return mend === null ? 'PASS' : 'WARN'
 }

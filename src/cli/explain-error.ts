@@ -20,6 +20,7 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   client_amounts: '--client-amounts',
   return_origins: '--return-origins',
   time_zone: '--time-zone',
+  cursor: '--cursor',
 }
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
@@ -35,7 +36,7 @@ interface Coded {
 export function explainError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   // Ctrl-C at a question.
-  if (thrown.name === 'ExitPromptError') return 'stopped; nothing was changed'
+  if (thrown.name === 'ExitPromptError') return 'Cancelled, nothing changed'
   if (thrown.name === 'AppError') return withHint(thrown)
   if (thrown.name === 'MailError')
     return `the mail server did not take it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`

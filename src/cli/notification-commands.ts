@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import { appCell, minuteCell, stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
-import { inSession } from './session.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
+import { inSession, withSandbox } from './session.ts'
 
 /** `notification …`: what providers told that paid nothing and somebody should see. */
 export function registerNotificationCommands(program: Command): void {
@@ -10,25 +12,29 @@ export function registerNotificationCommands(program: Command): void {
     .command('list')
     .description('notifications that do not fit what was opened, and refunds made at the provider, newest first')
     .option('--app <app>', 'only of this app')
-    .action(async (options: { app?: string }, command: Command) => {
+    .action(async (options: PageOptions & { app?: string; limit: string }, command: Command) => {
+      const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { listNotifications } = await import('#transactions/list-notifications.ts')
-        const shown = await listNotifications(ctx, options.app === undefined ? null : (await pick(options.app)).id)
+        const { listNotifications, presentNotification } = await import('#transactions/list-notifications.ts')
+        const appId = options.app === undefined ? null : (await pick(options.app)).id
+        const found = await gatherRows(out, limit, options, (page) => listNotifications(ctx, appId, page))
+        const shown = await withSandbox(ctx, found.map(presentNotification))
         out.result(shown, () => {
-          const rows = shown.map((event) => [
-            event.received_at,
-            event.provider,
-            event.outcome,
-            event.transaction_id,
-            event.note,
-          ])
           out.table({
-            head: ['at (UTC)', 'provider', 'outcome', 'transaction', 'note'],
-            rows,
+            head: ['at (UTC)', 'app', 'provider', 'outcome', 'transaction', 'note'],
+            rows: shown.map((event) => [
+              minuteCell(event.received_at),
+              appCell(event),
+              event.provider,
+              stateCell(event.outcome),
+              event.transaction_id,
+              event.note,
+            ]),
             none: 'Nothing needs a look.',
           })
         })
       })
     })
+  withPages(list)
   withExamples(list, 'notification list', 'notification list --app 1 --json')
 }

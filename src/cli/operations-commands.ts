@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
+import { appCell, minuteCell } from './cells.ts'
 import { withExamples } from './examples.ts'
-import { readLimit } from './pages.ts'
-import { inSession } from './session.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
+import { inSession, withSandbox } from './session.ts'
 
 /** `migrate`, `audit …`: the service itself. */
 export function registerOperationsCommands(program: Command): void {
@@ -25,7 +26,7 @@ function registerMigrate(program: Command): void {
   withExamples(migrate, 'migrate')
 }
 
-interface AuditOptions {
+interface AuditOptions extends PageOptions {
   readonly app?: string
   readonly limit: string
 }
@@ -37,18 +38,38 @@ function registerAudit(program: Command): void {
     .command('list')
     .description('the audit log, newest first')
     .option('--app <app>', 'only of this app')
-    .option('--limit <n>', 'how many at most', '100')
     .action(async (options: AuditOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { listAudit } = await import('#commands/list-audit.ts')
+        const [{ listAudit, presentAuditEntry }, { pageBy, parseCursor }] = await Promise.all([
+          import('#commands/list-audit.ts'),
+          import('#http/page-of.ts'),
+        ])
         const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
-        const shown = await listAudit(ctx, { ...appId, limit })
+        const entries = await gatherRows(out, limit, options, async (page) => {
+          const size = Number(page.limit)
+          const found = await listAudit(ctx, { ...appId, below: parseCursor(page.cursor), limit: size + 1 })
+          return pageBy(found, size, ({ at }) => at)
+        })
+        const shown = await withSandbox(ctx, entries.map(presentAuditEntry))
         out.result(shown, () => {
-          const rows = shown.map((entry) => [entry.at, entry.actor, entry.action, entry.subject, entry.reason])
-          out.table({ head: ['at (UTC)', 'who', 'action', 'subject', 'reason'], rows, none: 'nothing yet' })
+          const rows = shown.map((entry) => [
+            minuteCell(entry.at),
+            entry.actor,
+            appCell(entry),
+            entry.action,
+            entry.subject,
+            entry.reason,
+          ])
+          out.table({
+            head: ['at (UTC)', 'who', 'app', 'action', 'subject', 'reason'],
+            rows,
+            none: 'nothing yet',
+            optional: ['app'],
+          })
         })
       })
     })
+  withPages(list)
   withExamples(list, 'audit list', 'audit list --app 1 --json')
 }

@@ -1,5 +1,5 @@
 /* eslint no-console: "off" */
-import { printableLines } from './printable.ts'
+import { printable, printableLines } from './printable.ts'
 import { formatTable, type TableOptions } from './table.ts'
 
 /** Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. */
@@ -12,14 +12,26 @@ export interface Output {
   line(text: string): void
   /** For people only, on standard error, never a result. */
   hint(text: string): void
+  /** On standard error, to scripts too: what a result leaves out. */
+  note(text: string): void
   /** How far a long command has come: for whoever sits at a terminal and waits. */
   progress(text: string): void
+}
+
+const START_OF_LINE = '\r\u001b[K'
+/** The last line of the screen says how far a command has come: it goes when something else is to be said. */
+let isProgressShown = false
+
+function clearProgress(): void {
+  if (isProgressShown) process.stderr.write(START_OF_LINE)
+  isProgressShown = false
 }
 
 export function openOutput(isJson: boolean): Output {
   return {
     isJson,
     result(value, show) {
+      clearProgress()
       if (isJson) console.log(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))
       else show()
     },
@@ -28,13 +40,17 @@ export function openOutput(isJson: boolean): Output {
     hint(text) {
       if (!isJson) console.error(printableLines(text))
     },
+    note: (text) => console.error(printableLines(text)),
     progress(text) {
-      if (!isJson && process.stderr.isTTY) console.error(printableLines(text))
+      if (isJson || !process.stderr.isTTY) return
+      isProgressShown = true
+      process.stderr.write(`${START_OF_LINE}${printable(text)}`)
     },
   }
 }
 
 /** One line on standard error that says what went wrong and what to do next. */
 export function printError(message: string): void {
+  clearProgress()
   console.error(`error: ${printableLines(message)}`)
 }

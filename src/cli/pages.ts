@@ -1,8 +1,22 @@
+import type { Command } from 'commander'
 import type { Page } from '#http/page-of.ts'
 import type { Output } from './output.ts'
 import { UsageError } from './usage-error.ts'
 
 const PAGE = 100
+
+/** Where a list begins and how long it is, as typed. */
+export interface PageOptions {
+  readonly limit?: string
+  readonly cursor?: string
+}
+
+/** Declares `--limit` and `--cursor` on a list that comes in pages. */
+export function withPages(list: Command, most = '100'): Command {
+  return list
+    .option('--limit <n>', 'how many at most', most)
+    .option('--cursor <cursor>', 'go on where an earlier list ended, which says it')
+}
 
 /** The number of `--limit`. */
 export function readLimit(text: string): number {
@@ -10,21 +24,22 @@ export function readLimit(text: string): number {
   return Number(text)
 }
 
-/** At most `limit` rows of a list that comes in pages; says so where there are more. */
+/** At most `limit` rows from `--cursor` on; says on standard error where there are more, to scripts too. */
 export async function gatherRows<T>(
   out: Output,
   limit: number,
+  from: PageOptions,
   fetchPage: (query: { readonly limit: string; readonly cursor?: string }) => Promise<Page<T>>,
 ): Promise<T[]> {
   const { formatCursor } = await import('#http/page-of.ts')
   const rows: T[] = []
-  let cursor: string | null = null
+  let cursor: string | null = from.cursor ?? null
   do {
     const size = String(Math.min(PAGE, limit - rows.length))
     const page: Page<T> = await fetchPage(cursor === null ? { limit: size } : { limit: size, cursor })
     rows.push(...page.rows)
     cursor = formatCursor(page.next)
   } while (cursor !== null && rows.length < limit)
-  if (cursor !== null) out.hint(`There are more than these ${rows.length}: raise --limit to see them.`)
+  if (cursor !== null) out.note(`These are ${rows.length}; more with --cursor ${cursor}, or with a higher --limit.`)
   return rows
 }

@@ -1,11 +1,14 @@
 import type { Command } from 'commander'
+import type { PresentedPayment } from '#payments/list-payments.ts'
 import type { ListedPayment } from '#payments/store.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
+import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
+import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
-import { gatherRows, readLimit } from './pages.ts'
-import { inSession, performAs, type Session } from './session.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
+import { inSession, performAs, withSandbox, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
@@ -18,7 +21,7 @@ export function registerPaymentCommands(program: Command): void {
   registerClose(payment)
 }
 
-interface ListOptions {
+interface ListOptions extends PageOptions {
   readonly app?: string
   readonly unallocated?: boolean
   readonly limit: string
@@ -29,36 +32,40 @@ function registerList(payment: Command): void {
     .command('list')
     .description('payments, newest first')
     .option('--app <app>', 'only of this app')
-    .option('--unallocated', 'only those with money that waits for a decision: booked for nothing, or flagged')
-    .option('--limit <n>', 'how many at most', '100')
+    .option('--unallocated', 'only those with money that needs review: booked for nothing, or flagged')
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async (session) => {
         const { listPayments, presentListedPayment } = await import('#payments/list-payments.ts')
         const appId = options.app === undefined ? null : (await session.app(options.app)).id
-        const rows = await gatherRows(session.out, limit, (page) =>
+        const rows = await gatherRows(session.out, limit, options, (page) =>
           listPayments(session.ctx, { appId, waiting: options.unallocated === true }, page),
         )
-        const shown = rows.map(presentListedPayment)
+        const shown = await withSandbox(session.ctx, rows.map(presentListedPayment))
         session.out.result(shown, () => {
           session.out.table({
-            head: ['id', 'received (UTC)', 'by', 'amount', 'waits', 'why', 'transaction', 'reference'],
-            rows: rows.map((row, index) => [
-              row.id,
-              shown[index]?.['received_at'],
-              row.provider,
-              row.amount === null ? `? ${row.currency}` : `${row.amount} ${row.currency}`,
-              row.waiting ?? '?',
-              shown[index]?.['reason'],
-              row.transactionId,
+            head: ['id', 'received (UTC)', 'app', 'amount', 'needs review', 'for', 'reference'],
+            rows: shown.map((row) => [
+              row.payment_id,
+              minuteCell(row.received_at),
+              appCell(row),
+              `${moneyCell(row.amount, row.currency)} by ${row.provider_code}`,
+              reviewCell(row),
+              row.transaction_id,
               row.reference,
             ]),
-            none: options.unallocated ? 'No money waits for a decision.' : 'no payments',
+            none: options.unallocated ? 'No money needs review.' : 'no payments',
           })
         })
       })
     })
+  withPages(list)
   withExamples(list, 'payment list --unallocated', 'payment list --app 1 --json')
+}
+
+/** What of a payment waits for a decision, and why. */
+function reviewCell({ amount_unapplied: waiting, currency, reason }: PresentedPayment): Coloured | null {
+  return reason === null ? null : new Coloured(`${moneyCell(waiting, currency)} ${reason}`, 'red')
 }
 
 function registerShow(payment: Command): void {
@@ -77,28 +84,44 @@ function registerShow(payment: Command): void {
           decisions,
         } = await showPayment(session.ctx, paymentId)
         session.out.result({ ...fields, allocations, refunds, bank_mail_ids: bankMails, decisions }, () => {
-          session.out.line(formatFields({ ...fields, bank_mails: bankMails.join(' ') || null }))
-          const columns = {
-            allocations: ['at', 'transaction_id', 'amount', 'cause', 'actor', 'note'],
-            refunds: ['refund_id', 'created_at', 'amount', 'status', 'reference', 'failure', 'note'],
-            decisions: ['at', 'actor', 'action', 'note'],
-          } as const
-          showRows(session, allocations, columns.allocations, 'booked for no transaction')
-          showRows(session, refunds, columns.refunds, 'nothing was refunded')
-          if (decisions.length > 0) showRows(session, decisions, columns.decisions, '')
+          const { out } = session
+          const money = (amount: number | null): string => moneyCell(amount, fields.currency)
+          const left = { amount: money(fields.amount), amount_left: money(fields.amount_left) }
+          out.line(formatFields({ ...fields, ...left, bank_mails: bankMails.join(' ') || null }))
+          out.table({
+            head: ['at (UTC)', 'transaction', 'amount', 'cause', 'who', 'note'],
+            rows: allocations.map((row) => [
+              minuteCell(row.at),
+              row.transaction_id,
+              money(row.amount),
+              row.cause,
+              row.actor,
+              row.note,
+            ]),
+            none: 'booked for no transaction',
+          })
+          out.table({
+            head: ['refund', 'at (UTC)', 'amount', 'status', 'reference', 'note'],
+            rows: refunds.map((row) => [
+              row.refund_id,
+              minuteCell(row.created_at),
+              money(row.amount),
+              stateCell(row.status),
+              row.reference,
+              row.failure ?? row.note,
+            ]),
+            none: 'nothing was refunded',
+          })
+          if (decisions.length > 0)
+            out.table({
+              head: ['at (UTC)', 'who', 'action', 'note'],
+              rows: decisions.map((row) => [minuteCell(row.at), row.actor, row.action, row.note]),
+              none: '',
+            })
         })
       })
     })
   withExamples(show, 'payment show 12', 'payment show 12 --json')
-}
-
-function showRows(
-  { out }: Session,
-  rows: readonly Readonly<Record<string, unknown>>[],
-  head: readonly string[],
-  none: string,
-): void {
-  out.table({ head, rows: rows.map((row) => head.map((column) => row[column])), none })
 }
 
 interface ChangeOptions {
@@ -214,5 +237,5 @@ async function pickPayment({ ctx }: Session, id: string | undefined): Promise<nu
 }
 
 function paymentName({ id, provider, amount, currency, flagReason, reference }: ListedPayment): string {
-  return `${id}: ${amount ?? '?'} ${currency} by ${provider}, ${flagReason ?? 'unmatched'}, ${reference}`
+  return `${id}: ${moneyCell(amount, currency)} by ${provider}, ${flagReason ?? 'unmatched'}, ${reference}`
 }

@@ -2,6 +2,7 @@ import { Option, type Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
+import { moneyCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -45,7 +46,7 @@ function registerReads(plan: Command): void {
               `plan_${found.id}`,
               found.code,
               found.name,
-              found.status,
+              stateCell(found.status),
               found.prices.filter(({ status }) => status === 'active').length,
             ])
             session.out.table({
@@ -288,14 +289,25 @@ async function printPlan({ out }: Session, app: App, plan: PlanWithPrices): Prom
   const { presentPlan } = await import('#plans/present.ts')
   out.result(presentPlan(plan, { all: true }), () => {
     out.line(`${banner(app)}\nplan_${plan.id} ${plan.code}: ${plan.name} (${plan.status})`)
-    const rows = plan.prices.map((price) => {
-      const interval = price.intervalUnit === 'lifetime' ? 'lifetime' : `${price.intervalCount} ${price.intervalUnit}`
-      const trial =
-        price.trialAmount === null
-          ? null
-          : `${price.trialAmount} for ${price.trialIntervalCount ?? ''} ${price.trialIntervalUnit ?? ''}`
-      return [`price_${price.id}`, price.amount, price.currency, interval, trial, price.status]
-    })
-    out.table({ head: ['id', 'amount', 'currency', 'interval', 'trial', 'status'], rows, none: 'no prices' })
+    const rows = plan.prices.map((price) => [
+      `price_${price.id}`,
+      moneyCell(price.amount, price.currency),
+      price.intervalUnit === 'lifetime' ? 'lifetime' : countedUnit(price.intervalCount, price.intervalUnit),
+      trialWords(price),
+      stateCell(price.status),
+    ])
+    out.table({ head: ['id', 'amount', 'interval', 'trial', 'status'], rows, none: 'no prices' })
   })
+}
+
+/** `free for 7 days`, `₫1,000 for 1 month`; null where the price has no trial. */
+function trialWords(price: PlanWithPrices['prices'][number]): string | null {
+  const { trialAmount, trialIntervalCount: count, trialIntervalUnit: unit, currency } = price
+  if (trialAmount === null) return null
+  return `${trialAmount === 0 ? 'free' : moneyCell(trialAmount, currency)} for ${countedUnit(count, unit)}`
+}
+
+/** `1 month`, `7 days` */
+function countedUnit(count: number | null, unit: string | null): string {
+  return `${count ?? 1} ${unit ?? ''}${count === 1 ? '' : 's'}`
 }

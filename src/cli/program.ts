@@ -43,7 +43,7 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./subscription-commands.ts')).registerSubscriptionCommands,
   },
   {
-    words: { transaction: 'payments, and those that need an operator', ledger: 'the books' },
+    words: { transaction: 'payments, and those that need review', ledger: 'the books' },
     load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
   },
   {
@@ -85,12 +85,13 @@ const GROUPS: readonly Group[] = [
   },
   {
     words: {
-      stats: 'subscriptions by state, cash in, unearned value, renewal rate, deliveries; of all live apps, or of one',
+      stats:
+        'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
     },
     load: async () => (await import('./stats-commands.ts')).registerStatsCommands,
   },
   {
-    words: { doctor: 'examine the whole service; exit 1 when anything is wrong, each fault with its mend' },
+    words: { doctor: 'check the whole service; exit 1 when a check fails, each failure with its fix' },
     load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
   },
   {
@@ -115,7 +116,7 @@ const GROUPS: readonly Group[] = [
  */
 export async function createProgram(word?: string): Promise<Command> {
   const program = new Command('billing-cli')
-    .description('Runs Paygate: apps, plans, payments that need an operator, and the service itself.')
+    .description('Runs Paygate: apps, plans, payments that need review, and the service itself.')
     .option('--json', 'print one JSON value instead of tables')
     .helpCommand('help [command]', 'explain a command')
     .showHelpAfterError('(add --help for how to use it)')

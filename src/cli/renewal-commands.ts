@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { required } from './ask.ts'
+import { appCell, minuteCell, stageCell, stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { printable } from './printable.ts'
-import { banner, inSession, markOf } from './session.ts'
+import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `reminders …`, `reconcile`, `realtime …` and `mail …`: work that runs by itself, looked at or done now. */
@@ -29,14 +30,15 @@ function registerReminderPlan(reminders: Command): void {
         const { planReminders } = await import('#renewals/plan-reminders.ts')
         if (!/^\d{1,3}$/.test(options.days)) throw new UsageError('--days must be a number of days')
         const planned = await planReminders(ctx, named === undefined ? null : await pick(named), Number(options.days))
-        out.result(planned, () => {
-          const rows = planned.map((row) => [
-            row.due_at,
-            `${markOf(row.is_test)} ${row.app_id}`,
+        const shown = planned.map((row) => ({ ...row, sandbox: row.is_test }))
+        out.result(shown, () => {
+          const rows = shown.map((row) => [
+            minuteCell(row.due_at),
+            appCell(row),
             row.external_ref,
-            row.reminder_day,
+            stageCell(row.reminder_day),
             row.to,
-            row.will_send ? 'yes' : (row.reason ?? 'no'),
+            stateCell(row.will_send ? 'yes' : (row.reason ?? 'no')),
           ])
           out.table({
             head: ['due (UTC)', 'app', 'external_ref', 'stage', 'to', 'sent?'],

@@ -55,7 +55,7 @@ function refuseMissing(command: Command): void {
   if (isTerminal()) return
   const needed = command.registeredArguments.slice(0, neededArguments(command))
   const missing = needed.find((_, index) => (command.args[index] ?? '') === '')
-  if (missing) throw new UsageError(`<${missing.name()}> is missing`)
+  if (missing) throw new UsageError(`missing required argument <${missing.name()}>`)
 }
 
 /** Where a command's output goes, by its `--json`. */
@@ -73,10 +73,14 @@ export function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST]' : '[LIVE]'
 }
 
-/** The ids of all sandbox apps. */
-export async function sandboxApps(ctx: Context): Promise<ReadonlySet<number>> {
+/** Rows of a list of all apps, each with whether its app is a sandbox; null where a row is of no app. */
+export async function withSandbox<T extends { readonly app_id: number | null }>(
+  ctx: Context,
+  rows: readonly T[],
+): Promise<(T & { readonly sandbox: boolean | null })[]> {
   const { allApps } = await import('#apps/find-app.ts')
-  return new Set((await allApps(ctx)).filter(({ isSandbox }) => isSandbox).map(({ id }) => id))
+  const sandboxes = new Map((await allApps(ctx)).map(({ id, isSandbox }) => [id, isSandbox]))
+  return rows.map((row) => ({ ...row, sandbox: row.app_id === null ? null : (sandboxes.get(row.app_id) ?? null) }))
 }
 
 async function pickApp(ctx: Context, named: string | undefined): Promise<App> {

@@ -1,13 +1,14 @@
 import type { Command } from 'commander'
-import type { Stats } from '#operations/stats.ts'
+import type { CashMonth, Stats } from '#operations/stats.ts'
+import { formatBars } from './bar-chart.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { banner, inSession } from './session.ts'
+import { terminalWidth } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Months of the chart. */
 const MOST_MONTHS = 12
-const BAR = 24
 
 interface StatsOptions {
   readonly test?: boolean
@@ -18,7 +19,7 @@ export function registerStatsCommands(program: Command): void {
   const stats = program
     .command('stats [app]')
     .description(
-      'subscriptions by state, cash in, unearned value, renewal rate, deliveries; of all live apps, or of one',
+      'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
     )
     .option('--test', 'of all sandbox apps')
     .action(async (named: string | undefined, options: StatsOptions, command: Command) => {
@@ -47,20 +48,20 @@ function show(out: Output, stats: Stats, money: Words): void {
   const sums = (list: Stats['unearned']) =>
     list.length === 0 ? '0' : list.map(({ amount, currency }) => money(amount, currency)).join(', ')
   const rows = [
-    ['active', `${subs.active} (${subs.in_trial} in trial, ${subs.lifetime} for life)`],
+    ['active', `${subs.active} (${subs.in_trial} in trial, ${subs.lifetime} lifetime)`],
     ['expiring in 7 days', subs.expiring_in_7_days],
     ['expiring in 30 days', subs.expiring_in_30_days],
-    ['expired', `${subs.expired} (${subs.in_grace} in the days of grace, ${subs.lapsed} lapsed)`],
+    ['expired', `${subs.expired} (${subs.in_grace} in grace period, ${subs.lapsed} lapsed)`],
     ['renewed', renewalWords(renewals)],
-    ['unearned', sums(stats.unearned)],
-    ['unapplied: waits for an operator', unappliedWords(sums(stats.unapplied), stats.unknown_payments)],
+    ['deferred revenue', sums(stats.unearned)],
+    ['unapplied: needs review', unappliedWords(sums(stats.unapplied), stats.unknown_payments)],
     ['surplus', sums(stats.surplus)],
     [
       'webhooks',
       `${deliveries.delivered} delivered, ${deliveries.pending} pending, ${deliveries.failed} failed, ${deliveries.not_configured} not configured`,
     ],
   ]
-  out.table({ head: ['figure', 'now'], rows, none: '' })
+  out.table({ head: ['metric', 'now'], rows, none: '' })
   for (const { currency } of stats.revenue) showCash(out, stats, currency, money)
   if (stats.revenue.length === 0) out.line('no money was received yet')
 }
@@ -74,16 +75,32 @@ function renewalWords({ days, ended, renewed, rate }: Stats['renewals']): string
   return `${(rate * 100).toFixed(1)} % (${renewed} of the ${ended} periods that ended in ${days} days)`
 }
 
-/** A month a line, with a bar as long as the month's share of the best. */
+/** A month a line, those without money between them too. */
 function showCash(out: Output, stats: Stats, currency: string, money: Words): void {
-  const months = stats.cash.filter((month) => month.currency === currency).slice(-MOST_MONTHS)
-  const best = Math.max(...months.map(({ received }) => received), 1)
-  const rows = months.map(({ month, payments, received, refunded }) => [
-    month,
-    '█'.repeat(Math.round((received / best) * BAR)),
-    money(received, currency),
-    refunded === 0 ? null : money(refunded, currency),
-    payments,
-  ])
-  out.table({ head: ['month', 'cash in', currency, 'refunded', 'payments'], rows, none: '' })
+  const months = lastMonths(stats.cash.filter((month) => month.currency === currency))
+  const bars = months.map(({ month, payments, received, refunded }) => {
+    const back = refunded === 0 ? '' : `, ${money(refunded, currency)} refunded`
+    const text = payments === 0 && refunded === 0 ? '-' : `${money(received, currency)} from ${payments}${back}`
+    return { label: month, value: received, text }
+  })
+  out.line(`\n${currency} received by month (UTC), and from how many payments`)
+  out.line(formatBars(bars, terminalWidth()))
+}
+
+/** The months up to the newest with money, a year at most. */
+function lastMonths(known: readonly CashMonth[]): CashMonth[] {
+  const [first, newest] = [known[0], known.at(-1)]
+  if (!first || !newest) return []
+  const byMonth = new Map(known.map((each) => [each.month, each]))
+  const [year = 0, month = 0] = newest.month.split('-').map(Number)
+  const names = Array.from({ length: MOST_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
+  return names
+    .filter((name) => name >= first.month)
+    .reverse()
+    .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0, refunded: 0 })
+}
+
+/** `2026-03` of the number of months since the year 0. */
+function monthName(count: number): string {
+  return `${Math.floor(count / 12)}-${String((count % 12) + 1).padStart(2, '0')}`
 }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
+import { minuteCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -47,15 +48,16 @@ function registerReads(subscription: Command): void {
             row.external_ref,
             row.plan_ref,
             row.price_id,
-            row.status,
-            row.current_period_end ?? 'lifetime',
+            stateCell(row.status),
+            minuteCell(row.current_period_end) ?? 'lifetime',
             row.in_trial,
             row.customer_id,
           ])
           out.table({
-            head: ['external_ref', 'plan', 'price', 'status', 'ends', 'trial', 'customer'],
+            head: ['external_ref', 'plan', 'price', 'status', 'ends (UTC)', 'trial', 'customer'],
             rows,
             none: 'no subscriptions',
+            optional: ['price', 'trial'],
           })
         })
       })
@@ -188,6 +190,7 @@ async function print({ ctx, out }: Session, app: App, view: SubscriptionView): P
   }
   out.result(shown, () => {
     out.line(banner(app))
-    out.line(formatFields(shown))
+    const end = shown.current_period_end ?? 'lifetime'
+    out.line(formatFields({ ...shown, status: stateCell(shown.status), current_period_end: end }))
   })
 }

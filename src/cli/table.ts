@@ -1,5 +1,6 @@
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
+import { Coloured, type Colour } from './coloured.ts'
 import { printable } from './printable.ts'
 import { wrap } from './wrap.ts'
 
@@ -8,6 +9,13 @@ export interface TableOptions {
   readonly rows: readonly (readonly unknown[])[]
   /** What to say instead of an empty table. */
   readonly none: string
+  /** Columns that a narrow terminal may leave out, the first first; a line below the table says so. */
+  readonly optional?: readonly string[]
+}
+
+interface Cell {
+  readonly text: string
+  readonly colour: Colour | null
 }
 
 /** Where the output is no terminal, and the least that is asked of one. */
@@ -18,33 +26,45 @@ const LEAST_COLUMN = 6
 const PADDING = 2
 
 /**
- * A table as wide as the terminal, 80 columns where there is none. Long cells wrap between words. Where no table could show every word
- * whole, each row becomes a block of its own, a line for each field: identifiers stay whole, to be copied. The head is bold on a
- * terminal that wants colours.
+ * A table as wide as the terminal, 80 columns where there is none. Long cells wrap between words. Where not every word can be whole,
+ * optional columns are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay
+ * whole, to be copied. The head is bold and states have their colours on a terminal that wants colours.
  */
-export function formatTable({ head, rows, none }: TableOptions, width = terminalWidth()): string {
+export function formatTable({ head, rows, none, optional = [] }: TableOptions, width = terminalWidth()): string {
   if (rows.length === 0) return none
-  const texts = rows.map((row) => row.map(cellText))
-  const widths = fitWidths([head, ...texts], width)
-  return widths ? drawTable(head, texts, widths) : texts.map((row) => drawBlock(head, row, width)).join('\n')
+  const cells = rows.map((row) => row.map(cellOf))
+  for (const count of [...optional, ''].keys()) {
+    const left = optional.slice(0, count)
+    const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
+    const shown = cells.map(kept)
+    const widths = fitWidths([kept(head), ...shown.map(textsOf)], width)
+    if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
+  }
+  return cells.map((row) => drawBlock(head, row, width)).join('\n')
+}
+
+function leftOut(columns: readonly string[], width: number): string {
+  const said = `No room for: ${columns.join(', ')}. A wider terminal or --json shows all.`
+  return columns.length === 0 ? '' : `\n${wrap(said, width)}`
 }
 
 /** A two-column table of a thing's fields. Only here is a word broken, where it is longer than a line. */
 export function formatFields(fields: Readonly<Record<string, unknown>>, width = terminalWidth()): string {
-  const texts = Object.entries(fields).map(([name, value]) => [name, cellText(value)])
-  if (texts.length === 0) return 'nothing'
-  const [names = 0, values = 0] = naturalWidths([['field', 'value'], ...texts])
-  return drawTable(['field', 'value'], texts, [names, Math.max(LEAST_COLUMN, Math.min(values, width - names - 3))])
+  const rows = Object.entries(fields).map(([name, value]) => [cellOf(name), cellOf(value)])
+  if (rows.length === 0) return 'nothing'
+  const [names = 0, values = 0] = naturalWidths([['field', 'value'], ...rows.map(textsOf)])
+  return drawTable(['field', 'value'], rows, [names, Math.max(LEAST_COLUMN, Math.min(values, width - names - 3))])
 }
 
-function terminalWidth(): number {
+/** Of standard output, or 80. */
+export function terminalWidth(): number {
   return Math.max(LEAST_WIDTH, (process.stdout.isTTY ? process.stdout.columns : 0) || USUAL_WIDTH)
 }
 
-function drawTable(head: readonly string[], texts: readonly (readonly string[])[], widths: readonly number[]): string {
-  const wrapped = (row: readonly string[]) => row.map((text, column) => wrap(text, (widths[column] ?? 0) - PADDING))
+function drawTable(head: readonly string[], rows: readonly (readonly Cell[])[], widths: readonly number[]): string {
+  const inside = (column: number): number => (widths[column] ?? 0) - PADDING
   const table = new Table({
-    head: wrapped(head),
+    head: head.map((text, column) => wrap(text, inside(column))),
     // As the table draws it, behind the wrapping: an escape sequence in a cell would be wrapped like text.
     style: { head: isColoured() ? ['bold'] : [], border: [], compact: true },
     colWidths: [...widths],
@@ -52,20 +72,32 @@ function drawTable(head: readonly string[], texts: readonly (readonly string[])[
     wordWrap: true,
     wrapOnWordBoundary: false,
   })
-  table.push(...texts.map(wrapped))
+  table.push(...rows.map((row) => row.map((cell, column) => drawCell(cell, inside(column)))))
   return table.toString()
 }
 
+function drawCell({ text, colour }: Cell, width: number): string | { content: string; wordWrap: boolean } {
+  const lines = wrap(text, width)
+  return colour === null || !isColoured() ? lines : { content: paintLines(lines, colour), wordWrap: false }
+}
+
+function paintLines(text: string, colour: Colour): string {
+  return text
+    .split('\n')
+    .map((line) => styleText(colour, line, { stream: process.stdout }))
+    .join('\n')
+}
+
 /** One row as lines of `name  value`, below a rule. */
-function drawBlock(head: readonly string[], row: readonly string[], width: number): string {
+function drawBlock(head: readonly string[], row: readonly Cell[], width: number): string {
   const names = Math.max(...head.map(({ length }) => length))
-  const lines = row.flatMap((text, column) =>
+  const lines = row.flatMap(({ text, colour }, column) =>
     wrap(text, width - names - PADDING)
       .split('\n')
-      .map(
-        (line, index) =>
-          `${bold((index === 0 ? (head[column] ?? '') : '').padEnd(names))}${' '.repeat(PADDING)}${line}`,
-      ),
+      .map((line, index) => {
+        const name = bold((index === 0 ? (head[column] ?? '') : '').padEnd(names))
+        return `${name}${' '.repeat(PADDING)}${colour === null ? line : paintLines(line, colour)}`
+      }),
   )
   return ['─'.repeat(width), ...lines].join('\n')
 }
@@ -77,6 +109,15 @@ function isColoured(): boolean {
 
 function bold(text: string): string {
   return styleText('bold', text, { stream: process.stdout })
+}
+
+function cellOf(value: unknown): Cell {
+  if (value instanceof Coloured) return { text: printable(value.text), colour: value.colour }
+  return { text: cellText(value), colour: null }
+}
+
+function textsOf(row: readonly Cell[]): string[] {
+  return row.map(({ text }) => text)
 }
 
 function cellText(value: unknown): string {

@@ -1,17 +1,18 @@
 import type { Command } from 'commander'
 import type { Resolution } from '#operations/resolution.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { plainMoney } from '#shared/money.ts'
 import { goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
+import { appCell, minuteCell, moneyCell, standingCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
-import { gatherRows, readLimit } from './pages.ts'
-import { inSession, markOf, sandboxApps, type Session } from './session.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
+import { inSession, withSandbox, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `transaction …` and `ledger …`: payments, and those that need an operator. */
+/** `transaction …` and `ledger …`: payments, and those that need review. */
 export function registerTransactionCommands(program: Command): void {
-  const transaction = program.command('transaction').description('payments, and those that need an operator')
+  const transaction = program.command('transaction').description('payments, and those that need review')
   registerList(transaction)
   registerShow(transaction)
   registerResolve(transaction)
@@ -20,7 +21,7 @@ export function registerTransactionCommands(program: Command): void {
 
 const STATUSES = ['pending', 'completed', 'refunded', 'void'] as const
 
-interface ListOptions {
+interface ListOptions extends PageOptions {
   readonly app?: string
   readonly flagged?: boolean
   readonly status?: string
@@ -33,10 +34,9 @@ function registerList(transaction: Command): void {
     .command('list')
     .description('transactions, newest first')
     .option('--app <app>', 'only of this app')
-    .option('--flagged', 'only those that need an operator')
+    .option('--flagged', 'only those that need review')
     .option('--status <status>', 'pending, completed, refunded or void', oneOf(...STATUSES))
     .option('--external-ref <ref>', 'only of this end user')
-    .option('--limit <n>', 'how many at most', '100')
     .action(async (options: ListOptions, command: Command) => {
       const limit = readLimit(options.limit)
       await inSession(command, async (session) => {
@@ -44,53 +44,57 @@ function registerList(transaction: Command): void {
           import('#transactions/list-transactions.ts'),
           import('#transactions/present.ts'),
         ])
-        const appId = options.app === undefined ? null : (await session.app(options.app)).id
+        const app = options.app === undefined ? null : await session.app(options.app)
         const filter = {
           status: options.status,
           external_ref: options.externalRef,
           flagged: options.flagged ? 'true' : undefined,
         }
-        const rows = await gatherRows(session.out, limit, (page) =>
-          listTransactions(session.ctx, appId, { ...filter, ...page }),
+        const rows = await gatherRows(session.out, limit, options, (page) =>
+          listTransactions(session.ctx, app?.id ?? null, { ...filter, ...page }),
         )
-        const sandboxes = await sandboxApps(session.ctx)
-        const shown = rows.map((row) => ({
-          app_id: row.appId,
-          sandbox: sandboxes.has(row.appId),
-          ...presentTransaction(row),
-        }))
+        const shown = await withSandbox(
+          session.ctx,
+          rows.map((row) => ({ app_id: row.appId, ...presentTransaction(row) })),
+        )
         session.out.result(shown, () => {
-          const cells = rows.map((row) => [
-            row.id,
-            `${markOf(sandboxes.has(row.appId))} ${row.appId}`,
-            row.externalRef,
-            row.planRef,
-            amountWords(row),
-            row.status,
-            row.flagReason,
-          ])
-          const head = ['id', 'app', 'external_ref', 'plan_ref', 'amount', 'status', 'flag']
           session.out.table({
-            head,
-            rows: cells,
-            none: options.flagged ? 'Nothing needs an operator.' : 'no transactions',
+            head: ['id', 'opened (UTC)', 'app', 'external_ref', 'plan', 'amount', 'status'],
+            rows: shown.map((row) => [
+              row.transaction_id,
+              minuteCell(row.created_at),
+              appCell(row),
+              row.external_ref,
+              row.plan_ref,
+              amountWords(row),
+              standingCell(row.status, row.flag_reason),
+            ]),
+            none: options.flagged ? 'Nothing needs review.' : 'no transactions',
+            optional: ['plan'],
           })
         })
       })
     })
+  withPages(list)
   withExamples(list, 'transaction list --flagged', 'transaction list --app 1 --status pending')
 }
 
-/** What is to be paid, and what of it came where that is not all or nothing. */
-function amountWords({ amount, amountReceived, currency }: Transaction): string {
-  const isPlain = amountReceived === 0 || amountReceived === amount
-  return isPlain ? `${amount} ${currency}` : `${amountReceived} of ${amount} ${currency}`
+/** What is to be paid, what of it came where that is not all or nothing, and by which method. */
+function amountWords(row: {
+  readonly amount: number
+  readonly amount_received: number
+  readonly currency: string
+  readonly provider_code: string | null
+}): string {
+  const { amount, amount_received: received, currency, provider_code: method } = row
+  const part = received === 0 || received === amount ? '' : `${moneyCell(received, currency)} of `
+  return `${part}${moneyCell(amount, currency)}${method === null ? '' : ` by ${method}`}`
 }
 
 function registerShow(transaction: Command): void {
   const show = transaction
     .command('show [id]')
-    .description('the whole story of a payment: checkout, money, events, webhooks, mails, audit')
+    .description('the timeline of a payment: checkout, money, events, webhooks, mails, audit')
     .action(async (id: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
         const transactionId = await pickTransaction(session, id)
@@ -120,7 +124,7 @@ const ACTIONS: readonly Choice<Resolution>[] = [
 function registerResolve(transaction: Command): void {
   const resolve = transaction
     .command('resolve [id]')
-    .description('settle a transaction that needs an operator; says what it will do before it does it')
+    .description('resolve a transaction that needs review; says what it will do before it does it')
     .option('--action <action>', 'refund, complete or dismiss', oneOf(...ACTIONS.map(({ value }) => value)))
     .option('--note <text>', 'why; kept in the audit log')
     .option('--amount <n>', 'of a refund: a part of the money, in the smallest unit of its currency')
@@ -170,7 +174,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
     )
     for (const refund of refunds)
       out.line(
-        `refund ${refund.refund_id} of ${refund.amount} ${resolved.currency} ${refund.status === 'pending' ? 'is pending' : refund.status}`,
+        `refund ${refund.refund_id} of ${plainMoney(refund.amount, resolved.currency)} ${refund.status === 'pending' ? 'is pending' : refund.status}`,
       )
   })
 }
@@ -201,7 +205,7 @@ async function pickTransaction({ ctx }: Session, id: string | undefined): Promis
     const { rows } = await listTransactions(ctx, null, { flagged: 'true', limit: '100' })
     return rows.map((row) => ({
       value: String(row.id),
-      name: `${row.id}: ${row.externalRef} ${row.amount} ${row.currency} ${row.flagReason ?? ''}`,
+      name: `${row.id}: ${row.externalRef} ${moneyCell(row.amount, row.currency)} ${row.flagReason ?? ''}`,
     }))
   })
   const transactionId = parseNumericId(text)

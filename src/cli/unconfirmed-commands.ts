@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { requiredChoice } from './ask.ts'
+import { appCell, minuteCell, stageCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { inSession, performAs } from './session.ts'
+import { inSession, performAs, withSandbox } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `reminders unconfirmed` and `settle`: mails of which nobody knows whether they left; `refused`: mails to addresses that are not there. */
@@ -21,17 +22,18 @@ function registerList(reminders: Command): void {
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
         const { listUnconfirmedReminders } = await import('#renewals/settle-reminder.ts')
-        const found = await listUnconfirmedReminders(ctx)
+        const found = await withSandbox(ctx, await listUnconfirmedReminders(ctx))
         out.result(found, () => {
           const rows = found.map((row) => [
             row.reminder_id,
+            appCell(row),
             row.external_ref,
-            row.reminder_day,
-            row.handed_over_at,
+            stageCell(row.reminder_day),
+            minuteCell(row.handed_over_at),
             row.last_error,
           ])
           out.table({
-            head: ['id', 'external_ref', 'stage', 'handed over', 'error'],
+            head: ['id', 'app', 'external_ref', 'stage', 'handed over (UTC)', 'error'],
             rows,
             none: 'none is unconfirmed',
           })
@@ -63,7 +65,7 @@ function registerSettle(reminders: Command): void {
         const named = await requiredChoice(id, '<id>', 'Which mail?', async () =>
           (await listUnconfirmedReminders(ctx)).map((row) => ({
             value: String(row.reminder_id),
-            name: `${row.reminder_id}: ${row.external_ref}, handed over ${row.handed_over_at}`,
+            name: `${row.reminder_id}: ${row.external_ref}, handed over ${row.handed_over_at} UTC`,
           })),
         )
         const reminderId = parseNumericId(named)
@@ -90,10 +92,17 @@ function registerRefused(reminders: Command): void {
           out.result({ retried }, () => out.line(`${retried} mail(s) are tried again by the next sweep`))
           return
         }
-        const found = await listRefusedReminders(ctx)
+        const found = await withSandbox(ctx, await listRefusedReminders(ctx))
         out.result(found, () => {
-          const rows = found.map((row) => [row.reminder_id, row.external_ref, row.reminder_day, row.to, row.last_error])
-          out.table({ head: ['id', 'external_ref', 'stage', 'to', 'error'], rows, none: 'none is refused' })
+          const rows = found.map((row) => [
+            row.reminder_id,
+            appCell(row),
+            row.external_ref,
+            stageCell(row.reminder_day),
+            row.to,
+            row.last_error,
+          ])
+          out.table({ head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'], rows, none: 'none is refused' })
         })
       })
     })

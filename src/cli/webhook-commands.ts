@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import type { DeliveryStatus } from '#webhooks/store.ts'
 import { goAhead, required } from './ask.ts'
+import { minuteCell, stateCell } from './cells.ts'
 import { inChange } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
 import { formatFields } from './table.ts'
 import { UsageError } from './usage-error.ts'
@@ -23,29 +25,41 @@ function registerList(webhook: Command): void {
     .command('list [app]')
     .description("an app's deliveries, newest first")
     .option('--status <status>', STATUSES.join(', '), oneOf(...STATUSES))
-    .action(async (named: string | undefined, options: { status?: DeliveryStatus }, command: Command) => {
-      await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { listDeliveries } = await import('#webhooks/list-deliveries.ts')
-        const app = await pick(named)
-        const found = await listDeliveries(ctx, app, options)
-        out.result(found, () => {
-          out.line(banner(app))
-          const rows = found.map((row) => [
-            row.id,
-            row.event_type,
-            row.external_ref,
-            row.delivery_status,
-            row.attempts,
-            row.last_error,
-          ])
-          out.table({
-            head: ['id', 'event', 'external_ref', 'status', 'tries', 'last error'],
-            rows,
-            none: 'no deliveries',
+    .action(
+      async (
+        named: string | undefined,
+        options: PageOptions & { status?: DeliveryStatus; limit: string },
+        command: Command,
+      ) => {
+        const limit = readLimit(options.limit)
+        await inSession(command, async ({ ctx, out, app: pick }) => {
+          const { listDeliveries } = await import('#webhooks/list-deliveries.ts')
+          const app = await pick(named)
+          const found = await gatherRows(out, limit, options, (page) =>
+            listDeliveries(ctx, app, options.status ?? null, page),
+          )
+          const shown = found.map((event) => ({ app_id: app.id, sandbox: app.isSandbox, ...event }))
+          out.result(shown, () => {
+            out.line(banner(app))
+            out.table({
+              head: ['id', 'at (UTC)', 'event', 'external_ref', 'status', 'tries', 'last error'],
+              rows: shown.map((row) => [
+                row.id,
+                minuteCell(row.created_at),
+                row.event_type,
+                row.external_ref,
+                stateCell(row.delivery_status),
+                row.attempts,
+                row.last_error,
+              ]),
+              none: 'no deliveries',
+              optional: ['at (UTC)', 'tries'],
+            })
           })
         })
-      })
-    })
+      },
+    )
+  withPages(list)
   withExamples(list, 'webhook list 1', 'webhook list 1 --status failed')
 }
 

@@ -1,11 +1,19 @@
 import type { Context } from '#context.ts'
+import type { Position } from '#db/conditions.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { listAuditEntries } from './store.ts'
+import { listAuditEntries, type AuditEntry } from './store.ts'
 
-/** The newest entries of the audit log, of all apps or of one, as operators see them. */
-export async function listAudit(ctx: Context, filter: { readonly appId?: number; readonly limit: number }) {
-  const entries = await listAuditEntries(ctx.db, filter)
-  return entries.map((entry) => ({
+/** Entries of the audit log below a position, the newest first, of all apps or of one. */
+export async function listAudit(
+  ctx: Context,
+  filter: { readonly appId?: number; readonly below: Position | null; readonly limit: number },
+): Promise<AuditEntry[]> {
+  return listAuditEntries(ctx.db, filter)
+}
+
+/** An entry as operators see it. */
+export function presentAuditEntry(entry: AuditEntry) {
+  return {
     id: entry.id,
     at: formatTimestamp(entry.at),
     actor: entry.actor,
@@ -15,5 +23,5 @@ export async function listAudit(ctx: Context, filter: { readonly appId?: number;
     before: entry.beforeState,
     after: entry.afterState,
     reason: entry.reason,
-  }))
+  }
 }

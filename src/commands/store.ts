@@ -1,5 +1,5 @@
 import { bigint, exact, id, json, realTime, words } from '#db/columns.ts'
-import { where } from '#db/conditions.ts'
+import { below, where, type Position } from '#db/conditions.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
@@ -46,12 +46,18 @@ export async function insertAuditEntry(db: Queries, row: Omit<AuditEntry, 'id'>)
 /** The newest entries first. */
 export async function listAuditEntries(
   db: Queries,
-  filter: { appId?: number; subject?: string; limit: number },
+  filter: {
+    readonly appId?: number
+    readonly subject?: string
+    readonly below?: Position | null
+    readonly limit: number
+  },
 ): Promise<AuditEntry[]> {
   const { appId, subject, limit } = filter
   const listed = where(
     appId === undefined ? null : ['app_id = ?', appId],
     subject === undefined ? null : ['subject = ?', subject],
+    below(filter.below ?? null, 'at'),
   )
   return db.all(auditLog, `${listed.sql} ORDER BY at DESC, id DESC LIMIT ?`, [...listed.params, limit])
 }

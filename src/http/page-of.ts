@@ -27,9 +27,18 @@ export interface Page<T> {
 
 /** Cuts the page from `limit + 1` rows: the one too many tells that there is more. */
 export function pageOf<T extends Position>(rows: readonly T[], limit: number): Page<T> {
+  return pageBy(rows, limit, ({ createdAt }) => createdAt)
+}
+
+/** As `pageOf`, of rows that are ordered by another time. */
+export function pageBy<T extends Pick<Position, 'id'>>(
+  rows: readonly T[],
+  limit: number,
+  timeOf: (row: T) => Date,
+): Page<T> {
   const page = rows.slice(0, limit)
   const last = page.at(-1)
-  return { rows: page, next: rows.length > limit && last ? { createdAt: last.createdAt, id: last.id } : null }
+  return { rows: page, next: rows.length > limit && last ? { createdAt: timeOf(last), id: last.id } : null }
 }
 
 export function formatCursor(position: Position | null): string | null {

@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
 import { sumUnallocated } from '#payments/store.ts'
+import { plainMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { fault, sound, warning, type Finding } from '#shared/finding.ts'
@@ -13,7 +14,7 @@ const MOST_NAMED = 3
 /** Payments that an operator must decide about. Those of sandbox apps are no money. */
 export async function checkFlagged(ctx: Context): Promise<Finding[]> {
   const sums = await sumFlagged(ctx.db)
-  if (sums.length === 0) return [sound('flagged', 'no transaction needs an operator')]
+  if (sums.length === 0) return [sound('flagged', 'no transaction needs review')]
   const live = sums.filter(({ isSandbox }) => !isSandbox)
   const mend = 'billing-cli transaction list --flagged, then transaction show <id> and transaction resolve <id>'
   if (live.length === 0) return [warning('flagged', `on sandbox apps: ${wordsOf(sums)}`, mend)]
@@ -24,7 +25,7 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
   return sums
     .map(
       ({ reason, currency, transactions, unapplied }) =>
-        `${transactions} ${reason} with ${unapplied} ${currency} received and not applied`,
+        `${transactions} ${reason} with ${plainMoney(unapplied, currency)} received and not applied`,
     )
     .join('; ')
 }
@@ -35,13 +36,16 @@ export async function checkPayments(ctx: Context): Promise<Finding[]> {
   const surplus = await sumSurplus(ctx.db)
   const findings = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
     const unsaid = unknown === 0 ? '' : `, ${unknown} of them of an unknown amount`
-    const detail = `${payments} payment(s) with ${amount} ${currency} are booked for nothing${unsaid}`
+    const detail = `${payments} payment(s) with ${plainMoney(amount, currency)} are booked for nothing${unsaid}`
     const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
     return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, mend)
   })
   const beyond = surplus
     .filter(({ isSandbox }) => !isSandbox)
-    .map(({ currency, transactions, surplus: amount }) => `${amount} ${currency} beyond the amount of ${transactions}`)
+    .map(
+      ({ currency, transactions, surplus: amount }) =>
+        `${plainMoney(amount, currency)} beyond the amount of ${transactions}`,
+    )
   const told =
     beyond.length === 0 ? 'no surplus' : `surplus: ${beyond.join('; ')} transaction(s), to be refunded or kept`
   return [...findings, sound('payments', findings.length === 0 ? `no money is booked for nothing; ${told}` : told)]
@@ -69,7 +73,7 @@ export async function checkBankMails(ctx: Context): Promise<Finding[]> {
     const mend = 'compare mailbox and forward address in billing-cli bank-account list with where the bank writes to'
     findings.push(warning('mails', detail, mend))
   }
-  return findings.length > 0 ? findings : [sound('mails', 'no bank mail waits for an operator')]
+  return findings.length > 0 ? findings : [sound('mails', 'no bank mail needs review')]
 }
 
 /** What providers told that does not fit what was asked of them. */

@@ -77,7 +77,7 @@ async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): 
     if (result === 'refused') return fault('providers', `${name} ${message}`, mend)
     return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')
   } catch (error) {
-    const opens = `mend what keys, above, says; where that key is lost, ${mend}`
+    const opens = `fix what keys, above, says; where that key is lost, ${mend}`
     return fault('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
   }
 }

@@ -2,7 +2,7 @@ import { listApps, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
-import { listAbandoned, countRealtimeWrites } from '#realtime/store.ts'
+import { countRealtimeWrites, listAbandoned, listAppsWithFailedWrites } from '#realtime/store.ts'
 import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
@@ -17,7 +17,7 @@ export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'
 const RUN_NOTED_MS = 5 * MINUTE_MS
 const OVERDUE_MS = 5 * MINUTE_MS
 const MOST_COUNTED = 1_000_000
-const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log tells why it ended'
+const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log says why it ended'
 
 /** When each job last ran, and how that ended. */
 export async function checkJobs(ctx: Context): Promise<Finding[]> {
@@ -64,7 +64,12 @@ export async function checkWebhooks(ctx: Context): Promise<Finding[]> {
     ...running
       .filter(({ webhookUrl, webhookSecret }) => webhookUrl !== null && webhookSecret === null)
       .map(secretFinding),
-    ...standings.map((standing) => standingFinding(standing, live.has(standing.appId))),
+    // Without an address or a secret nothing can be retried.
+    ...standings
+      .filter(({ appId }) =>
+        apps.some(({ id, webhookUrl, webhookSecret }) => id === appId && webhookUrl && webhookSecret),
+      )
+      .map((standing) => standingFinding(standing, live.has(standing.appId))),
   ]
   if (findings.length > 0) return findings
   const untold = running.filter(({ webhookUrl }) => webhookUrl === null).length
@@ -89,14 +94,15 @@ function standingFinding(
     return fault('webhooks', detail, mend)
   }
   const counts = `${failed} failed for good, ${retrying} to be tried again`
+  const retry = `webhook retry --failed ${appId}`
   if (failingSince === null) {
-    const mend = `run billing-cli webhook retry --failed ${appId}`
-    return warning('webhooks', `app ${appId}: takes events now; before, ${counts}`, mend)
+    const detail = `app ${appId}: takes events now; before, ${counts}`
+    return failed === 0 ? sound('webhooks', detail) : warning('webhooks', detail, `run billing-cli ${retry}`)
   }
   return (isLive ? fault : warning)(
     'webhooks',
     `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
-    `tell the app's owner; try billing-cli webhook test ${appId}, then webhook retry --failed ${appId}`,
+    `contact the app's owner; run billing-cli webhook test ${appId}${failed === 0 ? '' : `, then ${retry}`}`,
   )
 }
 
@@ -137,7 +143,7 @@ async function refusedFindings(ctx: Context): Promise<Finding[]> {
   if (!newest) return []
   const detail = `${refused.length} mail(s) go to addresses that the mail server refuses for good, the newest to ${newest.external_ref}`
   const mend =
-    'run billing-cli reminders refused; tell the app the right address, or mend the mail server and add --retry'
+    'run billing-cli reminders refused; ask the app for the right address, or fix the mail server and add --retry'
   return [warning('reminders', detail, mend)]
 }
 
@@ -154,8 +160,9 @@ async function unconfirmedFindings(ctx: Context): Promise<Finding[]> {
 export async function checkRealtime(ctx: Context): Promise<Finding[]> {
   const counts = await countRealtimeWrites(ctx.db, null)
   const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MOST_COUNTED)
-  const open = counts.failed + abandoned.length
-  if (open === 0) return [sound('realtime', `${counts.done} nodes are written`)]
+  if (counts.failed + abandoned.length === 0) return [sound('realtime', `${counts.done} nodes are written`)]
+  const appIds = new Set([...(await listAppsWithFailedWrites(ctx.db)), ...abandoned.map(({ appId }) => appId)])
+  const commands = [...appIds].map((appId) => `billing-cli realtime resync ${appId} --failed`)
   const detail = `${counts.failed} writes failed, ${abandoned.length} were left unfinished`
-  return [fault('realtime', detail, 'run billing-cli realtime resync <app> --failed; its messages tell why')]
+  return [fault('realtime', detail, `run ${commands.join(', ')}; the messages say why`)]
 }

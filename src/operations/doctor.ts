@@ -56,7 +56,13 @@ async function runChecks(
     try {
       findings.push(...(await check(ctx)))
     } catch (error) {
-      findings.push(fault(name, `could not be checked: ${explain(error)}`, 'mend what stands above, then ask again'))
+      findings.push(
+        fault(
+          name,
+          `could not be checked: ${explain(error)}`,
+          'fix what failed above, then run billing-cli doctor again',
+        ),
+      )
     }
   }
   return findings

@@ -8,11 +8,16 @@ import { formatTimestamp } from '#shared/time.ts'
 
 /** All that is known of a payment: what it was booked for and by whom, what was given back, and which mails reported it. */
 export interface ShownPayment {
-  readonly payment: Record<string, unknown>
-  readonly allocations: readonly Record<string, unknown>[]
-  readonly refunds: readonly Record<string, unknown>[]
+  readonly payment: ReturnType<typeof presentPayment>
+  readonly allocations: readonly ReturnType<typeof presentAllocation>[]
+  readonly refunds: readonly ReturnType<typeof presentRefund>[]
   readonly bankMails: readonly number[]
-  readonly decisions: readonly Record<string, unknown>[]
+  readonly decisions: readonly {
+    readonly at: string
+    readonly actor: string
+    readonly action: string
+    readonly note: string | null
+  }[]
 }
 
 /** Throws `not_found`. */

@@ -17,6 +17,8 @@ import {
 } from './store.ts'
 import { unearnedOf } from './unearned.ts'
 
+export type { CashMonth } from './store.ts'
+
 /** A sum of money in the smallest unit of its currency. */
 export interface Sum {
   readonly currency: string

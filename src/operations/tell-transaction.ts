@@ -15,6 +15,7 @@ import { listRemindersOf } from '#renewals/store.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
+import { plainMoney } from '#shared/money.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
 import {
   findApplicationOfTransaction,
@@ -77,8 +78,8 @@ export async function tellTransaction(ctx: Context, transactionId: number): Prom
 async function checkoutMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
   const session = await findSessionOfTransaction(ctx.db, transaction.id)
   const opened = session
-    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}, link until ${formatTimestamp(session.expiresAt)}`
-    : `opened for ${transaction.externalRef}: ${transaction.amount} ${transaction.currency}`
+    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}, link until ${formatTimestamp(session.expiresAt)}`
+    : `opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}`
   // The test clock may have been moved since: its offset of then counts.
   const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
   const clock = offset === null ? app : { clockOffsetMs: offset }
@@ -119,7 +120,7 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
 /** Null for what the lines about refunds say. */
 function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
   const { provider, reference, paidAt } = payment
-  const money = `${Math.abs(amount)} ${currency}`
+  const money = plainMoney(Math.abs(amount), currency)
   const named = `payment ${paymentId} by ${provider}, reference ${reference}, paid ${formatTimestamp(paidAt)}`
   switch (cause) {
     case 'booked':
@@ -139,7 +140,7 @@ function refundMoments(
   currency: string,
 ): Moment[] {
   const { id, taken, provider, status, reference, failure, createdAt, endedAt } = refund
-  const money = `${taken} ${currency} of payment ${refund.paymentId} by ${provider}`
+  const money = `${plainMoney(taken, currency)} of payment ${refund.paymentId} by ${provider}`
   const named = reference === null ? '' : `, reference ${reference}`
   const isAtOnce = endedAt?.getTime() === createdAt.getTime()
   const ordered = isAtOnce

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { validate } from '#shared/validate.ts'
 import { presentPayment } from './present.ts'
 import {
@@ -21,15 +21,11 @@ export async function listPayments(
 ): Promise<Page<ListedPayment>> {
   const { limit, cursor } = validate(ListPaymentsQuery, page)
   const rows = await listPaymentRows(ctx.db, { ...filter, below: parseCursor(cursor), limit: limit + 1 })
-  const { rows: kept, next } = pageOf(
-    rows.map((payment) => ({ payment, createdAt: payment.receivedAt, id: payment.id })),
-    limit,
-  )
-  return { rows: kept.map(({ payment }) => payment), next }
+  return pageBy(rows, limit, ({ receivedAt }) => receivedAt)
 }
 
 /** A listed payment as operators see it; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */
-export function presentListedPayment(payment: ListedPayment): Record<string, unknown> {
+export function presentListedPayment(payment: ListedPayment) {
   const { waiting, flagReason, transactionId, externalRef } = payment
   return {
     ...presentPayment(payment),
@@ -39,6 +35,8 @@ export function presentListedPayment(payment: ListedPayment): Record<string, unk
     reason: waiting === 0 ? null : (flagReason ?? 'unmatched'),
   }
 }
+
+export type PresentedPayment = ReturnType<typeof presentListedPayment>
 
 /** What was booked for a transaction, the first first. */
 export async function paymentsOf(ctx: Context, transactionId: number): Promise<BookedPayment[]> {

@@ -2,7 +2,7 @@ import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import type { Allocation, Payment, Refund } from './store.ts'
 
 /** A payment as operators see it. `amount` is null until somebody says it, `amount_left` is what is booked for nothing. */
-export function presentPayment(payment: Payment): Record<string, unknown> {
+export function presentPayment(payment: Payment) {
   return {
     payment_id: payment.id,
     app_id: payment.appId,
@@ -17,7 +17,7 @@ export function presentPayment(payment: Payment): Record<string, unknown> {
   }
 }
 
-export function presentAllocation(allocation: Allocation): Record<string, unknown> {
+export function presentAllocation(allocation: Allocation) {
   return {
     transaction_id: allocation.transactionId,
     payment_id: allocation.paymentId,
@@ -31,7 +31,7 @@ export function presentAllocation(allocation: Allocation): Record<string, unknow
 }
 
 /** `failure` says why a refund failed; `actor` is null where it was made at the provider. */
-export function presentRefund(refund: Refund): Record<string, unknown> {
+export function presentRefund(refund: Refund) {
   return {
     refund_id: refund.id,
     payment_id: refund.paymentId,

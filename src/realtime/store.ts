@@ -167,6 +167,15 @@ export async function listAbandoned(
   )
 }
 
+/** Apps with a node whose last write failed. */
+export async function listAppsWithFailedWrites(db: Queries): Promise<number[]> {
+  const rows = await db.all(
+    shape({ appId: bigint() }),
+    `SELECT DISTINCT app_id AS appId FROM realtime_writes WHERE state = 'failed' ORDER BY app_id`,
+  )
+  return rows.map(({ appId }) => appId)
+}
+
 /** How many nodes of the app, or of all apps, stand in each state. */
 export async function countRealtimeWrites(
   db: Queries,

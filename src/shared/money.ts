@@ -52,6 +52,11 @@ function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
   return made
 }
 
+/** `10.50 USD`, `99000 VND`: in sentences, where every digit counts. */
+export function plainMoney(amount: number, currency: string): string {
+  return `${decimalString(amount, currencyDecimals(currency))} ${currency}`
+}
+
 /** `12345` with two decimals is `123.45`. */
 export function decimalString(amount: number, decimals: number): string {
   if (decimals === 0) return String(amount)

@@ -14,11 +14,7 @@ export interface SubscriptionFilter {
 }
 
 /** An app's subscriptions as the API gives them, with their `external_ref`, those that end first on top. */
-export async function listSubscriptions(
-  ctx: Context,
-  app: App,
-  { status, withinMs }: SubscriptionFilter,
-): Promise<Record<string, unknown>[]> {
+export async function listSubscriptions(ctx: Context, app: App, { status, withinMs }: SubscriptionFilter) {
   const now = appNow(app, ctx.clock.now())
   const isActive = withinMs === null ? status : 'active'
   const rows = await listSubscriptionsByEnd(ctx.db, app.id, {

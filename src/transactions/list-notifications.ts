@@ -1,14 +1,27 @@
+import { z } from 'zod'
 import type { Context } from '#context.ts'
+import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { listNotedEvents } from './store.ts'
+import { validate } from '#shared/validate.ts'
+import { listNotedEvents, type ProviderEvent } from './store.ts'
 
 const OUTCOMES = ['refused', 'noted'] as const
-const MOST = 200
 
-/** What providers reported that paid nothing and that somebody should see: the newest 200, of all apps where `appId` is null. */
-export async function listNotifications(ctx: Context, appId: number | null) {
-  const events = await listNotedEvents(ctx.db, { appId, outcomes: OUTCOMES, limit: MOST })
-  return events.map((event) => ({
+const ListNotificationsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
+
+/** A page of what providers reported that paid nothing and that somebody should see; `appId` null lists that of all apps. */
+export async function listNotifications(
+  ctx: Context,
+  appId: number | null,
+  page: unknown,
+): Promise<Page<ProviderEvent>> {
+  const { limit, cursor } = validate(ListNotificationsQuery, page)
+  const filter = { appId, outcomes: OUTCOMES, below: parseCursor(cursor), limit: limit + 1 }
+  return pageBy(await listNotedEvents(ctx.db, filter), limit, ({ receivedAt }) => receivedAt)
+}
+
+export function presentNotification(event: ProviderEvent) {
+  return {
     id: event.id,
     received_at: formatTimestamp(event.receivedAt),
     provider: event.provider,
@@ -17,5 +30,5 @@ export async function listNotifications(ctx: Context, appId: number | null) {
     app_id: event.appId,
     transaction_id: event.transactionId,
     note: event.note,
-  }))
+  }
 }

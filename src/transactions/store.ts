@@ -300,9 +300,19 @@ export async function findLedgerFaults(
 /** What providers told that paid nothing: `refused` (it does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
 export async function listNotedEvents(
   db: Queries,
-  filter: { readonly appId: number | null; readonly outcomes: readonly string[]; readonly limit: number },
+  filter: {
+    readonly appId: number | null
+    readonly outcomes: readonly string[]
+    readonly below: Position | null
+    readonly limit: number
+  },
 ): Promise<ProviderEvent[]> {
-  const noted = where(['outcome IN (?)', filter.outcomes], filter.appId === null ? null : ['app_id = ?', filter.appId])
+  const { appId, outcomes } = filter
+  const noted = where(
+    ['outcome IN (?)', outcomes],
+    appId === null ? null : ['app_id = ?', appId],
+    below(filter.below, 'received_at'),
+  )
   return db.all(providerEvents, `${noted.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [
     ...noted.params,
     filter.limit,

@@ -1,7 +1,10 @@
+import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
 /** An event as operators see it. `next_attempt_at` of an event under way is when its lease ends. */
@@ -17,14 +20,19 @@ export interface DeliveryView {
   readonly last_error: string | null
 }
 
-/** An app's deliveries, newest first, at most `limit`. */
+const ListDeliveriesQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
+
+/** A page of an app's deliveries, newest first; `status` null lists all. */
 export async function listDeliveries(
   ctx: Context,
   app: Pick<App, 'id'>,
-  filter: { readonly status?: DeliveryStatus; readonly limit?: number } = {},
-): Promise<DeliveryView[]> {
-  const { status = null, limit = 100 } = filter
-  return (await listEventRows(ctx.db, { appId: app.id, status, below: null, limit })).map(presentDelivery)
+  status: DeliveryStatus | null = null,
+  page: unknown = { limit: '100' },
+): Promise<Page<DeliveryView>> {
+  const { limit, cursor } = validate(ListDeliveriesQuery, page)
+  const filter = { appId: app.id, status, below: parseCursor(cursor), limit: limit + 1 }
+  const { rows, next } = pageOf(await listEventRows(ctx.db, filter), limit)
+  return { rows: rows.map(presentDelivery), next }
 }
 
 /** Times are real ones: a test clock does not move deliveries. */

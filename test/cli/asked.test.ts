@@ -93,8 +93,9 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['app show', [APP], '[TEST] Reader'],
       ['app update', [APP], 'https://shop.example/h', ['--webhook-url', 'https://shop.example/h']],
       ['app enable', [APP], /disabled +│ no/],
-      ['app rotate-secret', [APP, yes('the old secret is void at once')], 'not shown again'],
-      ['app rotate-webhook-secret', [PHONE, yes('the old secret is void at once')], 'whsec_'],
+      ['app rotate-secret', [APP, yes('The old secret stops working immediately. Continue?')], 'not shown again'],
+      // It has none yet, so that nothing stops working.
+      ['app rotate-webhook-secret', [PHONE], 'whsec_'],
       [
         'app set-identity',
         [PHONE, pick('Who issues the tokens?'), type('--firebase-project', 'demo-proj')],
@@ -144,7 +145,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
     const offId = type('<plan_id>', `plan_${off.id}`)
     await sit([
       ['plan list', [APP], 'Premium'],
-      ['plan show', [APP, planId], '99000'],
+      ['plan show', [APP, planId], '₫99,000'],
       [
         'plan create',
         [APP, type('--code', 'pro'), type('--name', 'Pro'), type('Price', '5000:VND:week')],
@@ -262,7 +263,9 @@ describe('the command line asks on a terminal for whatever was left out', functi
         ? ([
             2,
             path,
-            path[0] === 'completion' ? "missing required argument 'shell'" : `<${first.name()}> is missing`,
+            path[0] === 'completion'
+              ? "missing required argument 'shell'"
+              : `missing required argument <${first.name()}>`,
           ] as const)
         : ([2, [...path, 'one', 'word', 'too', 'many'], 'too many arguments'] as const)
     })

@@ -12,7 +12,7 @@ if (!port) throw new Error('this is a thread of the tests of the command line')
 port.on('message', (line: CommandLine) => void run(line).then((outcome) => port.postMessage(outcome)))
 
 /** Runs a command line with an environment, an input and outputs of its own. A thread has a `process` that is its alone. */
-async function run({ words, env, steps }: CommandLine): Promise<Outcome> {
+async function run({ words, env, steps, columns = 80 }: CommandLine): Promise<Outcome> {
   for (const name of Object.keys(process.env)) Reflect.deleteProperty(process.env, name)
   Object.assign(process.env, env)
   const isTerminal = steps !== null
@@ -35,7 +35,12 @@ async function run({ words, env, steps }: CommandLine): Promise<Outcome> {
       show(name, Buffer.from(chunk).toString('utf8'))
       return true
     }
-    Object.assign(process[name], { write, isTTY: isTerminal, columns: isTerminal ? 80 : undefined, _isStdio: true })
+    Object.assign(process[name], {
+      write,
+      isTTY: isTerminal,
+      columns: isTerminal ? columns : undefined,
+      _isStdio: true,
+    })
   }
   Object.assign(keyboard, { isTTY: isTerminal, setRawMode: () => keyboard })
   Object.defineProperty(process, 'stdin', { value: keyboard, configurable: true })

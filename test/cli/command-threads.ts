@@ -10,6 +10,8 @@ export interface CommandLine {
   readonly env: Readonly<Record<string, string>>
   /** What somebody at a terminal does; null where there is no terminal and nothing on standard input. */
   readonly steps: readonly Step[] | null
+  /** Width of the terminal, 80 unless told otherwise. */
+  readonly columns?: number
 }
 
 export interface Outcome {

@@ -37,7 +37,19 @@ describe('the command line: payments, and work that runs by itself', function ()
     const { value: mails, text: waiting } = await cli.both(['bank-mail', 'list', '--unmatched'])
     expect(mails).to.have.length(1)
     expect(mails[0]).to.have.all.keys(
-      ...['id', 'received_at', 'message_id', 'bank', 'amount', 'transfer_code', 'status', 'reason', 'review'],
+      ...[
+        'id',
+        'app_id',
+        'sandbox',
+        'received_at',
+        'message_id',
+        'bank',
+        'amount',
+        'transfer_code',
+        'status',
+        'reason',
+        'review',
+      ],
       ...['transaction_id', 'suggestions'],
     )
     expect(mails[0].suggestions[0]).to.include({ transaction_id: transaction, amount_due: 99_000 })
@@ -69,7 +81,7 @@ describe('the command line: payments, and work that runs by itself', function ()
     expect(flagged).to.have.length(1)
     expect(flagged[0]).to.include({ transaction_id: transaction, flagged: true, flag_reason: 'underpaid' })
     expect(flagged[0], 'whose it is').to.include({ app_id: app.app.id, sandbox: true })
-    expect(list).to.include('underpaid').and.include('90000 of').and.include('[TEST]')
+    expect(list).to.include('underpaid').and.include('₫90,000 of').and.include('[TEST]')
     expect(await cli.json(['transaction', 'list', '--app', String(app.app.id), '--status', 'completed'])).to.deep.equal(
       [],
     )
@@ -117,7 +129,17 @@ describe('the command line: payments, and work that runs by itself', function ()
     const { value: waiting, text } = await cli.both(['payment', 'list', '--unallocated'])
     expect(waiting).to.have.lengthOf(1)
     expect(waiting[0]).to.have.all.keys(
-      ...['payment_id', 'app_id', 'provider_code', 'reference', 'amount', 'amount_left', 'currency', 'paid_at'],
+      ...[
+        'payment_id',
+        'app_id',
+        'sandbox',
+        'provider_code',
+        'reference',
+        'amount',
+        'amount_left',
+        'currency',
+        'paid_at',
+      ],
       ...['received_at', 'closed_at', 'external_ref', 'transaction_id', 'amount_unapplied', 'reason'],
     )
     expect(waiting[0]).to.include({
@@ -146,7 +168,7 @@ describe('the command line: payments, and work that runs by itself', function ()
       status: 'processed',
     })
     expect(await cli.refused([...move, '--note', 'again'])).to.include('may be moved')
-    expect(await cli.table(['payment', 'list', '--unallocated'])).to.include('No money waits')
+    expect(await cli.table(['payment', 'list', '--unallocated'])).to.include('No money needs review')
     const { value: shown, text: table } = await cli.both(['payment', 'show', id])
     expect(
       shown.allocations.map(({ transaction_id, amount, cause, note }: any) => [transaction_id, amount, cause, note]),
@@ -229,7 +251,7 @@ describe('the command line: payments, and work that runs by itself', function ()
     })
     expect(text).to.include('unclear').and.include('money')
     const some = await cli.run(['bank-mail', 'list', '--unmatched', '--limit', '2'])
-    expect(some.stderr).to.include('There are more than these 2')
+    expect(some.stderr).to.include('These are 2; more with --cursor')
     expect(some.stdout).not.to.include('money')
 
     const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'on the statement']

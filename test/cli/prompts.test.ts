@@ -70,10 +70,10 @@ describe('the command line on a terminal', function () {
     const isDisabled = async () => (await getApp(ctx.db, app.id)).disabledAt !== null
     const no = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
     expect([no.code, await isDisabled()]).to.deep.equal([1, false])
-    expect(no.text).to.include('nothing was changed')
+    expect(no.text).to.include('Cancelled, nothing changed')
     const stopped = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
     expect([stopped.code, await isDisabled()]).to.deep.equal([1, false])
-    expect(stopped.text).to.include('nothing was changed')
+    expect(stopped.text).to.include('Cancelled, nothing changed')
     expect(stopped.text).not.to.match(/ {4}at /)
     const yes = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
     expect([yes.code, await isDisabled()]).to.deep.equal([0, true])

@@ -62,7 +62,7 @@ describe('the command line: plans, customers and subscriptions', function () {
     expect(text).to.include('piped')
     const { value: shown, text: one } = await cli.both(['plan', 'show', id, pro.id])
     expect(shown).to.deep.equal(pro)
-    expect(one).to.include('99000').and.include('lifetime')
+    expect(one).to.include('₫99,000').and.include('lifetime')
 
     await cli.faults(
       [1, ['plan', 'create', id, '--file', file], 'team'],

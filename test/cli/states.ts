@@ -6,7 +6,21 @@ import { giveTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { aCheckout, aCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
+import { transactions } from '#transactions/store.ts'
+import {
+  aCheckout,
+  aCustomer,
+  anApp,
+  aPlan,
+  aSubscription,
+  FREE_TRIAL,
+  LIFETIME,
+  MONTHLY,
+  partlyPaid,
+  priceId,
+  YEARLY,
+  type TestApp,
+} from '../support/factories.ts'
 
 let mails = 0
 
@@ -76,4 +90,35 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
     failures: 0,
     countedOn: null,
   })
+}
+
+/** What `aBusyService` made. */
+export interface BusyService {
+  readonly shop: TestApp
+  readonly reader: TestApp
+  /** The public id of its plan with three prices. */
+  readonly plan: string
+  /** A transaction of `user-1` that is flagged underpaid. */
+  readonly flagged: number
+}
+
+/** A live and a sandbox app with subscriptions, payments, mails, deliveries and reminders in many states. */
+export async function aBusyService(ctx: Context): Promise<BusyService> {
+  const reader = await anApp(ctx, { name: 'Reader', webhookUrl: 'http://127.0.0.1:9/hooks' })
+  const shop = await anApp(ctx, { name: 'Cửa hàng sách', sandbox: false })
+  const plan = await aPlan(ctx, reader, {
+    code: 'premium',
+    prices: [MONTHLY, { ...YEARLY, trial: FREE_TRIAL }, LIFETIME],
+  })
+  const customer = await aCustomer(ctx, reader)
+  await aSubscription(ctx, reader, plan, { external_ref: 'user-1', customer_id: `cus_${customer.id}` })
+  await aSubscription(ctx, reader, plan, { external_ref: 'user-2', price_id: priceId(plan, 2) })
+  await aCheckout(ctx, reader, { external_ref: 'user-3', price_id: priceId(plan, 1), skip_trial: true })
+  await partlyPaid(ctx, reader, { external_ref: 'user-1', price_id: priceId(plan) })
+  await unmatchedMoney(ctx, shop, 99_000)
+  await aBankMail(ctx, { bank: 'ACB', status: 'processed', amount: 99_000, appId: shop.app.id, reason: null })
+  await anUnconfirmedReminder(ctx, await anApp(ctx, { name: 'Phone' }))
+  await ctx.db.run("UPDATE events SET delivery_status = 'failed', attempts = 6, last_error = '500' LIMIT 1")
+  const flagged = await ctx.db.one(transactions, 'WHERE flag_reason IS NOT NULL')
+  return { shop, reader, plan: `plan_${plan.id}`, flagged: flagged!.id }
 }

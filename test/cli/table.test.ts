@@ -4,9 +4,10 @@ import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { formatFields, formatTable } from '#cli/table.ts'
 import { wrap } from '#cli/wrap.ts'
+import { boldOf, shownOn } from '../support/screen.ts'
 import { expectFit } from './run-cli.ts'
 import { HEAD, ROWS } from './show-tables.ts'
-import { onTerminal, shownOn } from './terminal.ts'
+import { onTerminal } from './terminal.ts'
 
 /** The letters and digits, sorted: the same whatever borders and line ends stand between them. */
 const lettersOf = (text: string) =>
@@ -61,7 +62,7 @@ describe('tables for people', () => {
       const { raw, code } = await onTerminal({}, [], [], { columns, program })
       expect(code, raw).to.equal(0)
       expect(raw).to.include('\u001b[1m')
-      const lines = await shownOn(columns, raw)
+      const lines = (await shownOn(columns, raw)).filter(({ text }) => text !== '')
       const shown = lines.map(({ text }) => text).join('\n')
       expect(shown).not.to.match(/\[?\d*m\b(?<=1m|22m)/)
       for (const word of [...HEAD, ...ROWS.flat().flatMap((cell) => String(cell).split(' '))])
@@ -69,8 +70,8 @@ describe('tables for people', () => {
       expect(shown).to.include('sk_0123456789abcdef0123456789abcdef')
       const isTable = lines[1]!.text.includes('external_ref') && lines[1]!.text.includes('reference')
       expect(isTable, shown).to.equal(columns >= 120)
-      if (isTable) expect(lines[1]!.bold.replace(/[ │]/g, '')).to.equal(HEAD.join(''))
-      else expect(lines.filter(({ bold }) => bold.startsWith('external_ref'))).to.have.length(ROWS.length)
+      if (isTable) expect(boldOf(lines[1]!).replace(/[ │]/g, '')).to.equal(HEAD.join(''))
+      else expect(lines.filter((line) => boldOf(line).startsWith('external_ref'))).to.have.length(ROWS.length)
     })
   }
 })

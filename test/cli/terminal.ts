@@ -2,13 +2,9 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
-import xterm from '@xterm/headless'
 import { runInThread, type Step } from './command-threads.ts'
 import { PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
-
-// The package is CommonJS.
-const { Terminal } = xterm
 
 export const ENTER = '\r'
 export const DOWN = '\u001b[B'
@@ -54,33 +50,13 @@ export async function onTerminal(
   return { code, raw: seen, text: stripVTControlCharacters(seen), stdout: written, left }
 }
 
-/** A line as a terminal shows it, and the part of it that is bold. */
-export interface ShownLine {
-  readonly text: string
-  readonly bold: string
-}
-
-/** What a terminal of this width shows of the output. */
-export async function shownOn(columns: number, raw: string): Promise<ShownLine[]> {
-  const terminal = new Terminal({ cols: columns, rows: 200, allowProposedApi: true })
-  await new Promise<void>((resolve) => terminal.write(raw, resolve))
-  const { active } = terminal.buffer
-  const lines = Array.from({ length: active.length }, (_, row) => {
-    const line = active.getLine(row)
-    const cells = Array.from({ length: columns }, (_cell, column) => line?.getCell(column))
-    const bold = cells.map((cell) => (cell?.isBold() ? cell.getChars() : '')).join('')
-    return { text: line?.translateToString(true) ?? '', bold }
-  })
-  terminal.dispose()
-  return lines.filter(({ text }) => text !== '')
-}
-
 /** As `onTerminal`, with a terminal that is played to a thread: for what depends on the questions alone. */
 export async function onPlayedTerminal(
   env: Readonly<Record<string, string>>,
   words: readonly string[],
   steps: readonly Step[],
-): Promise<Pick<Screen, 'code' | 'text' | 'left'>> {
-  const { code, screen, left } = await runInThread({ words, env: { TERM: 'xterm-256color', ...env }, steps })
-  return { code, text: stripVTControlCharacters(screen), left }
+  columns = 80,
+): Promise<Pick<Screen, 'code' | 'raw' | 'text' | 'left'>> {
+  const { code, screen, left } = await runInThread({ words, env: { TERM: 'xterm-256color', ...env }, steps, columns })
+  return { code, raw: screen, text: stripVTControlCharacters(screen), left }
 }

@@ -42,14 +42,14 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
     const cli = openCli()
     await anApp(testContext())
     const lines: [string[], string][] = [
-      [['app', 'create'], '--name'],
-      [['app', 'create', '--name', 'Shop'], '--auth'],
-      [['app', 'show'], '<app>'],
+      [['app', 'create'], 'option --name'],
+      [['app', 'create', '--name', 'Shop'], 'option --auth'],
+      [['app', 'show'], 'argument <app>'],
     ]
     for (const [words, missing] of lines) {
       const ran = await cli.run(words, { stdin: 'y\n1\n' })
       expect([ran.code, ran.stdout], words.join(' ')).to.deep.equal([2, ''])
-      expect(ran.stderr).to.equal(`error: ${missing} is missing\n`)
+      expect(ran.stderr).to.equal(`error: missing required ${missing}\n`)
     }
   })
 

@@ -262,7 +262,7 @@ describe('the scheduler', () => {
       expect(Math.min(...waitsMs)).to.be.lessThan(500)
       expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
       await scheduler.stop(10_000)
-      const statuses = (await listDeliveries(ctx, app.app)).map((event) => event.delivery_status)
+      const statuses = (await listDeliveries(ctx, app.app)).rows.map((event) => event.delivery_status)
       expect(statuses).to.deep.equal(Array(6).fill('delivered'))
       expect(failures('deliver-webhooks')).to.deep.equal([])
       expect(ctx.counted.some(({ metric }) => metric === 'webhook_deliveries_total')).to.equal(true)

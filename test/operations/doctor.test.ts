@@ -230,15 +230,24 @@ describe('doctor (contract 6)', () => {
         new RegExp(`^${name}: failing since ${failingSince} UTC: 0 failed for good, 2 to be`),
       )
 
+      expect((await finding(ctx, 'webhooks')).mend, 'nothing has failed for good').to.equal(
+        `contact the app's owner; run billing-cli webhook test ${app.app.id}`,
+      )
+
       receiver.answer = 200
       const [first]: { id: string }[] = await ctx.db.query('SELECT MIN(id) AS id FROM events')
       ctx.clock.advance('1s')
       await perform(ctx, operator('linh'), retryEvent, { event_id: `evt_${first!.id}` }, {})
       expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
+      await deliverDue(ctx)
+      expect(await finding(ctx, 'webhooks'), 'it mends itself').to.deep.include({
+        ok: true,
+        detail: `${name}: takes events now; before, 0 failed for good, 2 to be tried again`,
+        mend: null,
+      })
       await ctx.db.query(
         "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",
       )
-      await deliverDue(ctx)
       expect(await finding(ctx, 'webhooks')).to.deep.include({
         ok: true,
         detail: `${name}: takes events now; before, 2 failed for good, 0 to be tried again`,
@@ -348,7 +357,10 @@ describe('doctor (contract 6)', () => {
     await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
     expect((await finding(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
     expect((await finding(ctx, 'reminders')).mend).to.include('reminders settle')
-    expect(await finding(ctx, 'realtime')).to.include({ ok: false })
+    expect(await finding(ctx, 'realtime')).to.include({
+      ok: false,
+      mend: `run billing-cli realtime resync ${app.app.id} --failed; the messages say why`,
+    })
     expect(await finding(ctx, 'ledger')).to.include({ ok: false })
     expect((await finding(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)
   })

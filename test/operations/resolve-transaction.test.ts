@@ -64,7 +64,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       action: 'complete',
     })
     expect(preview.effects).to.deep.equal([
-      'accepts 9000 of 10000 VND as full payment',
+      'accepts 9000 VND of 10000 VND as full payment',
       'cannot be applied: flagged trial_already_used',
     ])
     expect(await toldTypes(story)).to.deep.equal([])
@@ -79,7 +79,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       action: 'complete',
     })
     expect(preview.effects).to.deep.equal([
-      'accepts 95000 of 99000 VND as full payment',
+      'accepts 95000 VND of 99000 VND as full payment',
       'valid until: no subscription -> 2026-04-01 10:00:00',
     ])
     expect(await toldTypes(story)).to.deep.equal([])

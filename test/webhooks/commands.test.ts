@@ -38,7 +38,7 @@ describe('deliveries in the hands of an operator', () => {
     await inTransaction(ctx, (tx) =>
       emitEvent(tx, of.app, 'transaction.completed', data, { externalRef: 'user-1', transactionId: 7 }),
     )
-    return parseId('evt', (await listDeliveries(ctx, of.app))[0]!.id)!
+    return parseId('evt', (await listDeliveries(ctx, of.app)).rows[0]!.id)!
   }
 
   const retry = (eventId: number): Promise<Event> =>
@@ -74,7 +74,7 @@ describe('deliveries in the hands of an operator', () => {
   it('are listed newest first, with what became of them', async () => {
     const failed = await emitFailed()
     const waiting = await emit()
-    expect(await listDeliveries(ctx, app.app)).to.deep.equal([
+    expect((await listDeliveries(ctx, app.app)).rows).to.deep.equal([
       {
         id: formatId('evt', waiting),
         event_type: 'transaction.completed',
@@ -98,7 +98,7 @@ describe('deliveries in the hands of an operator', () => {
         last_error: 'http_500',
       },
     ])
-    const byStatus = await listDeliveries(ctx, app.app, { status: 'failed' })
+    const { rows: byStatus } = await listDeliveries(ctx, app.app, 'failed')
     expect(byStatus.map(({ id }) => id)).to.deep.equal([formatId('evt', failed)])
     expect(await listDeliveryAttempts(ctx, failed)).to.have.length(6)
   })
@@ -224,7 +224,7 @@ describe('deliveries in the hands of an operator', () => {
       ctx.clock.advance('30d')
       await deliverDue(ctx)
       expect(receiver.received).to.have.length(1)
-      expect((await listDeliveries(ctx, app.app))[0]).to.include({ delivery_status: 'failed', attempts: 1 })
+      expect((await listDeliveries(ctx, app.app)).rows[0]).to.include({ delivery_status: 'failed', attempts: 1 })
     })
 
     it('needs an address and a secret', async () => {

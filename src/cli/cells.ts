@@ -1,0 +1,44 @@
+import { formatMoney } from '#shared/money.ts'
+import { Coloured, type Colour } from './coloured.ts'
+import { markOf } from './session.ts'
+
+/** The colour of each state that a command shows; others have none. */
+const COLOURS: Readonly<Record<Colour, readonly string[]>> = {
+  green: ['PASS', 'active', 'completed', 'delivered', 'enabled', 'in use', 'processed', 'sent', 'succeeded', 'yes'],
+  yellow: ['WARN', 'claimed', 'needs review', 'pending', 'underpaid'],
+  red: ['FAIL', 'failed', 'refused', 'rejected'],
+  gray: ['archived', 'disabled', 'expired', 'forgotten', 'not_configured', 'refunded', 'void'],
+}
+
+/** A state in its colour. */
+export function stateCell(state: string | null): Coloured | string | null {
+  const found = Object.entries(COLOURS).find(([, states]) => state !== null && states.includes(state))
+  return found && state !== null ? new Coloured(state, found[0] as Colour) : state
+}
+
+/** A transaction's status; where it is flagged, the reason too, since an operator must decide. */
+export function standingCell(status: string, flagReason: string | null): Coloured | string | null {
+  return flagReason === null ? stateCell(status) : new Coloured(`${status} ${flagReason}`, 'red')
+}
+
+/** `2026-12-21 20:42` of a timestamp; the head of its column says that it is UTC. */
+export function minuteCell(timestamp: string | null): string | null {
+  return timestamp?.slice(0, 16) ?? null
+}
+
+/** `₫99,000`; `?` where nobody has said yet how much it is. */
+export function moneyCell(amount: number | null, currency: string): string {
+  return amount === null ? `? ${currency}` : formatMoney(amount, currency, 'en')
+}
+
+/** `[TEST] 1`: whose a row is, in a list of all apps. */
+export function appCell(row: { readonly app_id: number | null; readonly sandbox: boolean | null }): string | null {
+  return row.app_id === null ? null : `${markOf(row.sandbox === true)} ${row.app_id}`
+}
+
+const STAGES: Readonly<Record<number, string>> = { 3: '3 days before', 1: '1 day before', 0: 'expired' }
+
+/** When a reminder goes out: `3 days before`, `1 day before`, `expired`. */
+export function stageCell(reminderDay: number): string {
+  return STAGES[reminderDay] ?? String(reminderDay)
+}

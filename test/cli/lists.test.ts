@@ -1,0 +1,128 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import type { Context } from '#context.ts'
+import { systemClock } from '#shared/time.ts'
+import { testContext } from '../support/context.ts'
+import { shownOn, type ShownLine } from '../support/screen.ts'
+import { openCli, type Cli } from './run-cli.ts'
+import { aBusyService, type BusyService } from './states.ts'
+import { onPlayedTerminal } from './terminal.ts'
+
+const [RED, GREEN, YELLOW] = [1, 2, 3]
+
+describe('lists answer questions', function () {
+  this.timeout(120_000)
+  let ctx: Context
+  let cli: Cli
+  let made: BusyService
+
+  beforeEach(async () => {
+    // The program's clock is the machine's.
+    ctx = { ...testContext(), clock: systemClock }
+    made = await aBusyService(ctx)
+    cli = openCli()
+  })
+
+  async function screenOf(words: readonly string[], columns = 80): Promise<ShownLine[]> {
+    const { code, raw } = await onPlayedTerminal(cli.env, words, [], columns)
+    expect(code, raw).to.be.oneOf([0, 1])
+    return shownOn(columns, raw.replaceAll('\n', '\r\n'))
+  }
+
+  /** The colours in which a word is shown, wherever it stands as a cell. */
+  const coloursOf = (lines: readonly ShownLine[], word: string): (number | null)[] =>
+    lines.flatMap(({ stretches }) => stretches.filter(({ text }) => text.trim() === word).map(({ colour }) => colour))
+
+  it('a transaction with date, method, formatted money and its state in colour, at 80 columns too', async () => {
+    const lines = await screenOf(['transaction', 'list'])
+    const shown = lines.map(({ text }) => text).join('\n')
+    expect(lines[0]!.text).to.match(/^┌/)
+    expect(shown).to.match(/\d{4}-\d\d-\d\d .*\n.*│ \d\d:\d\d /)
+    const apps = [`[LIVE] ${made.shop.app.id}`, `[TEST] ${made.reader.app.id}`]
+    for (const part of ['₫99,000 by', 'bank_transfer', ...apps]) expect(shown).to.include(part)
+    expect(coloursOf(lines, 'completed')).to.include(GREEN)
+    expect(coloursOf(lines, 'pending')).to.include(YELLOW).and.include(RED)
+    expect(coloursOf(lines, 'underpaid')).to.deep.equal([RED])
+    expect(shown).to.match(/No room for: plan\./)
+    expect((await screenOf(['transaction', 'list'], 120)).map(({ text }) => text).join('\n')).to.include('premium')
+  })
+
+  it('a subscription for life is said to be lifetime, and a free trial to be free', async () => {
+    const reader = String(made.reader.app.id)
+    expect(await cli.table(['subscription', 'list', reader])).to.match(/user-2 .*│ lifetime +│/)
+    expect(await cli.table(['subscription', 'show', reader, 'user-2'])).to.match(/current_period_end +│ lifetime +│/)
+    expect(await cli.table(['plan', 'show', reader, made.plan])).to.match(/₫990,000 +│ 1 year +│ free for 7 days +│/)
+  })
+
+  it('doctor shows PASS, WARN and FAIL in their colours, and leaves no line of its progress behind', async () => {
+    const lines = await screenOf(['doctor'])
+    expect(coloursOf(lines, 'PASS')).to.include(GREEN)
+    expect(coloursOf(lines, 'WARN')).to.include(YELLOW)
+    expect(coloursOf(lines, 'FAIL')).to.include(RED)
+    expect(lines[0]!.text).to.match(/^┌/)
+  })
+
+  it('every row of a list of all apps names its app as JSON, and whether it is a sandbox', async () => {
+    const lists = ['transaction list', 'payment list', 'bank-mail list', 'reminders plan --days 40']
+    for (const list of [...lists, 'reminders unconfirmed', 'audit list', `webhook list ${made.reader.app.id}`]) {
+      const rows: { app_id: number | null; sandbox: boolean | null }[] = await cli.json(list.split(' '))
+      expect(rows, list).not.to.have.length(0)
+      for (const { app_id: appId, sandbox } of rows)
+        expect(sandbox, `${list}: app ${appId}`).to.equal(appId === null ? null : appId !== made.shop.app.id)
+    }
+  })
+
+  it('goes on where it ended: the cursor is said on standard error, to scripts too', async () => {
+    const lists = ['transaction list', 'payment list', 'bank-mail list', 'audit list']
+    for (const list of [...lists, `webhook list ${made.reader.app.id}`]) {
+      const words = list.split(' ')
+      const all: object[] = await cli.json(words)
+      const first = await cli.run([...words, '--limit', '1', '--json'])
+      const cursor = /^These are 1; more with --cursor (\S+), or with a higher --limit\.\n$/.exec(first.stderr)?.[1]
+      expect(cursor, first.stderr).to.be.a('string')
+      const rest: object[] = await cli.json([...words, '--cursor', cursor!])
+      expect([...JSON.parse(first.stdout), ...rest], list).to.deep.equal(all)
+    }
+    expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
+  })
+
+  for (const columns of [60, 80, 120, 200]) {
+    it(`fit a terminal of ${columns} columns without a broken identifier`, async () => {
+      const reader = String(made.reader.app.id)
+      const identifiers: [words: string[], whole: string[]][] = [
+        [['app', 'list'], [made.reader.app.apiKey]],
+        [
+          ['transaction', 'list'],
+          ['bank_transfer', 'underpaid'],
+        ],
+        [
+          ['payment', 'list'],
+          ['bank_transfer', 'unmatched', 'FT1'],
+        ],
+        [['bank-mail', 'list'], ['no_transfer_code']],
+        [
+          ['webhook', 'list', reader],
+          ['subscription.updated', 'evt_'],
+        ],
+        [
+          ['reminders', 'plan', '--days', '40'],
+          ['an@example.com', 'unconfirmed'],
+        ],
+        [['audit', 'list'], ['customer.create']],
+        [['subscription', 'list', reader], ['user-1']],
+      ]
+      for (const [words, whole] of identifiers) {
+        const { raw } = await onPlayedTerminal(cli.env, words, [], columns)
+        const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
+        const shown = lines.map(({ text }) => text).join('\n')
+        for (const identifier of whole) expect(shown, words.join(' ')).to.include(identifier)
+        // A line that was too long would go on in the next one.
+        expect(
+          lines.filter(({ text }) => text !== ''),
+          words.join(' '),
+        ).to.have.length(raw.split('\n').filter((line) => line !== '').length)
+        expect(shown).not.to.match(/\d+m[│ ]/)
+      }
+    })
+  }
+})
