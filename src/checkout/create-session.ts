@@ -2,14 +2,13 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import type { App } from '#apps/store.ts'
-import { command } from '#commands/command.ts'
+import { command, type CommandTx } from '#commands/command.ts'
 import { requireCustomer, requireUsable } from '#customers/require-customer.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { requireOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
-import { randomHex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
@@ -17,11 +16,11 @@ import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#s
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
-import { lockEndUser, lockSubscription } from '#subscriptions/store.ts'
+import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
 import { openTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
-import { findOffer, insertCheckoutSession } from './store.ts'
+import { findOffer, hasSession, insertCheckoutSession } from './store.ts'
 
 const either = {
   external_ref: text(191).describe('Your own id of the end user who pays.'),
@@ -132,6 +131,8 @@ interface Scope {
 export const createCheckoutSession = command({
   name: 'checkout.create',
   input: CreateSessionInput,
+  // The link of the checkout.
+  findToken: hasSession,
   async run(tx, input, { app, endUser }: Scope): Promise<CreatedSession> {
     if (endUser !== null) refuseClientChoices(app, input)
     checkRealtimeKey(app, input.external_ref)
@@ -164,15 +165,15 @@ async function requireAvailable(
 }
 
 async function openSubscriptionCheckout(
-  tx: Tx,
+  tx: CommandTx,
   app: App,
   input: SubscriptionInput,
   endUser: string | null,
 ): Promise<CreatedSession> {
-  const { found, customerId } = await offerOf(tx, app, input, endUser)
-  const { price, plan } = found
   const now = wholeSeconds(appNow(app, tx.now))
-  const { endUserId, current } = await lockSubscription(tx, app.id, input.external_ref)
+  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
+  const { found, customerId, current } = await offerOf(tx, app, input, { endUserId, endUser })
+  const { price, plan } = found
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   const subject = { endUserId, externalRef: input.external_ref, customerId }
@@ -194,7 +195,7 @@ async function openSubscriptionCheckout(
 }
 
 async function openPaymentCheckout(
-  tx: Tx,
+  tx: CommandTx,
   app: App,
   input: PaymentInput,
   endUser: string | null,
@@ -224,25 +225,28 @@ async function openPaymentCheckout(
   return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
 }
 
-/** The price on sale and the customer that the input names. Throws `price_not_found`, `payment_method_unavailable`, `invalid_request`. */
+/**
+ * The price on sale and the customer that the input names, and the subscription of the end user, who is locked. Throws `price_not_found`,
+ * `payment_method_unavailable`, `invalid_request`.
+ */
 async function offerOf(
   tx: Tx,
   app: App,
   input: SubscriptionInput,
-  endUser: string | null,
-): Promise<{ found: PriceWithPlan; customerId: number | null }> {
+  { endUserId, endUser }: { readonly endUserId: number; readonly endUser: string | null },
+): Promise<{ found: PriceWithPlan; customerId: number | null; current: Subscription | null }> {
   const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
-  const found = requireOnSale(priceId === null ? null : await findOffer(tx, app.id, priceId, customerId))
+  const found = requireOnSale(priceId === null ? null : await findOffer(tx, app.id, { priceId, customerId, endUserId }))
   const { amount, currency, trialAmount } = found.price
   const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
   await requireAvailable(tx, app, input.payment_method, amounts, currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
-  return { found, customerId }
+  return { found, customerId, current: found.current }
 }
 
 async function writeSession(
-  tx: Tx,
+  tx: CommandTx,
   app: App,
   input: SubscriptionInput | PaymentInput,
   ids: { readonly endUserId: number; readonly customerId: number | null; readonly transactionId: number | null },
@@ -250,12 +254,11 @@ async function writeSession(
 ): Promise<CreatedSession> {
   const { config } = tx.ctx
   const now = appNow(app, tx.now)
-  const token = randomHex(32)
   const expiresAt = wholeSeconds(addMs(now, (input.expires_in ?? config.checkoutTtlSeconds) * SECOND_MS))
   const sessionId = await insertCheckoutSession(tx, {
     ...ids,
     appId: app.id,
-    token,
+    token: tx.token,
     origin: 'checkout',
     subscriptionId: null,
     paymentMethod: input.payment_method ?? null,
@@ -267,7 +270,7 @@ async function writeSession(
   const activated = ids.transactionId === null
   return {
     id: formatId('cs', sessionId),
-    checkout_url: activated ? input.success_url : checkoutUrl(config.baseUrl, token),
+    checkout_url: activated ? input.success_url : checkoutUrl(config.baseUrl, tx.token),
     activated,
     trial,
     transaction_id: ids.transactionId,

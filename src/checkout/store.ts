@@ -4,8 +4,8 @@ import { anyOf } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { SharedRead } from '#db/shared-read.ts'
 import { apps } from '#apps/store.ts'
-import { customers, type Customer } from '#customers/store.ts'
-import { plans, prices, type PriceWithPlan } from '#plans/store.ts'
+import { customers } from '#customers/store.ts'
+import { plans, prices } from '#plans/store.ts'
 import { providerSessions } from '#providers/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
@@ -37,19 +37,30 @@ export type CheckoutSession = Row<typeof checkoutSessions>
 
 const OFFER = together(
   `prices price JOIN plans plan ON plan.id = price.plan_id
-   LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id`,
+   LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
+   LEFT JOIN subscriptions current ON current.end_user_id = ?`,
   { price: prices, plan: plans },
-  { customer: customers },
+  { customer: customers, current: subscriptions },
 )
+/** What a checkout of a price names, and the subscription that its end user has. */
+export type Offer = ReturnType<typeof OFFER.decode>
 
-/** What a checkout of a price names; null where the app has no such price. */
+/** Null where the app has no such price. Read under the end user's lock, `current` is what the checkout is quoted on. */
 export async function findOffer(
-  db: Queries,
+  tx: Tx,
   appId: number,
-  priceId: number,
-  customerId: number | null,
-): Promise<(PriceWithPlan & { readonly customer: Customer | null }) | null> {
-  return db.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, priceId, appId])
+  ids: { readonly priceId: number; readonly customerId: number | null; readonly endUserId: number },
+): Promise<Offer | null> {
+  const { priceId, customerId, endUserId } = ids
+  return tx.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, endUserId, priceId, appId])
+}
+
+/** Whether a checkout of this token is there; waits for one that is being written. */
+export async function hasSession(tx: Tx, token: string): Promise<boolean> {
+  const found = await tx.one(shape({ id: id() }), 'SELECT id FROM checkout_sessions WHERE token = ? FOR UPDATE', [
+    token,
+  ])
+  return found !== null
 }
 
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {

@@ -1,10 +1,12 @@
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
 import { validate } from '#shared/validate.ts'
+import { randomHex } from '#shared/crypto.ts'
 import { recordAudit } from './audit.ts'
 import type { Caller } from './caller.ts'
-import type { Command, CommandTx } from './command.ts'
-import { runUnit } from './transaction.ts'
+import type { Command, CommandTx, FindToken } from './command.ts'
+import { insertCommitToken } from './store.ts'
+import { runUnit, type Unit } from './transaction.ts'
 
 export interface PerformOptions<Result> {
   /** Writes the kept answer of an `Idempotency-Key`, as the last thing in the command's transaction. */
@@ -28,13 +30,20 @@ export async function perform<Scope, Result>(
 ): Promise<Result> {
   const schema = typeof command.input === 'function' ? command.input(ctx.config) : command.input
   const checked = validate(schema, input)
+  const token = command.isRepeatable ? '' : randomHex(32)
   return runUnit(ctx, {
-    hasToken: !command.isRepeatable,
     async work(tx) {
       const audit: CommandTx['audit'] = (change) => recordAudit(tx, caller, { action: command.name, ...change })
-      const result = await command.run({ ...tx, caller, audit }, checked, scope)
+      const result = await command.run({ ...tx, caller, audit, token }, checked, scope)
       await keep?.(tx, result)
       return result
     },
+    wasCommitted: command.isRepeatable ? undefined : byToken(token, command.findToken),
   })
+}
+
+/** Finds an earlier attempt by its token: in the command's own row, or in one that is written first, and meets itself. */
+function byToken(token: string, findToken: FindToken | undefined): Unit<unknown>['wasCommitted'] {
+  if (findToken) return async (tx, attempt) => attempt > 1 && (await findToken(tx, token))
+  return async (tx) => !(await insertCommitToken(tx, token.slice(0, 32), tx.now))
 }

@@ -4,9 +4,7 @@ import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
-import { randomHex } from '#shared/crypto.ts'
 import type { RealTime } from '#shared/time.ts'
-import { insertCommitToken } from './store.ts'
 
 type Effect = () => Promise<void> | void
 
@@ -34,13 +32,16 @@ const RETRY_FOR_MS = 10_000
  * run again too, which is safe because unique keys and conditional updates decide what is new.
  */
 export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return runUnit(ctx, { hasToken: false, work })
+  return runUnit(ctx, { work })
 }
 
 export interface Unit<T> {
   readonly work: (tx: Tx) => Promise<T>
-  /** Whether a token is committed with the work, which tells after a lost answer to the commit that it was committed. */
-  readonly hasToken: boolean
+  /**
+   * Asked before the work of each attempt: whether an earlier one was committed, and the answer to its commit was lost. It waits for one
+   * that is still at its commit. Absent where a second run answers the same by itself.
+   */
+  readonly wasCommitted?: ((tx: Tx, attempt: number) => Promise<boolean>) | undefined
 }
 
 /** A run that reached its commit. */
@@ -49,7 +50,7 @@ interface Outcome<T> {
   readonly effects: readonly Effect[]
 }
 
-/** The token is there already: the run before this one was committed, and the answer to its commit was lost. */
+/** An earlier attempt was committed, and the answer to its commit was lost. */
 class CommittedBefore extends Error {
   override readonly name = 'CommittedBefore'
 }
@@ -61,13 +62,12 @@ class CommittedBefore extends Error {
  * Nothing runs outside the transaction: its statements go one after the other, and once the server has aborted it, or the work is
  * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
  */
-export async function runUnit<T>(ctx: Context, { work, hasToken }: Unit<T>): Promise<T> {
+export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   const startedMs = performance.now()
-  const token = hasToken ? randomHex(16) : null
   const reached: Outcome<T>[] = []
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await runOnce(ctx, work, token, reached)
+      await runOnce(ctx, unit, attempt, reached)
     } catch (error) {
       if (!(error instanceof CommittedBefore)) {
         const isLast = attempt >= MAX_ATTEMPTS || performance.now() - startedMs > RETRY_FOR_MS
@@ -87,8 +87,8 @@ export async function runUnit<T>(ctx: Context, { work, hasToken }: Unit<T>): Pro
 /** Notes in `reached` what the work came to, before it is committed: the answer to the commit may be lost. */
 async function runOnce<T>(
   ctx: Context,
-  work: (tx: Tx) => Promise<T>,
-  token: string | null,
+  { work, wasCommitted }: Unit<T>,
+  attempt: number,
   reached: Outcome<T>[],
 ): Promise<void> {
   const now = ctx.clock.now()
@@ -100,10 +100,10 @@ async function runOnce<T>(
     const drafts: Rehearsal = { changes: [], events: [] }
     const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
-    // Before the work: where the last run may have been committed, it must not meet its own rows. If that run is still at its commit,
-    // this statement waits for its end.
-    if (token !== null && !(await insertCommitToken(queries, token, now))) throw new CommittedBefore()
-    const result = await work({ ...queries, ctx, now, drafts, afterCommit })
+    const tx: Tx = { ...queries, ctx, now, drafts, afterCommit }
+    // Before the work: it must not meet its own rows.
+    if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
+    const result = await work(tx)
     await gate.close()
     if (ctx.rehearsal) {
       effects.length = 0

@@ -3,7 +3,7 @@ import type { Customer } from '#customers/store.ts'
 import { findPrice, type Price, type PriceWithPlan } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
-import { decide, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
+import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
 import { findLastDecision, findSubscriptionOfEndUser, hadTrial, type Subscription } from './store.ts'
 
 /** A payment of a price as it was quoted: what a transaction keeps of it. */
@@ -62,7 +62,7 @@ export async function decideOn(
     isTrialUsed: isTrial && (await hadTrial(db, endUserId, plan.id)),
     isAccepted: payment.isAccepted ?? false,
   }
-  const last = current && (await findLastDecision(db, current.id))
+  const last = current && dependsOnDecision(current, quote) ? await findLastDecision(db, current.id) : null
   return { price, plan, current, interval, effect: decide(current, last, quote, paidAt) }
 }
 

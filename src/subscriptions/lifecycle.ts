@@ -84,7 +84,8 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 /**
  * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"; contract 7, "Paid time is never silently
  * shortened"). The one function behind checkout page, renewal page, dry runs, application and `ledger verify`. `last` is the latest
- * decision on `current`, null where there is no subscription. Times are the app's own; `paidAt` is in whole seconds.
+ * decision on `current`, null where there is no subscription or where nothing depends on it (`dependsOnDecision`). Times are the app's own;
+ * `paidAt` is in whole seconds.
  */
 export function decide(
   current: SubscriptionState | null,
@@ -106,6 +107,17 @@ export function decide(
   const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
   return { kind, period, planId, priceId, isTrial: quote.purpose === 'trial' }
+}
+
+/**
+ * Whether `decide` asks for the latest decision at all. A payment of the plan and price that the subscription has is decided alike
+ * whatever came before, so that its ledger, which grows with each renewal, need not be read.
+ */
+export function dependsOnDecision(
+  current: SubscriptionState | null,
+  { purpose, planId, priceId }: Pick<Quote, 'purpose' | 'planId' | 'priceId'>,
+): boolean {
+  return current !== null && (purpose === 'trial' || current.planId !== planId || current.priceId !== priceId)
 }
 
 /** Whether a payment that is made while the subscription is valid was overtaken by what was decided since it was opened. */

@@ -92,28 +92,14 @@ export type PaymentApplication = Row<typeof paymentApplications>
  * The update is a lock on one server and a conflict between the nodes of a cluster; a read with a lock is only the former.
  */
 export async function lockEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
-  return (await lockOrAdd(tx, appId, externalRef)).id
-}
-
-/** As `lockEndUser`, with the end user's subscription: one who is new has none. */
-export async function lockSubscription(
-  tx: Tx,
-  appId: number,
-  externalRef: string,
-): Promise<{ endUserId: number; current: Subscription | null }> {
-  const { id, isNew } = await lockOrAdd(tx, appId, externalRef)
-  return { endUserId: id, current: isNew ? null : await findSubscriptionOfEndUser(tx, id) }
-}
-
-async function lockOrAdd(tx: Tx, appId: number, externalRef: string): Promise<{ id: number; isNew: boolean }> {
   const known = await bumpEndUser(tx, appId, externalRef)
-  if (known !== null) return { id: known, isNew: false }
+  if (known !== null) return known
   const row = { appId, externalRef, version: 1, createdAt: tx.now }
   const added = await unlessDuplicate('end_users_app_ref', tx.insert(endUsers, row))
-  if (added !== null) return { id: added, isNew: true }
+  if (added !== null) return added
   const locked = await bumpEndUser(tx, appId, externalRef)
   if (locked === null) throw new Error('the end user whose row was locked is not there')
-  return { id: locked, isNew: false }
+  return locked
 }
 
 /** As `lockEndUser`, for one who should be there: an unknown end user is not written down. */

@@ -5,6 +5,7 @@ import { job, operator, payer, provider, type Caller } from '#commands/caller.ts
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { commitTokens, listAuditEntries } from '#commands/store.ts'
+import { checkoutSessions } from '#checkout/store.ts'
 import type { Context, Rehearsal } from '#context.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { findPlan, listPlans } from '#plans/store.ts'
@@ -166,6 +167,20 @@ describe('a COMMIT whose answer is lost', () => {
         expect(checkout).to.include({ activated: true, transaction_id: null })
         line.fateOf = () => 'pass'
         expect((await story.subscription()).in_trial).to.equal(true)
+      })
+
+      it('one checkout, whose own row tells that it was committed', async () => {
+        const plan = await story.plan('pro', MONTHLY)
+        const tokensBefore = await story.service.ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
+        loseFirstCommit(fate)
+        const opened = await story.checkout({ price_id: plan.prices[0]! })
+        line.fateOf = () => 'pass'
+        const { db } = story.service.ctx
+        const sessions = await db.all(checkoutSessions, 'WHERE 1 = 1', [])
+        expect(sessions.map(({ transactionId }) => transactionId)).to.deep.equal([opened.transaction_id])
+        await story.pay(opened)
+        expect((await story.subscription()).status).to.equal('active')
+        expect(await db.count(commitTokens, 'WHERE 1 = 1', [])).to.equal(tokensBefore)
       })
 
       it('an operator completes a payment once, and hears that it is completed', async () => {

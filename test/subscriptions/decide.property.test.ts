@@ -5,6 +5,7 @@ import { asAppTime, type AppTime } from '#shared/time.ts'
 import {
   decide,
   decisionAfter,
+  dependsOnDecision,
   effectiveStatus,
   isLifetime,
   purposeOf,
@@ -99,6 +100,7 @@ class Ledger {
   #pay(offer: Offer, paid: number, quote: Quote): void {
     const before = this.#state
     const effect = decide(before, this.#last, quote, at(paid))
+    if (!dependsOnDecision(before, quote)) expect(decide(before, null, quote, at(paid))).to.deep.equal(effect)
     expect(effect.kind === 'refused' ? effect.reason : null).to.equal(offer.flag)
     if (effect.kind === 'refused') return
     this.#keepsPaidTime(before, quote, effect, paid)
