@@ -51,3 +51,36 @@ describe('the documentation', () => {
     })
   }
 })
+
+describe('the repository', () => {
+  const { version, dependencies, scripts } = JSON.parse(read('package.json')) as {
+    version: string
+    dependencies: Record<string, string>
+    scripts: Record<string, string>
+  }
+
+  it('names the Node.js that it pins to version managers, too', () => {
+    expect(read('.nvmrc').trim()).to.equal(dependencies['node'])
+  })
+
+  it('runs npm run check and .ci/run in continuous integration', () => {
+    const runs = [...read('.github/workflows/ci.yml').matchAll(/^ +run: (.+)$/gm)].map(([, command]) => command)
+    expect(runs).to.include.members(['npm run check', '.ci/run'])
+  })
+
+  it('tells contributors only of scripts that there are', () => {
+    const pages = [...PAGES, '.github/pull_request_template.md'].map(read).join('\n')
+    const named = new Set([...pages.matchAll(/npm run ([a-z]+)/g)].map(([, script = '']) => script))
+    expect(named).to.include('check')
+    expect([...named].filter((script) => !(script in scripts))).to.deep.equal([])
+  })
+
+  it('has a changelog with its version, below what is not released, in the sections of Keep a Changelog', () => {
+    const headings = [...read('CHANGELOG.md').matchAll(/^##+ (.+)$/gm)].map(([, heading = '']) => heading)
+    expect(headings[0]).to.equal('[Unreleased]')
+    const kinds = ['Added', 'Changed', 'Deprecated', 'Removed', 'Fixed', 'Security']
+    const versions = headings.slice(1).filter((heading) => !kinds.includes(heading))
+    expect(versions[0]?.startsWith(`[${version}] - `)).to.equal(true)
+    expect(versions.filter((heading) => !/^\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d$/.test(heading))).to.deep.equal([])
+  })
+})
