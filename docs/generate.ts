@@ -5,12 +5,14 @@ import { referenceOf } from '#reference/markdown.ts'
 import { API_ROUTES } from '#daemon/app.ts'
 import { createProgram } from '#cli/program.ts'
 import { describeCommands, formatReference } from '#cli/reference.ts'
+import { clientTypes } from './client-types.ts'
 
-/** A part of the documentation that a program writes, between `<!-- name:start -->` and `<!-- name:end -->`. */
+/** What a program writes into a file: all of it, or the part between `<!-- name:start -->` and `<!-- name:end -->`. */
 interface GeneratedPart {
   readonly name: string
   /** From the root of the project. */
   readonly file: string
+  readonly isWhole?: true
   readonly render: () => string | Promise<string>
 }
 
@@ -22,11 +24,18 @@ const QUOTED = ['read', 'checkout', 'payment', 'webhooks', 'reminders', 'ready',
 export const GENERATED: readonly GeneratedPart[] = [
   { name: 'api', file: 'docs/api.md', render: () => Promise.resolve(referenceOf(openApiOf(API_ROUTES))) },
   { name: 'cli', file: 'docs/cli.md', render: async () => formatReference(describeCommands(await createProgram())) },
+  {
+    name: 'types of the client',
+    file: 'client/src/types.ts',
+    isWhole: true,
+    render: () => clientTypes(openApiOf(API_ROUTES)),
+  },
   { name: 'figures', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]
 
 /** The text of a part's file with the part put in; throws where its marks are not there. */
-export async function withPart({ name, file, render }: GeneratedPart): Promise<string> {
+export async function withPart({ name, file, isWhole, render }: GeneratedPart): Promise<string> {
+  if (isWhole) return render()
   const text = read(file)
   const [start, end] = [`<!-- ${name}:start -->\n`, `<!-- ${name}:end -->`]
   const [from, to] = [text.indexOf(start), text.indexOf(end)]

@@ -94,7 +94,7 @@ export function openApiOf(routes: readonly AppRoute[]): OpenApi {
       securitySchemes: SECURITY,
       headers: HEADERS,
       responses: schemas.responses,
-      schemas: { ...schemas.named, Error: ERROR },
+      schemas: { ...schemas.named, ErrorBody: ERROR },
     },
   }
 }
@@ -219,7 +219,7 @@ function errorOf(status: number, codes: readonly ErrorCode[]): Json {
       'X-Request-Id': REQUEST_ID,
       ...(waits ? { 'Retry-After': { $ref: '#/components/headers/Retry-After' } } : {}),
     },
-    content: { 'application/json': { schema: referenceTo('Error'), examples: Object.fromEntries(examples) } },
+    content: { 'application/json': { schema: referenceTo('ErrorBody'), examples: Object.fromEntries(examples) } },
   }
 }
 
@@ -296,7 +296,7 @@ function plain(schema: z.ZodType, io: 'input' | 'output'): Json {
   const whole = z.toJSONSchema(schema, {
     io,
     override({ jsonSchema }) {
-      if (io === 'output') delete jsonSchema.additionalProperties
+      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties
     },
   })
   return Object.fromEntries(Object.entries(whole).filter(([key]) => key !== '$schema'))

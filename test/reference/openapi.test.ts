@@ -27,7 +27,7 @@ describe('the OpenAPI document', () => {
   })
 
   it('has every error code, and every event of the webhooks', () => {
-    expect(at(api, 'components.schemas.Error.properties.error.properties.code.enum')).to.have.members(
+    expect(at(api, 'components.schemas.ErrorBody.properties.error.properties.code.enum')).to.have.members(
       Object.keys(ERROR_STATUS),
     )
     expect(Object.keys(api.webhooks)).to.have.members(Object.keys(EVENTS))

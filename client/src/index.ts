@@ -1,0 +1,5 @@
+export { Paygate, type ListFilter, type PaygateOptions } from './paygate.ts'
+export { List, type Page } from './list.ts'
+export { ApiError, ConnectionError, PaygateError, WebhookError, type ErrorCode } from './errors.ts'
+export { verifyWebhook, type WebhookEvent, type WebhookHeaders } from './webhooks.ts'
+export type * from './types.ts'

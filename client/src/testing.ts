@@ -1,0 +1,37 @@
+import { bytesOf, fromBase64, sign, toBase64, toHex } from './signature.ts'
+import type { WebhookBody } from './types.ts'
+
+/** A webhook as Paygate sends it. */
+export interface SignedWebhook {
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/**
+ * Signs an event as Paygate does, for tests of your receiver. `secret` is any `whsec_` followed by base64; `now` is in milliseconds
+ * since 1970.
+ */
+export async function signWebhook(
+  event: WebhookBody & { readonly id?: string },
+  secret: string,
+  now: number = Date.now(),
+): Promise<SignedWebhook> {
+  const { id = 'evt_1', ...content } = event
+  const body = JSON.stringify(content)
+  const timestamp = String(Math.floor(now / 1000))
+  const key = fromBase64(secret.replace(/^whsec_/, '')) ?? bytesOf('')
+  return {
+    body,
+    headers: {
+      'content-type': 'application/json',
+      'x-gateway-event-id': id,
+      'x-gateway-event-type': content.event_type,
+      'x-gateway-attempt': '1',
+      'x-gateway-timestamp': timestamp,
+      'x-gateway-signature': toHex(await sign(bytesOf(secret), bytesOf(`${timestamp}.${body}`))),
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1,${toBase64(await sign(key, bytesOf(`${id}.${timestamp}.${body}`)))}`,
+    },
+  }
+}

@@ -1,0 +1,137 @@
+import { ApiError, ConnectionError } from './errors.ts'
+import { bytesOf, sign, toHex } from './signature.ts'
+import type { ErrorBody } from './types.ts'
+
+export interface TransportOptions {
+  readonly baseUrl: string
+  readonly apiKey: string
+  readonly apiSecret: string
+  readonly timeoutMs: number
+  readonly maxRetries: number
+  readonly fetch: typeof fetch
+}
+
+/** What may be said of one call. */
+export interface CallOptions {
+  /** Makes it safe to repeat a POST or PUT from outside this client. Without one, each call has a key of its own. */
+  readonly idempotencyKey?: string
+  /** Ends the call early. */
+  readonly signal?: AbortSignal
+}
+
+export interface Call extends CallOptions {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
+  readonly body?: unknown
+}
+
+/** A success as it came. */
+export interface Success {
+  readonly data: unknown
+  readonly next_cursor?: string | null
+}
+
+const FIRST_WAIT_MS = 250
+const LONGEST_WAIT_MS = 8000
+
+/**
+ * Sends a call, signed anew for each attempt. It is tried again where no answer came, and after 429, 5xx, and the conflict with
+ * an attempt that is still running; the key that each POST and PUT carries makes that safe. Throws `ApiError` or `ConnectionError`.
+ */
+export async function send(options: TransportOptions, call: Call): Promise<Success> {
+  const key = call.method === 'POST' || call.method === 'PUT' ? (call.idempotencyKey ?? crypto.randomUUID()) : null
+  for (let attempt = 0; ; attempt += 1) {
+    const outcome = await attemptOf(options, call, key)
+    if (!('failure' in outcome)) return outcome
+    const { failure, retryAfterSeconds } = outcome
+    if (attempt >= options.maxRetries || !isRetryable(outcome)) throw failure
+    await wait(retryAfterSeconds === null ? waitOf(attempt) : retryAfterSeconds * 1000, call.signal)
+  }
+}
+
+interface Failure {
+  readonly failure: ApiError | ConnectionError
+  readonly retryAfterSeconds: number | null
+}
+
+async function attemptOf(options: TransportOptions, call: Call, key: string | null): Promise<Success | Failure> {
+  const { baseUrl, apiKey, apiSecret, timeoutMs } = options
+  const url = new URL(baseUrl.replace(/\/+$/, '') + targetOf(call))
+  const body = call.body === undefined ? '' : JSON.stringify(call.body)
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  // A base address with a path is a proxy's: the service signs for what it sees, which begins at /api.
+  const content = bytesOf(`${timestamp}.${call.method}.${targetOf(call)}.${body}`)
+  const headers = {
+    'X-App-Key': apiKey,
+    'X-Timestamp': timestamp,
+    'X-Signature': toHex(await sign(bytesOf(apiSecret), content)),
+    ...(body === '' ? {} : { 'Content-Type': 'application/json' }),
+    ...(key === null ? {} : { 'Idempotency-Key': key }),
+  }
+  const timeout = AbortSignal.timeout(timeoutMs)
+  const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout
+  try {
+    const { fetch } = options
+    const answer = await fetch(url, { method: call.method, headers, signal, ...(body === '' ? {} : { body }) })
+    return await readAnswer(answer)
+  } catch (error) {
+    if (call.signal?.aborted) throw error
+    const reason = timeout.aborted ? `no answer in ${timeoutMs} ms` : 'the service cannot be reached'
+    return {
+      failure: new ConnectionError(`${call.method} ${call.path}: ${reason}`, { cause: error }),
+      retryAfterSeconds: null,
+    }
+  }
+}
+
+async function readAnswer(answer: Response): Promise<Success | Failure> {
+  const text = await answer.text()
+  if (answer.ok) return JSON.parse(text) as Success
+  const seconds = Number(answer.headers.get('Retry-After') ?? NaN)
+  return {
+    failure: new ApiError(answer.status, errorOf(text)),
+    retryAfterSeconds: Number.isFinite(seconds) ? seconds : null,
+  }
+}
+
+/** Null where something in between answered, a proxy say. */
+function errorOf(text: string): ErrorBody['error'] | null {
+  try {
+    return (JSON.parse(text) as Partial<ErrorBody>).error ?? null
+  } catch {
+    return null
+  }
+}
+
+/** A conflict that names a time to wait is with an attempt that is still running; any other one stays. */
+function isRetryable({ failure, retryAfterSeconds }: Failure): boolean {
+  if (failure instanceof ConnectionError) return true
+  return failure.status === 429 || failure.status >= 500 || (failure.status === 409 && retryAfterSeconds !== null)
+}
+
+function targetOf({ path, query = {} }: Call): string {
+  const entries = Object.entries(query).filter(([, value]) => value !== undefined)
+  const search = new URLSearchParams(entries.map(([name, value]): [string, string] => [name, String(value)])).toString()
+  return `/api/v1${path}${search === '' ? '' : `?${search}`}`
+}
+
+/** Twice as long each time, with a share of chance, so that callers who failed together do not come back together. */
+function waitOf(attempt: number): number {
+  return Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer)
+      reject(signal?.reason as Error)
+    }
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort)
+      resolve()
+    }, ms)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort, { once: true })
+  })
+}

@@ -1,0 +1,622 @@
+// Written by `npm run docs` from the schemas that serve the API.
+
+export type CreateCheckoutSessionInput =
+  | {
+      /**
+       * Your own id of the end user who pays.
+       */
+      external_ref: string
+      /**
+       * Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.
+       */
+      customer_id?: string
+      /**
+       * Where the payer goes after paying. It proves nothing: believe the webhook, or ask.
+       */
+      success_url: string
+      /**
+       * Where the payer goes to cancel.
+       */
+      cancel_url: string
+      /**
+       * Chosen for the payer; otherwise the page lists what the app offers.
+       */
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      /**
+       * Seconds until the link expires; one day at most.
+       */
+      expires_in?: number
+      mode: 'subscription'
+      /**
+       * A price on sale, `price_1`.
+       */
+      price_id: string
+      /**
+       * True to pay the full price at once.
+       */
+      skip_trial?: boolean
+    }
+  | {
+      /**
+       * Your own id of the end user who pays.
+       */
+      external_ref: string
+      /**
+       * Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.
+       */
+      customer_id?: string
+      /**
+       * Where the payer goes after paying. It proves nothing: believe the webhook, or ask.
+       */
+      success_url: string
+      /**
+       * Where the payer goes to cancel.
+       */
+      cancel_url: string
+      /**
+       * Chosen for the payer; otherwise the page lists what the app offers.
+       */
+      payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
+      /**
+       * Seconds until the link expires; one day at most.
+       */
+      expires_in?: number
+      mode: 'payment'
+      /**
+       * Your name for what is bought; it need not be the code of a plan.
+       */
+      plan_ref: string
+      /**
+       * In the currency's smallest unit.
+       */
+      amount: number
+      /**
+       * ISO 4217, in upper or lower case.
+       */
+      currency: string
+    }
+
+/**
+ * Something that end users subscribe to.
+ */
+export interface Plan {
+  id: string
+  /**
+   * Your name for the plan; webhooks call it `plan_ref`.
+   */
+  code: string
+  name: string
+  description: string | null
+  status: 'active' | 'archived'
+  /**
+   * Reads hold the prices on sale, writes all prices.
+   */
+  prices: Price[]
+  created_at: string
+  updated_at: string
+}
+/**
+ * What one period of a plan costs.
+ */
+export interface Price {
+  id: string
+  name: string | null
+  /**
+   * In the currency's smallest unit.
+   */
+  amount: number
+  /**
+   * ISO 4217, in upper case.
+   */
+  currency: string
+  interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
+  interval_count: number
+  /**
+   * Null where the price has no trial.
+   */
+  trial: {
+    /**
+     * 0 for a free trial.
+     */
+    amount: number
+    interval_unit: ('day' | 'week' | 'month' | 'year' | 'lifetime') | null
+    interval_count: number | null
+  } | null
+  /**
+   * An archived price cannot be bought; subscriptions on it go on renewing.
+   */
+  status: 'active' | 'archived'
+  created_at: string
+}
+export interface CreatePlanInput {
+  /**
+   * Your name for the plan, unique in the app. It never changes.
+   */
+  code: string
+  /**
+   * What payers read.
+   */
+  name: string
+  /**
+   * What the plan includes.
+   */
+  description?: string | null
+  /**
+   * @minItems 1
+   * @maxItems 20
+   */
+  prices: {
+    /**
+     * A label, such as `Monthly`.
+     */
+    name?: string | null
+    /**
+     * In the currency's smallest unit: 99000 for VND 99,000, 990 for USD 9.90.
+     */
+    amount: number
+    /**
+     * ISO 4217, in upper or lower case.
+     */
+    currency: string
+    /**
+     * `lifetime` is paid once and never ends.
+     */
+    interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
+    /**
+     * How many units one period lasts: a hundred years at most. Required, except for `lifetime`.
+     */
+    interval_count?: number
+    /**
+     * Granted once per end user and plan. Not allowed for `lifetime`.
+     */
+    trial?: {
+      /**
+       * What the trial costs, in the currency's smallest unit; 0 for a free trial.
+       */
+      amount: number
+      interval_unit: 'day' | 'week' | 'month' | 'year'
+      /**
+       * How many units the trial lasts: a hundred years at most.
+       */
+      interval_count: number
+    } | null
+  }[]
+}
+export interface UpdatePlanInput {
+  name?: string
+  /**
+   * Null clears it.
+   */
+  description?: string | null
+  status?: 'active' | 'archived'
+}
+export interface AddPriceInput {
+  /**
+   * A label, such as `Monthly`.
+   */
+  name?: string | null
+  /**
+   * In the currency's smallest unit: 99000 for VND 99,000, 990 for USD 9.90.
+   */
+  amount: number
+  /**
+   * ISO 4217, in upper or lower case.
+   */
+  currency: string
+  /**
+   * `lifetime` is paid once and never ends.
+   */
+  interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
+  /**
+   * How many units one period lasts: a hundred years at most. Required, except for `lifetime`.
+   */
+  interval_count?: number
+  /**
+   * Granted once per end user and plan. Not allowed for `lifetime`.
+   */
+  trial?: {
+    /**
+     * What the trial costs, in the currency's smallest unit; 0 for a free trial.
+     */
+    amount: number
+    interval_unit: 'day' | 'week' | 'month' | 'year'
+    /**
+     * How many units the trial lasts: a hundred years at most.
+     */
+    interval_count: number
+  } | null
+}
+export interface UpdatePriceInput {
+  /**
+   * Null removes the label.
+   */
+  name?: string | null
+  status?: 'active' | 'archived'
+}
+/**
+ * Whom reminders go to.
+ */
+export interface Customer {
+  id: string
+  name: string
+  email: string
+  /**
+   * Your own id of the customer.
+   */
+  merchant_customer_id: string | null
+  cc_emails: string[]
+  bcc_emails: string[]
+  /**
+   * The language of mails and pages.
+   */
+  locale: 'en' | 'vi'
+  created_at: string
+  updated_at: string
+}
+export interface CreateCustomerInput {
+  /**
+   * How mails address the customer.
+   */
+  name: string
+  /**
+   * Where reminders go.
+   */
+  email: string
+  /**
+   * Your own id of the customer. It need not be unique.
+   */
+  merchant_customer_id?: string | null
+  /**
+   * Who else gets each mail, seen by all.
+   */
+  cc_emails?: string[] | null
+  /**
+   * Who else gets each mail, unseen.
+   */
+  bcc_emails?: string[] | null
+  /**
+   * The language of mails and pages; `en` by default.
+   */
+  locale?: ('en' | 'vi') | null
+}
+export interface UpdateCustomerInput {
+  /**
+   * How mails address the customer.
+   */
+  name?: string
+  /**
+   * Where reminders go.
+   */
+  email?: string
+  /**
+   * Your own id of the customer. It need not be unique.
+   */
+  merchant_customer_id?: string | null
+  /**
+   * Who else gets each mail, seen by all.
+   */
+  cc_emails?: string[] | null
+  /**
+   * Who else gets each mail, unseen.
+   */
+  bcc_emails?: string[] | null
+  /**
+   * The language of mails and pages; `en` by default.
+   */
+  locale?: ('en' | 'vi') | null
+}
+/**
+ * A hosted page where a payer pays once.
+ */
+export interface CheckoutSession {
+  id: string
+  /**
+   * Send the payer there; `success_url` where a free trial began at once.
+   */
+  checkout_url: string
+  /**
+   * True when a free trial began at once: there is nothing to pay.
+   */
+  activated: boolean
+  /**
+   * The trial that this checkout grants, or null.
+   */
+  trial: {
+    amount: number
+    interval_unit: string
+    interval_count: number
+    /**
+     * When the trial ends; for a paid trial, if it were paid now.
+     */
+    ends_at: string
+  } | null
+  /**
+   * The pending transaction; null when `activated`.
+   */
+  transaction_id: number | null
+  expires_at: string
+}
+/**
+ * What an end user has access to, and until when. An end user has at most one.
+ */
+export interface Subscription {
+  /**
+   * The plan's `code`.
+   */
+  plan_ref: string
+  plan_id: string
+  /**
+   * What the next renewal costs.
+   */
+  price_id: string
+  /**
+   * Whom reminders go to.
+   */
+  customer_id: string | null
+  /**
+   * `expired` from the very moment of `current_period_end`.
+   */
+  status: 'active' | 'expired'
+  /**
+   * Null for lifetime.
+   */
+  current_period_end: string | null
+  /**
+   * Whether the latest period is a trial.
+   */
+  in_trial: boolean
+  trial_ends_at: string | null
+}
+export interface SwitchPlanInput {
+  /**
+   * A price on sale, `price_1`.
+   */
+  price_id: string
+}
+export interface AttachCustomerInput {
+  /**
+   * A customer of the app, `cus_1`.
+   */
+  customer_id: string
+}
+/**
+ * One payment that was asked for, and what became of it.
+ */
+export interface Transaction {
+  transaction_id: number
+  /**
+   * Your own id of the end user.
+   */
+  external_ref: string
+  mode: 'subscription' | 'payment'
+  plan_ref: string
+  /**
+   * Null in mode `payment`.
+   */
+  price_id: string | null
+  paygate_customer_id: string | null
+  /**
+   * What was asked, in the currency's smallest unit.
+   */
+  amount: number
+  /**
+   * What arrived so far.
+   */
+  amount_received: number
+  currency: string
+  /**
+   * `pending` until `amount` has arrived, then `completed`; `refunded` when it was given back, `void` when an operator closed it unpaid.
+   */
+  status: 'pending' | 'completed' | 'refunded' | 'void'
+  /**
+   * Who took the payment, see Payment methods; null before a payment.
+   */
+  provider_code: string | null
+  /**
+   * Whether an operator has to decide about it.
+   */
+  flagged: boolean
+  /**
+   * `underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null where it is not flagged.
+   */
+  flag_reason: string | null
+  created_at: string
+  completed_at: string | null
+}
+/**
+ * Something that the app was told, or would have been.
+ */
+export interface Event {
+  /**
+   * The `X-Gateway-Event-Id` of its deliveries.
+   */
+  id: string
+  event_type: string
+  /**
+   * As in the webhook of this type.
+   */
+  data: {
+    [k: string]: unknown
+  }
+  created_at: string
+  /**
+   * `pending`, `delivered`, `failed`, or `not_configured` where the app had no address or no secret.
+   */
+  delivery_status: string
+  /**
+   * How often its delivery was tried.
+   */
+  attempts: number
+}
+export interface AdvanceTestClockInput {
+  /**
+   * How far to move: a hundred years at most.
+   */
+  advance_seconds?: number
+  /**
+   * The time to move to, `2027-01-01 09:30:00`.
+   */
+  now?: string
+}
+export interface SubscriptionUpdatedEvent {
+  event_type: 'subscription.updated'
+  app_id: number
+  data: {
+    /**
+     * Your own id of the end user.
+     */
+    external_ref: string
+    paygate_customer_id: string | null
+    /**
+     * Your own id of the customer.
+     */
+    merchant_customer_id: string | null
+    plan_id: string
+    price_id: string
+    /**
+     * The plan's `code`.
+     */
+    plan_ref: string
+    status: 'active' | 'expired'
+    /**
+     * Null for lifetime.
+     */
+    current_period_end: string | null
+    in_trial: boolean
+    trial_ends_at: string | null
+  }
+  created_at: string
+}
+export interface SubscriptionRenewedEvent {
+  event_type: 'subscription.renewed'
+  app_id: number
+  data: {
+    /**
+     * Your own id of the end user.
+     */
+    external_ref: string
+    paygate_customer_id: string | null
+    /**
+     * Your own id of the customer.
+     */
+    merchant_customer_id: string | null
+    plan_id: string
+    price_id: string
+    /**
+     * The plan's `code`.
+     */
+    plan_ref: string
+    provider_code: string
+    transaction_id: number
+    /**
+     * In the currency's smallest unit.
+     */
+    amount: number
+    currency: string
+    previous_period_end: string | null
+    /**
+     * Null for lifetime.
+     */
+    current_period_end: string | null
+    /**
+     * Whether a trial turned into a paid subscription.
+     */
+    was_trial: boolean
+  }
+  created_at: string
+}
+export interface SubscriptionRenewalReminderSentEvent {
+  event_type: 'subscription.renewal_reminder_sent'
+  app_id: number
+  data: {
+    /**
+     * Your own id of the end user.
+     */
+    external_ref: string
+    paygate_customer_id: string | null
+    /**
+     * Your own id of the customer.
+     */
+    merchant_customer_id: string | null
+    plan_id: string
+    price_id: string
+    /**
+     * The plan's `code`.
+     */
+    plan_ref: string
+    /**
+     * Days before the end; 0 is the mail after the end.
+     */
+    reminder_day: 3 | 1 | 0
+    period_end: string
+    in_trial: boolean
+    /**
+     * ISO 8601 with an offset.
+     */
+    sent_at: string
+  }
+  created_at: string
+}
+export interface TransactionCompletedEvent {
+  event_type: 'transaction.completed'
+  app_id: number
+  data: {
+    /**
+     * Your own id of the end user.
+     */
+    external_ref: string
+    plan_ref: string
+    /**
+     * In the currency's smallest unit.
+     */
+    amount: number
+    currency: string
+    status: 'completed'
+  }
+  created_at: string
+}
+export interface WebhookTestEvent {
+  event_type: 'webhook.test'
+  app_id: number
+  data: Record<string, never>
+  created_at: string
+}
+export interface ErrorBody {
+  success: false
+  error: {
+    code:
+      | 'invalid_request'
+      | 'price_not_found'
+      | 'payment_method_unavailable'
+      | 'unauthorized'
+      | 'forbidden'
+      | 'app_disabled'
+      | 'not_found'
+      | 'method_not_allowed'
+      | 'plan_code_taken'
+      | 'already_lifetime'
+      | 'idempotency_conflict'
+      | 'checkout_expired'
+      | 'payload_too_large'
+      | 'rate_limited'
+      | 'internal_error'
+      | 'provider_error'
+    /**
+     * For developers, in English. It may change.
+     */
+    message: string
+    /**
+     * The dotted path of the field at fault, `prices.0.trial.amount`; it ends in `…` where it is cut at 200 characters.
+     */
+    field: string | null
+    request_id: string
+  }
+}
+
+/** The body of a webhook. There may be further types one day: ignore those that you do not know. */
+export type WebhookBody =
+  | SubscriptionUpdatedEvent
+  | SubscriptionRenewedEvent
+  | SubscriptionRenewalReminderSentEvent
+  | TransactionCompletedEvent
+  | WebhookTestEvent

@@ -1,0 +1,204 @@
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { API_ROUTES } from '#daemon/app.ts'
+import { ApiError, ConnectionError, Paygate } from '../../client/src/index.ts'
+import { stopServer } from '../support/api.ts'
+import { startStory, type Story } from '../support/story.ts'
+
+const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
+
+describe('the client, against the service', () => {
+  let story: Story
+  let paygate: Paygate
+  const called = new Set<string>()
+
+  beforeEach(async () => {
+    story = await startStory({ methods: ['test'] })
+    // Its clock is the real one, as the client's is.
+    story.at(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    paygate = new Paygate({
+      baseUrl: story.service.url,
+      apiKey: story.app.apiKey,
+      apiSecret: story.app.secret,
+      fetch: (url, options) => {
+        called.add(`${options?.method ?? 'GET'} ${new URL(url).pathname}`)
+        return fetch(url, options)
+      },
+    })
+  })
+
+  afterEach(() => story.service.stop())
+
+  it('makes every call that the API has for servers', async () => {
+    const plan = await paygate.plans.create({
+      code: 'premium',
+      name: 'Premium',
+      prices: [{ amount: 99000, currency: 'VND', interval_unit: 'month', interval_count: 1 }],
+    })
+    const [price] = plan.prices
+    if (!price) throw new Error('the plan has no price')
+    expect(await paygate.plans.get(plan.id)).to.deep.equal(plan)
+    expect((await paygate.plans.update(plan.id, { name: 'Plus' })).name).to.equal('Plus')
+    expect(await paygate.plans.list({ status: 'archived' })).to.deep.equal([])
+    const dear = { amount: 990000, currency: 'VND', interval_unit: 'year' as const, interval_count: 1 }
+    expect((await paygate.prices.create(plan.id, dear)).prices).to.have.length(2)
+    expect((await paygate.prices.update(plan.id, price.id, { name: 'Monthly' })).prices[0]?.name).to.equal('Monthly')
+
+    const customer = await paygate.customers.create({ name: 'An', email: 'an@example.com' })
+    expect((await paygate.customers.update(customer.id, { locale: 'vi' })).locale).to.equal('vi')
+    expect((await paygate.customers.get(customer.id)).locale).to.equal('vi')
+    expect((await paygate.customers.list({ email: 'an@example.com' })).data).to.have.length(1)
+
+    const checkout = await paygate.checkoutSessions.create({
+      mode: 'subscription',
+      external_ref: 'user/42?a=1',
+      price_id: price.id,
+      ...URLS,
+    })
+    await story.pay(checkout)
+    expect((await paygate.subscriptions.get('user/42?a=1')).status).to.equal('active')
+    await paygate.subscriptions.switchPlan('user/42?a=1', { price_id: price.id })
+    const attached = await paygate.subscriptions.attachCustomer('user/42?a=1', { customer_id: customer.id })
+    expect(attached.customer_id).to.equal(customer.id)
+
+    const { data: transactions } = await paygate.transactions.list({ external_ref: 'user/42?a=1', flagged: false })
+    expect(await paygate.transactions.get(transactions[0]?.transaction_id ?? 0)).to.deep.equal(transactions[0])
+    const { data: events } = await paygate.events.list({ limit: 1 })
+    expect(await paygate.events.get(events[0]?.id ?? '')).to.deep.equal(events[0])
+    const { now } = await paygate.testClock.get()
+    expect((await paygate.testClock.advance({ advance_seconds: 86400 })).now > now).to.equal(true)
+
+    const missing = API_ROUTES.filter(({ method, path }) => {
+      const pattern = new RegExp(`^${method} ${path.replace(/:\w+/g, '[^/]+')}$`)
+      return ![...called].some((call) => pattern.test(call))
+    })
+    expect(missing.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([])
+  })
+
+  it('goes through a list page by page, and gives one page to await', async () => {
+    for (const name of ['One', 'Two', 'Three', 'Four', 'Five']) {
+      await paygate.customers.create({ name, email: 'an@example.com' })
+    }
+    const names: string[] = []
+    for await (const { name } of paygate.customers.list({ limit: 2 })) names.push(name)
+    expect(names).to.deep.equal(['Five', 'Four', 'Three', 'Two', 'One'])
+    const { data, next_cursor } = await paygate.customers.list({ limit: 2 })
+    expect(data.map(({ name }) => name)).to.deep.equal(['Five', 'Four'])
+    const next = await paygate.customers.list({ limit: 2, cursor: next_cursor ?? '' })
+    expect(next.data.map(({ name }) => name)).to.deep.equal(['Three', 'Two'])
+  })
+
+  it('throws what the service refused, typed', async () => {
+    const wrong = await paygate.customers.create({ name: 'An', email: 'nobody' }).catch((error: unknown) => error)
+    expect(wrong).to.be.instanceOf(ApiError)
+    const { status, code, field, requestId, message } = wrong as ApiError
+    expect({ status, code, field }).to.deep.equal({ status: 400, code: 'invalid_request', field: 'email' })
+    expect(requestId).to.match(/^req_/)
+    expect(message).to.include('email')
+    const key = { idempotencyKey: 'k-1' }
+    await paygate.customers.create({ name: 'An', email: 'an@example.com' }, key)
+    const other = await paygate.customers
+      .create({ name: 'Bo', email: 'bo@example.com' }, key)
+      .catch((error: unknown) => error)
+    expect((other as ApiError).code).to.equal('idempotency_conflict')
+  })
+})
+
+describe('the client, where the way to the service is bad', () => {
+  let server: Server
+  let url: string
+  const seen: { method: string; headers: IncomingHttpHeaders; body: string }[] = []
+  let answers: ((response: ServerResponse) => void)[]
+
+  const refuse =
+    (status: number, headers: Record<string, string> = {}) =>
+    (response: ServerResponse) =>
+      void response.writeHead(status, headers).end('<html>bad gateway</html>')
+  const accept = (response: ServerResponse): void => {
+    response
+      .writeHead(200, { 'Content-Type': 'application/json' })
+      .end('{"success":true,"data":{"now":"2026-12-01 09:30:00"}}')
+  }
+  const paygate = (options: object = {}): Paygate =>
+    new Paygate({ baseUrl: `${url}/`, apiKey: 'pk_test_1', apiSecret: 'sk_test_1', ...options })
+
+  beforeEach(async () => {
+    seen.length = 0
+    answers = []
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk: Buffer) => chunks.push(chunk))
+      request.on('end', () => {
+        seen.push({ method: request.method ?? '', headers: request.headers, body: Buffer.concat(chunks).toString() })
+        ;(answers.shift() ?? accept)(response)
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+
+  afterEach(() => stopServer(server))
+
+  it('tries again with the same key and a new signature after 429, 5xx, a running first request and a lost connection', async () => {
+    answers = [
+      refuse(429, { 'Retry-After': '0' }),
+      refuse(502),
+      refuse(409, { 'Retry-After': '0' }),
+      (response) => response.destroy(),
+    ]
+    await paygate({ maxRetries: 4 }).testClock.advance({ advance_seconds: 1 })
+    expect(seen).to.have.length(5)
+    expect(new Set(seen.map(({ headers }) => headers['idempotency-key'])).size).to.equal(1)
+    expect(seen[0]?.headers['idempotency-key']).to.match(/^[\da-f-]{36}$/)
+    expect(seen.map(({ body }) => body)).to.deep.equal(seen.map(() => '{"advance_seconds":1}'))
+  })
+
+  it('does not try again what stays refused, nor more often than it was told', async () => {
+    answers = [refuse(400)]
+    const refused = await paygate()
+      .testClock.get()
+      .catch((error: unknown) => error)
+    expect([(refused as ApiError).status, (refused as ApiError).requestId, seen.length]).to.deep.equal([400, null, 1])
+    answers = [refuse(409)]
+    expect(
+      await paygate()
+        .testClock.get()
+        .catch((error: unknown) => error),
+    ).to.be.instanceOf(ApiError)
+    expect(seen).to.have.length(2)
+    answers = [refuse(503), refuse(503), accept]
+    expect(
+      await paygate({ maxRetries: 1 })
+        .testClock.get()
+        .catch((error: unknown) => error),
+    ).to.be.instanceOf(ApiError)
+    expect(seen).to.have.length(4)
+  })
+
+  it('gives an attempt up when its time is over, and says so', async () => {
+    answers = [() => undefined, () => undefined]
+    const late = await paygate({ timeoutMs: 50, maxRetries: 1 })
+      .testClock.get()
+      .catch((error: unknown) => error)
+    expect(late).to.be.instanceOf(ConnectionError)
+    expect((late as Error).message).to.equal('GET /test-clock: no answer in 50 ms')
+    expect(seen).to.have.length(2)
+  })
+
+  it('ends a call early by a signal, also while it waits for the next attempt', async () => {
+    const ended = new AbortController()
+    answers = [
+      (response) => {
+        refuse(503, { 'Retry-After': '600' })(response)
+        response.once('close', () => ended.abort(new Error('enough')))
+      },
+    ]
+    const error = await paygate()
+      .testClock.get({ signal: ended.signal })
+      .catch((thrown: unknown) => thrown)
+    expect((error as Error).message).to.equal('enough')
+    expect(seen).to.have.length(1)
+  })
+})
