@@ -103,6 +103,13 @@ export async function findSessionOfTransaction(db: Queries, transactionId: numbe
   return db.one(checkoutSessions, 'WHERE transaction_id = ?', [transactionId])
 }
 
+/** The end user's checkout of the seller's that expires last: it knows where the seller's site is. Null where there is none. */
+export async function findLastOfSeller(db: Queries, endUserId: number): Promise<CheckoutSession | null> {
+  return db.one(checkoutSessions, `WHERE end_user_id = ? AND origin = 'checkout' ORDER BY expires_at DESC LIMIT 1`, [
+    endUserId,
+  ])
+}
+
 /** The newest checkout that the subscription's renewal link opened; null where there is none. */
 export async function findLatestRenewal(db: Queries, subscriptionId: number): Promise<CheckoutSession | null> {
   return db.one(

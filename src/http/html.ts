@@ -27,7 +27,7 @@ import type { RequestState } from './errors.ts'
  * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
  * by attributes: `data-copy="text" data-copied="Copied" hidden` on a button shows it and copies, `data-countdown="seconds"` counts
  * down and then loads the page again, `data-poll="path of the status" data-seen="its ETag" data-paid="words"` polls and goes to
- * `redirect_url`, `data-save` on a link to an SVG saves it as PNG, `data-once` on a form blocks a second press.
+ * `redirect_url` (or to `data-next`), `data-save` on a link to an SVG saves it as PNG, `data-once` on a form blocks a second press.
  * Errors thrown by a route become a page by `friendlyErrors` (`pages/message.ts`), which goes before the routes.
  */
 
@@ -48,6 +48,18 @@ export interface PageOwner {
   readonly takesTransfers?: boolean
   /** What the link sells will not happen any more: the subscription has changed since it was made. */
   readonly isOvertaken?: boolean
+  /** A part of the money that has arrived for it; absent where none has, or all of it. */
+  readonly part?: PartPaid
+}
+
+/** Amounts in the smallest unit of `currency`. */
+export interface PartPaid {
+  readonly received: number
+  readonly asked: number
+  readonly due: number
+  readonly currency: string
+  /** What a transfer of the rest must carry; null where none is taken. */
+  readonly transferCode: string | null
 }
 
 export interface PageState extends RequestState {
@@ -66,10 +78,12 @@ export interface Page {
   readonly status?: number
   /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
   readonly formSources?: readonly string[]
-  /** Lets a browser without scripts load the page again after so many seconds. */
-  readonly reloadSeconds?: number
   /** The language of a page that is written in one alone. */
   readonly onlyIn?: PageLocale
+  /** Lets a browser without scripts ask again after so many seconds, at an address of ours. */
+  readonly reload?: { readonly path: string; readonly seconds: number }
+  /** Goes on by itself, to an http(s) address. */
+  readonly leadsTo?: { readonly url: string; readonly seconds: number }
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/pages')
@@ -123,6 +137,7 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   const locale = page.onlyIn ?? pageLocale(http)
   const { css, js } = pageFiles()
   const base = pathBase(ctx)
+  const { leadsTo } = page
   const frame = {
     locale,
     base,
@@ -130,7 +145,8 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
     title: page.title,
     appName: http.state.owner?.appName ?? null,
     isTest: http.state.owner?.isTest ?? false,
-    reloadSeconds: page.reloadSeconds ?? null,
+    reload: page.reload ?? null,
+    leadsTo: leadsTo && linkable(leadsTo.url) ? { seconds: leadsTo.seconds, url: new URL(leadsTo.url).href } : null,
     css: base + css.path,
     js: base + js.path,
     words: LAYOUT_WORDS[locale],

@@ -10,6 +10,7 @@ import { bankPageProvider } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-frame.ts'
 import { friendlyErrors } from './message.ts'
+import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
 
 /** How often a browser without scripts looks whether the money has come. */
@@ -20,6 +21,7 @@ export function bankPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   router.use(friendlyErrors(ctx))
   router.get('/checkout/:token/bank', (http) => whileOpen(ctx, http, sendBankPage))
+  router.get('/checkout/:token/paid', (http) => sendPaid(ctx, http))
   router.get('/checkout/:token/qr.svg', (http) => whileOpen(ctx, http, sendQrCode))
   return router
 }
@@ -40,7 +42,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
   await sendPage(ctx, http, {
     template: 'bank',
     title: texts.bank.pageTitle,
-    reloadSeconds: RELOAD_SECONDS,
+    reload: { path: path('/paid'), seconds: RELOAD_SECONDS },
     values: {
       words: texts.bank,
       title,
@@ -55,7 +57,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
         details.transferCode,
       ),
       status_path: path('/status'),
-      self_path: path('/bank'),
+      paid_path: path('/paid'),
       other_path: offersOthers(view) ? path('') : null,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),

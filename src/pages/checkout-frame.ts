@@ -3,7 +3,9 @@ import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp } from '#http/html.ts'
+import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp, type PartPaid } from '#http/html.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
+import type { Transaction } from '#transactions/store.ts'
 import { pageTexts } from './texts.ts'
 
 /** A request whose path holds a `:token`. */
@@ -24,9 +26,22 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     home: `/checkout/${session.token}`,
     exit: session.cancelUrl,
     isOvertaken: state === 'overtaken',
-    takesTransfers: transaction.bankPageOpenedAt !== null && transaction.status === 'pending',
+    takesTransfers: takesTransfers(transaction),
+    ...partOf(transaction),
   }
   return view
+}
+
+function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
+  return bankPageOpenedAt !== null && status === 'pending'
+}
+
+function partOf(transaction: Transaction): { part?: PartPaid } {
+  const { amount: asked, currency, status } = transaction
+  const received = keptOf(transaction)
+  if (status !== 'pending' || received === 0) return {}
+  const transferCode = takesTransfers(transaction) ? transaction.transferCode : null
+  return { part: { received, asked, due: dueOf(transaction), currency, transferCode } }
 }
 
 /** Sends what an open checkout shows. Completed ones lead on to the seller, also after their end; expired and overtaken ones are 410. */

@@ -2,6 +2,7 @@ import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp, type PageState } from '#http/html.ts'
+import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import { pageTexts, type PageTexts } from './texts.ts'
 
@@ -51,14 +52,23 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
     status: error.status,
     tone: isLate ? 'late' : 'bad',
     heading: notice.heading,
-    lines: isLate && http.state.owner?.takesTransfers ? linesAfterTransfer(texts, http) : notice.lines,
+    lines: (isLate && linesAboutMoney(texts, http)) || notice.lines,
     actions: waysOn(ctx, http, error),
     ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
   })
 }
 
-function linesAfterTransfer(texts: PageTexts, http: PageHttp): readonly string[] {
-  return http.state.owner?.isOvertaken ? texts.overtakenAfterTransfer : texts.expiredAfterTransfer
+/** Of a link where nothing can be paid any more: what becomes of money that has come, or is on its way; null where there is none. */
+function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | null {
+  const { owner } = http.state
+  if (!owner) return null
+  const { part, appName, isOvertaken, takesTransfers } = owner
+  if (!part) return takesTransfers ? (isOvertaken ? texts.overtakenAfterTransfer : texts.expiredAfterTransfer) : null
+  const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
+  const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
+  if (isOvertaken) return [...texts.overtakenAfterTransfer.slice(0, 1), received, texts.part.decide(appName)]
+  if (part.transferCode === null) return [received, texts.part.completeOrBack(appName)]
+  return [received, texts.part.transferRest(money(part.due), part.transferCode), texts.part.moneyBack(appName)]
 }
 
 function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {

@@ -6,6 +6,7 @@ export interface RenewTexts {
   readonly validNow: string
   readonly endedOn: string
   readonly renewedAlready: (end: string) => string
+  /** Within the folded control. */
   readonly renewedHint: string
   readonly payAgain: string
   readonly renewedMeanwhile: string
@@ -34,7 +35,7 @@ const en: RenewTexts = {
   validNow: 'Valid now until',
   endedOn: 'Ended on',
   renewedAlready: (end) => `Already renewed: valid until ${end}.`,
-  renewedHint: 'No payment is due. If you pay now, another period is added.',
+  renewedHint: 'No payment is due: this period is already paid. If you pay now, another period is added.',
   payAgain: 'Pay for another period',
   renewedMeanwhile: 'Another payment arrived after you opened this page. You have not been charged again.',
   stillOpen: 'A payment that you started here is still open.',
@@ -63,7 +64,7 @@ const vi: RenewTexts = {
   validNow: 'Đang có hiệu lực đến',
   endedOn: 'Đã hết hạn vào',
   renewedAlready: (end) => `Đã gia hạn: có hiệu lực đến ${end}.`,
-  renewedHint: 'Bạn chưa cần thanh toán. Nếu thanh toán, gói sẽ được cộng thêm một kỳ.',
+  renewedHint: 'Bạn chưa cần thanh toán: kỳ này đã được trả. Nếu thanh toán thêm, gói sẽ được cộng thêm một kỳ.',
   payAgain: 'Thanh toán thêm một kỳ',
   renewedMeanwhile: 'Một khoản thanh toán khác đã đến sau khi bạn mở trang này. Lần này chưa thu khoản nào.',
   stillOpen: 'Một khoản thanh toán bạn bắt đầu tại đây vẫn chưa hoàn tất.',

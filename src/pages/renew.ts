@@ -28,6 +28,7 @@ import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage } from './message.ts'
+import { paidViewOf, wayBack } from './paid.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -103,7 +104,7 @@ function renewPath(ctx: Context, http: TokenHttp, rest = ''): string {
 }
 
 async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, status = 200): Promise<void> {
-  const { app, subscription, plan, price, openCheckoutToken } = view
+  const { app, subscription, plan, price, openCheckoutToken, paid } = view
   const locale = pageLocale(http)
   const reader = readerOf(app, locale)
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
@@ -111,7 +112,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   const isOver = effectiveStatus(subscription, view.now) === 'expired'
   await sendPage(ctx, http, {
     template: 'renew',
-    title: words.pageTitle(plan.name),
+    title: paid ? pageTexts(locale).paid.heading : words.pageTitle(plan.name),
     status,
     formSources: providerSources(ctx, view.methods),
     values: {
@@ -127,6 +128,8 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       effect: effectOf(view.effect, reader),
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
+      paid: paid && paidViewOf({ app, ...paid }, locale),
+      way_back: paid && wayBack(http, paid.sellerUrl ?? undefined, app),
       refusal: refusalOf(view, locale),
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),

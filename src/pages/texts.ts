@@ -72,6 +72,23 @@ export interface PageTexts {
     readonly lateNote: string
     readonly otherMethod: string
   }
+  readonly paid: {
+    readonly heading: string
+    readonly bought: string
+    readonly until: string
+    readonly forever: string
+    readonly reference: string
+    readonly review: (appName: string) => string
+    readonly leadsOn: string
+  }
+  /** On the page of a payment that came in part and cannot be paid on the page any more. */
+  readonly part: {
+    readonly received: (received: string, asked: string, due: string) => string
+    readonly transferRest: (due: string, code: string) => string
+    readonly moneyBack: (appName: string) => string
+    readonly completeOrBack: (appName: string) => string
+    readonly decide: (appName: string) => string
+  }
   /** Whole minutes, or hours where there are two or more. */
   readonly duration: (seconds: number) => string
 }
@@ -117,8 +134,8 @@ const en: PageTexts = {
     'Have you already made the transfer? Nothing is lost: it is recorded and checked by a person.',
   ],
   expiredAfterTransfer: [
-    'Please do not transfer any more with this code.',
     'Have you already made the transfer? Nothing is lost: it counts as soon as the bank reports it.',
+    'If not, go back to the app or page you came from to get a new link.',
   ],
   reference: 'Reference',
   startAgain: 'Back to the payment page',
@@ -178,6 +195,24 @@ const en: PageTexts = {
     lateNote: 'A transfer that arrives later still counts.',
     otherMethod: 'Choose another payment method',
   },
+  paid: {
+    heading: 'Payment received',
+    bought: 'For',
+    until: 'Valid until',
+    forever: 'Never expires',
+    reference: 'Reference',
+    review: (appName) =>
+      `This payment could not be applied to your subscription. ${appName} has been told and will contact you; your money is not lost.`,
+    leadsOn: 'This page continues automatically in a few seconds.',
+  },
+  part: {
+    received: (received, asked, due) => `We received ${received} of ${asked}. ${due} is still missing.`,
+    transferRest: (due, code) =>
+      `You can still transfer the missing ${due} with the note ${code}: the payment is complete as soon as it arrives.`,
+    moneyBack: (appName) => `Would you rather have your money back? Please contact ${appName}.`,
+    decide: (appName) => `Please contact ${appName} about the money that has arrived.`,
+    completeOrBack: (appName) => `Please contact ${appName} to complete the payment or to get your money back.`,
+  },
   duration: (seconds) => {
     const [count, unit] = lengthOf(seconds)
     return `${count} ${unit}${count === 1 ? '' : 's'}`
@@ -229,8 +264,8 @@ const vi: PageTexts = {
     'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận và sẽ có nhân viên kiểm tra.',
   ],
   expiredAfterTransfer: [
-    'Vui lòng không chuyển thêm tiền với mã này.',
     'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
+    'Nếu chưa, hãy quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
   ],
   reference: 'Mã tham chiếu',
   startAgain: 'Về trang thanh toán',
@@ -289,6 +324,24 @@ const vi: PageTexts = {
     timeLeft: 'Hết hạn sau',
     lateNote: 'Tiền đến muộn hơn vẫn được ghi nhận.',
     otherMethod: 'Chọn phương thức khác',
+  },
+  paid: {
+    heading: 'Đã nhận thanh toán',
+    bought: 'Đã mua',
+    until: 'Có hiệu lực đến',
+    forever: 'Không hết hạn',
+    reference: 'Mã tham chiếu',
+    review: (appName) =>
+      `Khoản thanh toán này chưa áp dụng được cho gói của bạn. ${appName} đã được thông báo và sẽ liên hệ với bạn; tiền của bạn không mất.`,
+    leadsOn: 'Trang sẽ tự chuyển tiếp sau vài giây.',
+  },
+  part: {
+    received: (received, asked, due) => `Chúng tôi đã nhận ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
+    transferRest: (due, code) =>
+      `Bạn vẫn có thể chuyển nốt ${due} với nội dung ${code}: khoản thanh toán hoàn tất ngay khi tiền về.`,
+    moneyBack: (appName) => `Bạn muốn nhận lại tiền? Vui lòng liên hệ ${appName}.`,
+    decide: (appName) => `Vui lòng liên hệ ${appName} về khoản tiền đã nhận.`,
+    completeOrBack: (appName) => `Vui lòng liên hệ ${appName} để hoàn tất thanh toán hoặc nhận lại tiền.`,
   },
   duration: (seconds) => {
     const [count, unit] = lengthOf(seconds)

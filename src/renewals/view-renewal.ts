@@ -1,18 +1,18 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import { findLatestRenewal, type CheckoutSession } from '#checkout/store.ts'
+import { findLastOfSeller, findLatestRenewal, type CheckoutSession } from '#checkout/store.ts'
 import { stateOf } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer, type Customer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
-import { findPrice, type Plan, type Price } from '#plans/store.ts'
+import { findPlan, findPrice, type Plan, type Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
-import type { Subscription } from '#subscriptions/store.ts'
-import { findTransaction } from '#transactions/store.ts'
+import { findApplicationOfEnd, type PaymentApplication, type Subscription } from '#subscriptions/store.ts'
+import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { admitToRenewable, getRenewable, type RenewableSubscription } from './get-renewable.ts'
 import { STAGES, hasStage, stageWindow } from './stages.ts'
 
@@ -31,8 +31,20 @@ export interface RenewalView {
   readonly openCheckoutToken: string | null
   /** The period that the link was mailed for has been paid for already. */
   readonly isRenewedAlready: boolean
+  /** What it was paid by, and where the payer came from; null where it is not, or where no payment did it. */
+  readonly paid: PaidRenewal | null
   /** The app's own time of the view. */
   readonly now: AppTime
+}
+
+/** The payment that the present period was paid by. */
+export interface PaidRenewal {
+  readonly transaction: Transaction
+  readonly application: PaymentApplication
+  /** Of the plan that was bought. */
+  readonly title: string
+  /** The site that the seller's last checkout came from; null where there was none. */
+  readonly sellerUrl: string | null
 }
 
 /** The renewal behind a token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime subscription. */
@@ -52,6 +64,7 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
   const { plan, price } = found
   const now = appNow(app, ctx.clock.now())
   const paidAt = wholeSeconds(now)
+  const isRenewed = isRenewedAlready(subscription, now)
   const subject = { ...found, current: subscription, endUserId: subscription.endUserId }
   const quote = { purpose: 'extend', isRenewal: true, createdAt: now } as const
   return {
@@ -63,8 +76,23 @@ async function viewOf(ctx: Context, subscription: RenewableSubscription): Promis
     methods: await availableMethods(ctx.db, app, price.amount, price.currency),
     effect: (await decideOn(ctx.db, subject, quote, paidAt)).effect,
     openCheckoutToken: (await findPayable(ctx.db, subscription, now))?.token ?? null,
-    isRenewedAlready: isRenewedAlready(subscription, now),
+    isRenewedAlready: isRenewed,
+    paid: isRenewed ? await findPaid(ctx.db, subscription) : null,
     now,
+  }
+}
+
+async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRenewal | null> {
+  const application = await findApplicationOfEnd(db, subscription)
+  const transaction = application?.transactionId ? await findTransaction(db, application.transactionId) : null
+  if (!application || transaction?.status !== 'completed') return null
+  const plan = await findPlan(db, subscription.appId, application.planId)
+  const last = await findLastOfSeller(db, subscription.endUserId)
+  return {
+    transaction,
+    application,
+    title: plan?.name ?? transaction.planRef,
+    sellerUrl: last && new URL(last.cancelUrl).origin,
   }
 }
 

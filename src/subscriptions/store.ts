@@ -260,6 +260,18 @@ export async function findApplicationOfTransaction(
   return db.one(paymentApplications, 'WHERE transaction_id = ?', [transactionId])
 }
 
+/** The payment that the subscription's end comes from; null where a payment did not set it. */
+export async function findApplicationOfEnd(
+  db: Queries,
+  { id: subscriptionId, currentPeriodEnd }: Subscription,
+): Promise<PaymentApplication | null> {
+  return db.one(
+    paymentApplications,
+    'WHERE subscription_id = ? AND end_after = ? AND transaction_id IS NOT NULL ORDER BY revision DESC LIMIT 1',
+    [subscriptionId, currentPeriodEnd],
+  )
+}
+
 /** Subscriptions by id, for walking through all of them; `appId` null takes those of all apps. */
 export async function listSubscriptionsAfter(
   db: Queries,

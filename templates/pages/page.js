@@ -109,7 +109,7 @@ function poll(element) {
     if (state.redirect_url) {
       for (const text of element.querySelectorAll('[data-state]')) text.textContent = element.dataset.paid
       element.classList.add('is-paid')
-      location.replace(state.redirect_url)
+      location.replace(element.dataset.next ?? state.redirect_url)
     } else if (state.expired || (tag !== null && tag !== seen)) {
       location.reload()
     } else {

@@ -123,6 +123,74 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
   })
 
+  it('after it expired says how much has arrived, and that the rest still counts: what it says never contradicts itself', async () => {
+    const [, , code] = copied(await get('/bank'))
+    await transfer(story, open.transaction_id, 60_000)
+    story.at('2026-03-01 11:00:00')
+    const page = await get('/bank')
+    expect(page.status).to.equal(410)
+    const text = textOf(page)
+    expect(text).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
+    expect(text).to.include(`transfer the missing ₫39,000 with the note ${code!}`)
+    expect(text).to.include('Please contact Reader')
+    expect(text).not.to.match(/do not transfer/i)
+    await transfer(story, open.transaction_id, 39_000)
+    expect((await story.subscription()).status).to.equal('active')
+  })
+
+  it('a part that came otherwise: no transfer is asked for, since none is taken', async () => {
+    await transfer(story, open.transaction_id, 60_000)
+    story.at('2026-03-01 11:00:00')
+    const text = textOf(await get(''))
+    expect(text).to.include('We received ₫60,000 of ₫99,000.')
+    expect(text).to.include('Please contact Reader to complete the payment or to get your money back.')
+    expect(text).not.to.include('with the note')
+  })
+
+  describe('the moment after the payment, GET /checkout/{token}/paid', () => {
+    it('says what was received, what it bought, until when and the reference, and goes on by itself', async () => {
+      const [, , code] = copied(await get('/bank'))
+      await transfer(story, open.transaction_id, 99_000)
+      const page = await get('/paid')
+      expect(page.status).to.equal(200)
+      expect(textOf(page)).to.include(
+        `Payment received ₫99,000 For Premium · 1 month Valid until 1 April 2026 Reference ${code!} Back to Reader`,
+      )
+      expect(page.text).to.match(/<meta http-equiv="refresh" content="\d;url=https:\/\/shop\.example\/ok">/)
+      expect(attributes(page, 'a', 'href')).to.include('https://shop.example/ok')
+    })
+
+    it('leads back to the bank page while money is missing, and is 410 after the end', async () => {
+      const { pathname } = new URL(open.checkout_url)
+      expect((await get('/paid?lang=vi')).headers['location']).to.equal(`${pathname}/bank?lang=vi`)
+      story.at('2026-03-01 11:00:00')
+      expect((await get(String((await get('/paid')).headers['location']).slice(pathname.length))).status).to.equal(410)
+    })
+
+    it('says of money that could not be applied that nothing is lost', async () => {
+      const late = await story.checkout({ price_id: priceId })
+      await story.service.call('GET', `${late.checkout_url}/bank`)
+      story.at('2026-03-01 10:05:00')
+      const gold = await story.plan('gold', { ...MONTHLY, amount: 50_000 })
+      await story.pay(await story.checkout({ price_id: gold.prices[0] }))
+      await transfer(story, late.transaction_id, 99_000)
+      expect((await story.transaction(late.transaction_id)).flag_reason).to.equal('superseded')
+      const page = await story.service.call('GET', `${late.checkout_url}/paid`)
+      expect(textOf(page))
+        .to.include('could not be applied to your subscription')
+        .and.to.include('your money is not lost')
+      expect(textOf(page)).not.to.include('Valid until')
+    })
+
+    it('is the page of a one-time purchase too, without a period', async () => {
+      const book = await story.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 50_000, currency: 'VND' })
+      await story.service.call('GET', `${book.checkout_url}/bank`)
+      await transfer(story, book.transaction_id, 50_000)
+      const text = textOf(await story.service.call('GET', `${book.checkout_url}/paid`))
+      expect(text).to.match(/Payment received ₫50,000 For audio-book Reference PG\w+ Back to Reader/)
+    })
+  })
+
   it('is over, and not paid, once an operator gave back the part that came', async () => {
     await get('/bank')
     await transfer(story, open.transaction_id, 60_000)
@@ -168,8 +236,10 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('works without scripts: it loads itself again, has a link to check, and shows no button that needs one', async () => {
     const page = await get('/bank')
-    expect(page.text).to.include('<noscript><meta http-equiv="refresh" content="20"></noscript>')
-    expect(page.text).to.match(/<noscript><a [^>]*href="\/checkout\/[0-9a-f]{64}\/bank">Check again<\/a><\/noscript>/)
+    expect(page.text).to.include(
+      `<noscript><meta http-equiv="refresh" content="20;url=${new URL(open.checkout_url).pathname}/paid"></noscript>`,
+    )
+    expect(page.text).to.match(/<noscript><a [^>]*href="\/checkout\/[0-9a-f]{64}\/paid">Check again<\/a><\/noscript>/)
     for (const button of page.text.match(/<button[^>]*data-copy[^>]*>/g) ?? []) expect(button).to.include(' hidden')
   })
 

@@ -13,6 +13,7 @@ import { expectRefusal } from '../support/expect-fault.ts'
 import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { startBankStory, transfer } from '../pages/bank-story.ts'
+import { textOf } from '../pages/read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
@@ -61,6 +62,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('speaks Vietnamese to who asks for it', async () => {
+      story.at('2026-02-26 10:00:00')
       const { text, headers } = await page('vi')
       expect(text).to.contain('<html lang="vi">').and.to.contain('Gia hạn').and.to.contain('99.000')
       expect(headers['content-language']).to.equal('vi')
@@ -74,6 +76,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('has a strict policy, no outside address and no address told to others', async () => {
+      story.at('2026-02-26 10:00:00')
       const { headers, text } = await page()
       expect(headers['content-security-policy']).to.contain("default-src 'none'").and.to.contain("form-action 'self'")
       expect(headers['referrer-policy']).to.equal('no-referrer')
@@ -115,8 +118,12 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       })
       expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
       expect(await toldTypes(story)).to.deep.equal(RENEWED)
-      const { text } = await page()
-      expect(text).to.contain('Already renewed: valid until 31 March 2026.')
+      const shown = textOf(await page())
+      const { transaction_id } = (await transactionsOf())[0]
+      expect(shown).to.match(
+        /Payment received ₫99,000 For Premium · 1 month Valid until 31 March 2026 Reference \w+ Back to/,
+      )
+      expect(shown).to.contain(`Reference ${transaction_id} Back to Reader`)
     })
 
     it('within the grace window and after it a new period starts at payment time', async () => {
@@ -252,10 +259,10 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     it('says so, and asks before another payment is taken', async () => {
       story.at('2026-02-26 10:00:00')
       const { text: before } = await page()
-      expect(before).not.to.contain('Already renewed').and.not.to.contain('<details')
+      expect(before).not.to.contain('Payment received').and.not.to.contain('<details')
       await renew('test')
       const { text } = await page()
-      expect(text).to.contain('Already renewed: valid until 31 March 2026.')
+      expect(text).to.contain('Payment received').and.to.contain('No payment is due')
       expect(text).to.match(/<details[^>]*><summary>Pay for another period<\/summary>/)
       const again = await submit('payment_method=test')
       expect(again.status).to.equal(409)
@@ -280,7 +287,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       story.at('2026-02-26 10:00:00')
       await renew('test')
       story.at('2026-03-28 10:00:00')
-      expect((await page()).text).not.to.contain('Already renewed')
+      expect((await page()).text).not.to.contain('Payment received')
       await renew('test')
       expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
     })

@@ -1,0 +1,84 @@
+import type { App } from '#apps/store.ts'
+import { readerOf } from '#apps/page-settings.ts'
+import type { Context } from '#context.ts'
+import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
+import { keptOf } from '#payments/balance.ts'
+import { intervalWords } from '#renewals/words.ts'
+import { formatMoney } from '#shared/money.ts'
+import { findApplicationOfTransaction, type PaymentApplication } from '#subscriptions/store.ts'
+import type { Transaction } from '#transactions/store.ts'
+import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
+import { dayOf, type PageDay } from './effect.ts'
+import { pageTexts } from './texts.ts'
+
+/** Long enough to be read, short enough that nobody waits for it. */
+const LEADS_ON_SECONDS = 6
+
+/** What a payer sees of a payment that is complete. */
+export interface PaidView {
+  readonly words: object
+  readonly amount: string
+  readonly facts: readonly { readonly label: string; readonly value: string; readonly day: PageDay | null }[]
+  /** Where the money bought nothing: what happens with it. */
+  readonly review: string | null
+}
+
+interface PaidPayment {
+  readonly app: App
+  readonly title: string
+  readonly transaction: Transaction
+  /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
+  readonly application: PaymentApplication | null
+}
+
+/** What was paid, what it bought and until when, and what to quote when asking about it. */
+export function paidViewOf({ app, title, transaction, application }: PaidPayment, locale: PageLocale): PaidView {
+  const words = pageTexts(locale).paid
+  const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
+  const interval = application && { unit: application.intervalUnit, count: application.intervalCount }
+  const bought = interval && interval.unit !== 'lifetime' ? `${title} · ${intervalWords(interval, locale)}` : title
+  const end = application?.endAfter ?? null
+  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.until, words.forever)
+  return {
+    words,
+    amount: formatMoney(keptOf(transaction), transaction.currency, locale),
+    facts: [
+      fact(words.bought, bought),
+      ...(application ? [until] : []),
+      fact(words.reference, transaction.transferCode ?? String(transaction.id)),
+    ],
+    review: transaction.mode === 'subscription' && !application ? words.review(app.name) : null,
+  }
+}
+
+/**
+ * `GET /checkout/{token}/paid`: where the bank page leads once the money has arrived. It goes on to `success_url` by itself. A renewal
+ * goes on at once, to its own page, which says the same.
+ */
+export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
+  const view = await openView(ctx, http, tokenOf(http))
+  const { app, session, transaction, title } = view
+  if (view.state !== 'completed') {
+    seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
+    return
+  }
+  if (session.origin === 'renewal') {
+    seeOther(http, session.successUrl)
+    return
+  }
+  const locale = pageLocale(http)
+  const application = await findApplicationOfTransaction(ctx.db, transaction.id)
+  const paid = paidViewOf({ app, title, transaction, application }, locale)
+  await sendPage(ctx, http, {
+    template: 'paid',
+    title: pageTexts(locale).paid.heading,
+    leadsTo: { url: session.successUrl, seconds: LEADS_ON_SECONDS },
+    values: { paid, way_back: wayBack(http, session.successUrl, app), leads_on: pageTexts(locale).paid.leadsOn },
+  })
+}
+
+/** The way to the app after a payment. */
+export function wayBack(http: PageHttp, url: string | undefined, app: App): PageLink | null {
+  const href = linkable(url)
+  return href === null ? null : { href, label: pageTexts(pageLocale(http)).backTo(app.name) }
+}

@@ -1,0 +1,128 @@
+import { providerSessions } from '#providers/store.ts'
+import { getSubscription } from '#subscriptions/store.ts'
+import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
+import { enableMethod } from '../support/operators.ts'
+import type { Story } from '../support/story.ts'
+import { startBankStory, transfer } from './bank-story.ts'
+
+/** The page to look at, after everything that leads to it was done. */
+export type Scene = (story: Story, prices: readonly string[]) => Promise<string>
+
+export const SCENES: Readonly<Record<string, Scene>> = {
+  'a checkout with every method': async (story, [monthly]) =>
+    (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
+  'a paid trial with one method': async (story, [monthly]) =>
+    (await story.checkout({ price_id: monthly, payment_method: 'test' })).checkout_url,
+  'a checkout of what is owned for life': async (story, [, lifetime]) => {
+    const [first, second] = [await story.checkout({ price_id: lifetime }), await story.checkout({ price_id: lifetime })]
+    await story.pay(first)
+    return second.checkout_url
+  },
+  'a bank transfer': async (story, [monthly]) =>
+    `${(await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`,
+  'a bank transfer paid in part': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    await story.service.call('GET', `${checkout_url}/bank`)
+    await transfer(story, transaction_id, 60_000)
+    return `${checkout_url}/bank`
+  },
+  'a checkout paid in part': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    await transfer(story, transaction_id, 60_000)
+    return checkout_url
+  },
+  'a checkout whose debit is under way': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    const { db, clock } = story.service.ctx
+    await db.insert(providerSessions, {
+      appId: story.app.app.id,
+      transactionId: transaction_id,
+      provider: 'stripe',
+      providerAccountId: 1,
+      reference: 'cs_under_way',
+      url: null,
+      amount: 99_000,
+      currency: 'VND',
+      status: 'processing',
+      expiresAt: clock.now(),
+      lookups: 0,
+      failures: 0,
+      nextLookupAt: null,
+      createdAt: clock.now(),
+      updatedAt: clock.now(),
+    })
+    return checkout_url
+  },
+  'an expired link': async (story, [monthly]) => {
+    const { checkout_url } = await story.checkout({ price_id: monthly, skip_trial: true })
+    story.at('2026-03-01 11:00:00')
+    return checkout_url
+  },
+  'a link that the subscription has changed under': async (story, [monthly]) => {
+    const trial = { price_id: monthly, external_ref: 'user-9' }
+    const [first, second] = [await story.checkout(trial), await story.checkout(trial)]
+    await story.service.call('GET', `${second.checkout_url}/bank`)
+    await story.pay(first)
+    return second.checkout_url
+  },
+  'an unknown link': (story) => Promise.resolve(`${story.service.url}/checkout/unknown`),
+  'an expired link, paid in part': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    await story.service.call('GET', `${checkout_url}/bank`)
+    await transfer(story, transaction_id, 60_000)
+    story.at('2026-03-01 11:00:00')
+    return checkout_url
+  },
+  'a bank transfer that has arrived': async (story, [monthly]) => {
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    await story.service.call('GET', `${checkout_url}/bank`)
+    await transfer(story, transaction_id, 99_000)
+    return `${checkout_url}/paid`
+  },
+  'a renewal before the end': (story, prices) => renewalOf(story, prices),
+  'a renewal after the end': async (story, prices) => {
+    const url = await renewalOf(story, prices)
+    story.at('2026-04-03 10:00:00')
+    return url
+  },
+  'a renewal whose payment is still open': async (story, prices) => {
+    const url = await renewalOf(story, prices)
+    await post(story, url, 'bank_transfer')
+    return url
+  },
+  'a renewal that was just paid': async (story, prices) => {
+    const url = await renewalOf(story, prices)
+    await post(story, url, 'test')
+    return url
+  },
+  'asking to stop reminders': async (story, prices) => `${await renewalOf(story, prices)}/opt-out`,
+}
+
+/** The renewal page of a subscription that ends on 1 April, two days before that. */
+async function renewalOf(story: Story, [monthly]: readonly string[]): Promise<string> {
+  await story.pay(await story.checkout({ price_id: monthly, skip_trial: true }))
+  const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')
+  story.at('2026-03-30 10:00:00')
+  return `${story.service.url}/renew/${renewalToken}`
+}
+
+async function post(story: Story, url: string, method: string): Promise<void> {
+  const raw = JSON.stringify({ payment_method: method })
+  await story.service.call('POST', url, { headers: { 'Content-Type': 'application/json' }, raw })
+}
+
+/** Runs with an app of every method, and the prices of its plan: a month with a paid trial, and lifetime. */
+export async function withShop(
+  name: string,
+  look: (story: Story, prices: readonly string[]) => Promise<void>,
+): Promise<void> {
+  const story = await startBankStory({ name })
+  const credentials = { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' }
+  await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', credentials)
+  const plan = await story.plan('premium', { ...MONTHLY, name: 'Hằng tháng', trial: PAID_TRIAL }, LIFETIME)
+  try {
+    await look(story, plan.prices)
+  } finally {
+    await story.service.stop()
+  }
+}
