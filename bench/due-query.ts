@@ -7,7 +7,6 @@ import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
 import { openDatabase } from '#db/connect.ts'
 import { runMigrations } from '#db/migrate.ts'
-import { TABLES } from '#open-context.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { findDue } from '#renewals/find-due.ts'
 import { DAY_MS, HOUR_MS, addMs, wholeSeconds } from '#shared/time.ts'
@@ -63,7 +62,7 @@ async function withSecondDatabase<T>(work: (db: Context['db']) => Promise<T>): P
   const second = `${name}_large`
   await admin.query(`CREATE DATABASE ${second} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   try {
-    const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, second), home: 'var' }, TABLES)
+    const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, second), home: 'var' })
     await runMigrations(db)
     try {
       return await work(db)

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import type { EntityMetadata } from 'typeorm'
+import type { AnyTable } from '#db/table.ts'
 import { testDatabase } from './support/database.ts'
+import { TABLES } from './support/tables.ts'
 
 interface Column {
   table: string
@@ -19,15 +20,15 @@ const KIND: Readonly<Record<string, string>> = { char: 'varchar', tinyint: 'int'
 describe('the tables that the migrations make', () => {
   it('are exactly those that the stores describe', async () => {
     const made = new Set((await columnsMade()).map(({ table }) => table))
-    const described = testDatabase().db.source.entityMetadatas.map(({ tableName }) => tableName)
+    const described = TABLES.map(({ name }) => name)
     expect([...made].sort()).to.deep.equal(described.sort())
   })
 
   it('have exactly the columns that the stores describe', async () => {
     const made = await columnsMade()
-    for (const metadata of testDatabase().db.source.entityMetadatas) {
-      const ofTable = made.filter(({ table }) => table === metadata.tableName).map(lineOf)
-      expect(ofTable.sort(), metadata.tableName).to.deep.equal(linesOf(metadata).sort())
+    for (const described of TABLES) {
+      const ofTable = made.filter(({ table }) => table === described.name).map(lineOf)
+      expect(ofTable.sort(), described.name).to.deep.equal(linesOf(described).sort())
     }
   })
 })
@@ -46,12 +47,14 @@ function lineOf({ name, type, length, precision, isNullable, isGenerated }: Colu
   return describeColumn(name, kind, size, isNullable === 'YES', isGenerated === 1)
 }
 
-function linesOf(metadata: EntityMetadata): string[] {
-  return metadata.columns.map((column) => {
-    const kind = KIND[String(column.type)] ?? String(column.type)
-    const size = kind === 'varchar' ? column.length : kind === 'datetime' ? column.precision : ''
-    return describeColumn(column.databaseName, kind, size ?? null, column.isNullable, column.isGenerated)
-  })
+function linesOf({ options }: AnyTable): string[] {
+  return Object.entries(options).map(
+    ([property, { name = property, type, length, precision, nullable, generated }]) => {
+      const kind = KIND[type] ?? type
+      const size = kind === 'varchar' ? length : kind === 'datetime' ? precision : ''
+      return describeColumn(name, kind, size ?? null, nullable ?? false, generated !== undefined)
+    },
+  )
 }
 
 function describeColumn(

@@ -1,9 +1,7 @@
-import { decodeProtectedHeader, type JWTPayload } from 'jose'
+import type { JWTPayload } from 'jose'
 import type { Context } from '#context.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
-import { verifyFirebaseToken } from './firebase-token.ts'
-import { verifyOidcToken } from './oidc-token.ts'
 import type { App, IdentityProvider } from './store.ts'
 
 /** How far the issuer's clock may be from ours (contract 2, Identity-token apps). */
@@ -38,15 +36,21 @@ export async function verifyIdentityToken(ctx: Context, app: App, token: string)
   }
 }
 
+/** Only who is sent tokens loads what checks them. */
 async function verifiedClaims(ctx: Context, identity: IdentityProvider, token: string): Promise<JWTPayload> {
+  const { decodeProtectedHeader } = await import('jose')
   const { alg, kid } = decodeProtectedHeader(token)
   switch (identity.provider) {
-    case 'firebase':
+    case 'firebase': {
+      const { verifyFirebaseToken } = await import('./firebase-token.ts')
       // The SDK checks no signature at all while FIREBASE_AUTH_EMULATOR_HOST is set, but then takes `none` alone.
       if (alg !== 'RS256' || typeof kid !== 'string') throw new Error('the token is not signed as Firebase signs')
       return verifyFirebaseToken(ctx, identity.projectId, token)
-    case 'oidc':
+    }
+    case 'oidc': {
+      const { verifyOidcToken } = await import('./oidc-token.ts')
       return verifyOidcToken(ctx, identity, token, LEEWAY_SECONDS)
+    }
   }
 }
 

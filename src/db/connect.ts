@@ -6,12 +6,11 @@ import type { Config } from '#config.ts'
 import { sendOver, takeConnection } from './mysql-adapter.ts'
 import { queriesOver, type Queries } from './queries.ts'
 import { openPool } from './session.ts'
-import type { AnyTable } from './table.ts'
 
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: Pool
-  /** TypeORM on the same connections, for the schema and its migrations alone: it is loaded when it is asked for. */
+  /** TypeORM on the same connections, for migrations alone: it is loaded when it is asked for. */
   readonly dataSource: () => Promise<DataSource>
 }
 
@@ -50,14 +49,13 @@ const DEFAULT_PORT = 3306
  */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'>,
-  tables: readonly AnyTable[],
   options: OpenOptions = {},
 ): Promise<OpenDatabase> {
-  if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), tables, options)
+  if (config.databaseUrl !== null) return openPoolOf(parseDatabaseUrl(config.databaseUrl), options)
   const [{ startEmbedded }, { runMigrations }] = await Promise.all([import('./embedded.ts'), import('./migrate.ts')])
   const embedded = await startEmbedded(config.home)
   try {
-    const opened = await openPoolOf(embedded.connection, tables, options)
+    const opened = await openPoolOf(embedded.connection, options)
     await runMigrations(opened.db)
     const close = async (): Promise<void> => {
       await opened.close()
@@ -70,7 +68,7 @@ export async function openDatabase(
   }
 }
 
-async function openPoolOf(target: Target, tables: readonly AnyTable[], options: OpenOptions): Promise<OpenDatabase> {
+async function openPoolOf(target: Target, options: OpenOptions): Promise<OpenDatabase> {
   const pool = openPool(
     {
       ...target,
@@ -92,7 +90,7 @@ async function openPoolOf(target: Target, tables: readonly AnyTable[], options: 
     db: {
       ...queriesOver(sendOver(pool)),
       pool,
-      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool, tables))),
+      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool))),
     },
     close: () => pool.promise().end(),
   }

@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { childEnvironment } from '#config.ts'
 import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedOrder, findProgram, type KeeperOrder } from './embedded-order.ts'
 import { ALREADY_KEPT, READY, logTail } from './keeper-words.ts'
 
@@ -118,7 +119,7 @@ function startKeeper(order: KeeperOrder): ChildProcess {
     {
       detached: true,
       stdio: ['ignore', log, log],
-      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C' },
+      env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', ...compileCache() },
       cwd: '/',
     },
   )
@@ -126,6 +127,12 @@ function startKeeper(order: KeeperOrder): ChildProcess {
   keeper.on('error', () => undefined)
   keeper.unref()
   return keeper
+}
+
+/** Without it the keeper would first load what takes the types out of its source. */
+function compileCache(): Record<string, string> {
+  const folder = childEnvironment({})['NODE_COMPILE_CACHE']
+  return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder }
 }
 
 /** A connection, or null where nobody listens. */

@@ -1,4 +1,14 @@
-import type { EntitySchemaColumnOptions } from 'typeorm'
+/** How the database declares a column. */
+export interface ColumnOptions {
+  /** The property's name where absent. */
+  readonly name?: string
+  readonly type: string
+  readonly length?: number
+  readonly precision?: number
+  readonly nullable?: boolean
+  readonly primary?: boolean
+  readonly generated?: 'increment'
+}
 
 type Convert = (value: unknown) => unknown
 
@@ -13,10 +23,10 @@ interface Codec {
 export class Column<T> {
   /** Only for the type checker: the type of the column's values. */
   declare readonly value: T
-  readonly options: EntitySchemaColumnOptions
+  readonly options: ColumnOptions
   readonly codec: Codec
 
-  constructor(options: EntitySchemaColumnOptions, codec: Codec = {}) {
+  constructor(options: ColumnOptions, codec: Codec = {}) {
     this.options = options
     this.codec = codec
   }
@@ -47,7 +57,8 @@ export interface Source<R> {
 }
 
 /**
- * A table, defined once: the row type (`Row<typeof plans>`), TypeORM's schema (`typeorm.ts`), the column list and the decoder come from it.
+ * A table, defined once: the row type (`Row<typeof plans>`), the column list and the decoder come from it, and a test holds it against the
+ * migrations.
  * As a `Source` it takes what follows the table's name: `all(plans, 'WHERE app_id = ?', [appId])`.
  */
 export interface Table<R> extends Source<R> {
@@ -55,7 +66,7 @@ export interface Table<R> extends Source<R> {
   /** The database's name of each property's column. */
   readonly columns: ReadonlyMap<string, string>
   /** How the database declares each property's column. */
-  readonly options: Readonly<Record<string, EntitySchemaColumnOptions>>
+  readonly options: Readonly<Record<string, ColumnOptions>>
   /** The table under another name, for statements that join: `all(subscriptions.as('s'), 'JOIN apps a ON …')`. */
   as(alias: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */

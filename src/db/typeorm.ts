@@ -1,21 +1,19 @@
 import type { Pool } from 'mysql2'
-import { DataSource, EntitySchema } from 'typeorm'
+import { DataSource } from 'typeorm'
 import { words } from './columns.ts'
 import { sendOver } from './mysql-adapter.ts'
 import { queriesOver } from './queries.ts'
-import { shape, type AnyTable } from './table.ts'
+import { shape } from './table.ts'
 
 const versions = shape({ version: words('version', 255) })
 
 /** TypeORM on the connections of the pool. It is not to be destroyed: that would end the pool. */
-export async function openDataSource(pool: Pool, tables: readonly AnyTable[]): Promise<DataSource> {
+export async function openDataSource(pool: Pool): Promise<DataSource> {
   const found = await queriesOver(sendOver(pool)).one(versions, 'SELECT VERSION() AS version')
   const source = new DataSource({
     // With the other family's type, TypeORM writes SQL that the server does not know.
     type: found?.version.includes('MariaDB') ? 'mariadb' : 'mysql',
     driver: { createPool: () => pool },
-    entities: tables.map(({ name, options }) => new EntitySchema({ name, columns: { ...options } })),
-    synchronize: false,
     logging: false,
   })
   return source.initialize()

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Middleware, ParameterizedContext } from 'koa'
-import { koaBody } from 'koa-body'
-import { Liquid } from 'liquidjs'
+import type { Liquid } from 'liquidjs'
 import type { Context } from '#context.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
@@ -96,15 +95,21 @@ const LAYOUT_WORDS = {
   vi: { test: 'thử nghiệm, không thu tiền thật', skip: 'Đến nội dung chính', language: 'Ngôn ngữ' },
 } as const
 
-// A placeholder that no value fills is a fault of ours, and must not become a hole in a page that takes money.
-const engine = new Liquid({
-  root: FOLDER,
-  extname: '.liquid',
-  cache: true,
-  outputEscape: 'escape',
-  strictVariables: true,
-  strictFilters: true,
-})
+/** Loaded for the first page, as what reads forms is for the first form: a service without pages holds neither. */
+let engine: Promise<Liquid> | null = null
+
+async function openEngine(): Promise<Liquid> {
+  const { Liquid } = await import('liquidjs')
+  return new Liquid({
+    root: FOLDER,
+    extname: '.liquid',
+    cache: true,
+    outputEscape: 'escape',
+    // A placeholder that no value fills is a fault of ours, and must not become a hole in a page that takes money.
+    strictVariables: true,
+    strictFilters: true,
+  })
+}
 
 /**
  * The language of a page: the one picked on the page (`?lang=vi`), else what the browser asks for, else the customer's, else
@@ -156,7 +161,8 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
         ? []
         : LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })),
   }
-  const html = (await engine.renderFile(page.template, { ...page.values, page: frame })) as string
+  const liquid = await (engine ??= openEngine())
+  const html = (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
   http.status = page.status ?? 200
   setPageHeaders(http, page.formSources ?? [])
   http.set('Content-Language', locale)
@@ -207,18 +213,30 @@ export function seeOther(http: PageHttp, url: string): void {
   http.body = ''
 }
 
+let bodyReader: Promise<Middleware> | null = null
+
 /** Reads the body of a page's form, or of the same call as JSON, into `http.request.body`. */
-export const pageBody: Middleware = koaBody({
-  multipart: false,
-  text: false,
-  formLimit: API_BODY_BYTES,
-  jsonLimit: API_BODY_BYTES,
-  onError(error) {
-    const { status } = error as { status?: unknown }
-    if (status === 413) throw new AppError('payload_too_large', `the body is larger than ${API_BODY_BYTES} bytes`)
-    throw new AppError('invalid_request', 'the body is neither a valid form nor valid JSON in UTF-8', { cause: error })
-  },
-})
+export const pageBody: Middleware = async (http, next) => {
+  const read = await (bodyReader ??= openBodyReader())
+  await read(http, next)
+}
+
+async function openBodyReader(): Promise<Middleware> {
+  const { koaBody } = await import('koa-body')
+  return koaBody({
+    multipart: false,
+    text: false,
+    formLimit: API_BODY_BYTES,
+    jsonLimit: API_BODY_BYTES,
+    onError(error) {
+      const { status } = error as { status?: unknown }
+      if (status === 413) throw new AppError('payload_too_large', `the body is larger than ${API_BODY_BYTES} bytes`)
+      throw new AppError('invalid_request', 'the body is neither a valid form nor valid JSON in UTF-8', {
+        cause: error,
+      })
+    },
+  })
+}
 
 interface PageFile {
   readonly path: string

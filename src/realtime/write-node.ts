@@ -6,7 +6,6 @@ import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openBudget, type Budget } from '#shared/budget.ts'
-import { nodePlace } from './firebase.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from './realtime-key.ts'
 import { nodeOf, type NodeState, type WriteReason } from './node.ts'
 import {
@@ -150,6 +149,7 @@ async function attempt(ctx: Context, turn: Turn): Promise<string | null> {
 async function replaceNode(ctx: Context, { app, subscriptionId, load, reason, leftMs }: Turn): Promise<void> {
   const subject = await load(subscriptionId)
   if (!subject) throw new Error(`subscription ${subscriptionId} is not there`)
+  const { nodePlace } = await import('./firebase.ts')
   const place = nodePlace(ctx, app, subject.externalRef, leftMs)
   for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
     const { etag } = await place.read()

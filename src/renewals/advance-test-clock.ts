@@ -11,7 +11,6 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { SECOND_MS, addMs, formatTimestamp, parseAppTime, type AppTime } from '#shared/time.ts'
 import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from './expire-due.ts'
-import { sendDueReminders } from './send-due-reminders.ts'
 import { listOpenClaims, staleBefore, type OpenClaim } from './store.ts'
 
 /** Beyond it a century's period would end in a year that cannot be written. */
@@ -135,6 +134,7 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
   const endMs = performance.now() + othersMs
   for (;;) {
     const before = await listOpen(ctx, appId)
+    const { sendDueReminders } = await import('./send-due-reminders.ts')
     await sendDueReminders(ctx, { appId })
     let open = await listOpen(ctx, appId)
     // Who had one before and has none now may have given it up behind our look.

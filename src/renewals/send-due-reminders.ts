@@ -110,16 +110,6 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   return summary
 }
 
-/** Whether a mail is due now, or a claim is left of a sweep that died. */
-export async function hasDueReminders(ctx: Context): Promise<boolean> {
-  if ((await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), 1)).length > 0) return true
-  const spentApps = await findSpentApps(ctx)
-  for (const sweep of await listSweeps(ctx)) {
-    if (!(await findDue(ctx, sweep, spentApps).next()).done) return true
-  }
-  return false
-}
-
 /** A mail that a sweep died at would take a place of the day's that no sweep of an app without places looks for. */
 async function dropDeadClaims(ctx: Context): Promise<void> {
   const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MOST_DEAD)

@@ -22,7 +22,7 @@ export async function countStatements(ctx: TestContext): Promise<Counted> {
   const { socketPath, name } = testDatabase()
   const line = await lossyServer(socketPath)
   const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-  const { db, close } = await openDatabase(config, [], { poolSize: POOL_SIZE, statementSeconds: 10 })
+  const { db, close } = await openDatabase(config, { poolSize: POOL_SIZE, statementSeconds: 10 })
   Object.assign(ctx, { db })
   // What a connection is set up with is asked once.
   await Promise.all(Array.from({ length: POOL_SIZE }, () => inTransaction(ctx, (tx) => tx.all(shape({}), 'SELECT 1'))))

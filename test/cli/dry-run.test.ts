@@ -7,6 +7,7 @@ import { createProgram } from '#cli/program.ts'
 import { systemClock } from '#shared/time.ts'
 import { addBankAccount, enableMethod } from '../support/operators.ts'
 import { testContext } from '../support/context.ts'
+import { TABLES } from '../support/tables.ts'
 import { testDatabase } from '../support/database.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, priceId, YEARLY } from '../support/factories.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -156,7 +157,7 @@ describe('--dry-run', () => {
 /** Every row of every table. */
 async function snapshot(): Promise<Record<string, unknown>> {
   const { db } = testDatabase()
-  const tables = db.source.entityMetadatas.map(({ tableName }) => tableName).sort()
+  const tables = TABLES.map(({ name }) => name).sort()
   const rows: Record<string, unknown> = {}
   for (const table of tables) rows[table] = await db.query(`SELECT * FROM ${table}`)
   return rows

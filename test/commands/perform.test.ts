@@ -115,7 +115,7 @@ describe('a COMMIT whose answer is lost', () => {
     const { socketPath, name } = testDatabase()
     line = await lossyServer(socketPath)
     const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-    lossy = await openDatabase(config, [], { poolSize: 2, statementSeconds: 2 })
+    lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 2 })
     Object.assign(story.service.ctx, { db: lossy.db })
   })
 

@@ -6,7 +6,6 @@ import { watchFigures } from '#daemon/watch-figures.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#db/session.ts'
 import { insertJobRun, type JobRun } from '#db/store.ts'
-import { TABLES } from '#open-context.ts'
 import { addMs, DAY_MS, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { testDatabase } from '../support/database.ts'
 import { testContext, type TestContext } from '../support/context.ts'
@@ -104,7 +103,7 @@ describe('metrics (contract 1)', () => {
   })
 
   it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, TABLES)
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
     await away.close()
     const ctx = { ...testContext(), db: { ...testDatabase().db, ...away.db } }
     const text = await scrape(ctx)

@@ -63,7 +63,7 @@ describe('opening a database', () => {
   after(() => rmSync(home, { recursive: true, force: true }))
 
   it('migrates the embedded one', async () => {
-    const { db, close } = await openDatabase({ databaseUrl: null, home }, [])
+    const { db, close } = await openDatabase({ databaseUrl: null, home })
     expect(await pendingMigrations(db)).to.deep.equal([])
     await close()
   })
@@ -71,7 +71,7 @@ describe('opening a database', () => {
   it('leaves a server’s database as it is', async () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
-    const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home }, [])
+    const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home })
     expect(await (await empty.db.dataSource()).query('SHOW TABLES')).to.deep.equal([])
     await empty.close()
     await db.query(`DROP DATABASE ${name}_empty`)
@@ -79,7 +79,7 @@ describe('opening a database', () => {
 
   it('fails where nobody listens', async () => {
     const url = `mysql://root@localhost/paygate?socketPath=${encodeURIComponent(join(home, 'nobody.sock'))}`
-    expect(await failureOf(openDatabase({ databaseUrl: url, home }, []))).to.include('ENOENT')
+    expect(await failureOf(openDatabase({ databaseUrl: url, home }))).to.include('ENOENT')
   })
 })
 
@@ -152,32 +152,32 @@ describe('a server with settings of its own', () => {
   })
 
   it('is refused by TLS where its certificate is of another host', async () => {
-    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, []))
+    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }))
     expect(failure).to.match(/altnames/)
   })
 
   it('is used by TLS where its certificate is of the authority in the file and of the host', async () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
-    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
+    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const [row]: { Value: string }[] = await (await db.dataSource()).query("SHOW STATUS LIKE 'Ssl_cipher'")
     expect(row!.Value).to.match(/^TLS_/)
     await close()
   })
 
   it('is refused by TLS where the system’s authorities do not know the certificate', async () => {
-    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=true`, home: '' }, []))
+    const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=true`, home: '' }))
     expect(failure).to.match(/self-signed certificate/)
   })
 
   it('is not used in plain text where TLS is asked for and not offered', async () => {
     const { socketPath, name } = testDatabase()
-    const failure = await failureOf(openDatabase({ databaseUrl: `${urlOf(socketPath, name)}&ssl=true`, home: '' }, []))
+    const failure = await failureOf(openDatabase({ databaseUrl: `${urlOf(socketPath, name)}&ssl=true`, home: '' }))
     expect(failure).to.match(/secure connection/)
   })
 
   it('has sessions as ours are nevertheless', async () => {
-    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }, [])
+    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const [session]: Record<string, string>[] = await (
       await db.dataSource()
     ).query('SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs')

@@ -23,7 +23,7 @@ describe('migrations', () => {
     name = `${testDatabase().name}_migrate`
     url = urlOf(testDatabase().socketPath, name)
     await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    opened = await openDatabase({ databaseUrl: url, home: '' }, [])
+    opened = await openDatabase({ databaseUrl: url, home: '' })
     db = opened.db
     source = await db.dataSource()
   })
@@ -106,7 +106,7 @@ describe('migrations', () => {
   })
 
   it('may take longer than an ordinary statement', async () => {
-    const impatient = await openDatabase({ databaseUrl: url, home: '' }, [], { statementSeconds: 0.2 })
+    const impatient = await openDatabase({ databaseUrl: url, home: '' }, { statementSeconds: 0.2 })
     const slow = migration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
     expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
     const [session]: { seconds: number }[] = await (

@@ -14,7 +14,7 @@ describe('what lies below the driver’s interface', () => {
   let opened: OpenDatabase
 
   const open = async () => {
-    opened = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, [], { poolSize: 2 })
+    opened = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, { poolSize: 2 })
     return opened.db.pool
   }
 

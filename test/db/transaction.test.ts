@@ -165,7 +165,7 @@ describe('a transaction', () => {
     })
 
     it('costs the pool nothing: as many connections as before can be had', async () => {
-      const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, [], { poolSize: 2 })
+      const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, { poolSize: 2 })
       const small = contextOf(db)
       for (let round = 0; round < 3; round += 1) {
         let attempts = 0
@@ -281,7 +281,7 @@ describe('a transaction', () => {
       const { socketPath, name } = testDatabase()
       line = await lossyServer(socketPath)
       const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-      lossy = await openDatabase(config, [], { poolSize: 2, statementSeconds: 0.4 })
+      lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
       ctx = contextOf(lossy.db, () => (retries += 1))
     })
 

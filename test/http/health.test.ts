@@ -1,7 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
-import { TABLES } from '#open-context.ts'
 import { systemClock } from '#shared/time.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { expectRefusal } from '../support/expect-fault.ts'
@@ -42,7 +41,7 @@ describe('health and metrics', () => {
 
   it('GET /readyz answers 503 where the database cannot be reached, and says no more of it', async () => {
     service = await startService()
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, TABLES)
+    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
     await away.close()
     Object.assign(service.ctx, { db: away.db })
     const { status, body } = await service.call('GET', '/readyz')

@@ -6,7 +6,6 @@ import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { answerOnce } from '#http/idempotency.ts'
 import { insertIdempotencyKey } from '#http/store.ts'
-import { TABLES } from '#open-context.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
@@ -303,7 +302,7 @@ describe('repeated requests', () => {
       const { socketPath, name } = testDatabase()
       line = await lossyServer(socketPath)
       const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
-      lossy = await openDatabase(config, TABLES, { poolSize: 2, statementSeconds: 0.4 })
+      lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
       // The service asks its context anew for each request.
       Object.assign(service.ctx, { db: lossy.db })
     })

@@ -3,7 +3,6 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
 import { pendingMigrations } from '#db/migrate.ts'
-import { TABLES } from '#open-context.ts'
 import { checkSecrets } from '#operations/check-secrets.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { testContext } from '../support/context.ts'
@@ -23,7 +22,7 @@ describe('backup and restore (docs/operating.md)', () => {
     await ctx.db.query(`CREATE DATABASE ${restored}`)
     try {
       execFileSync('mariadb', [...server, restored], { input: dump })
-      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' }, TABLES)
+      const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' })
       try {
         const there = { ...ctx, db }
         expect(await pendingMigrations(db)).to.deep.equal([])

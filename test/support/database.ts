@@ -4,7 +4,6 @@ import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
-import { TABLES } from '#open-context.ts'
 
 /** The database as commands see it, and besides, for tests, any statement at all. */
 export interface TestDb extends Database {
@@ -65,7 +64,7 @@ async function start(): Promise<Started> {
 
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
-  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME }, TABLES)
+  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })
   const source = await db.dataSource()
   return { db: { ...db, source, query: source.query.bind(source) }, close }
 }

@@ -4,7 +4,6 @@ import type { DataSource } from 'typeorm'
 import type { Context } from '#context.ts'
 import { openDatabase } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
-import { TABLES } from '#open-context.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
@@ -58,9 +57,12 @@ const SHORT_HOLD_MS = 5
  */
 export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
   const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
-  const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: quiet.config.home }, TABLES, {
-    poolSize: POOL_SIZE,
-  })
+  const { db, close } = await openDatabase(
+    { databaseUrl: testDatabase().url, home: quiet.config.home },
+    {
+      poolSize: POOL_SIZE,
+    },
+  )
   const ctx = { ...quiet, db }
   const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
   try {

@@ -1,0 +1,82 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { childEnvironment, hasBaseUrl, listenUrl, serviceManager, type Config } from '#config.ts'
+import { pendingMigrations } from '#db/migrate.ts'
+import { openContext } from '#open-context.ts'
+import { skewWarning } from '#operations/check-database.ts'
+import { createApp } from './app.ts'
+import { answerClientErrors } from './client-errors.ts'
+import { answerWhileStarting } from './starting.ts'
+import { stopOnSignal } from './stop.ts'
+import { openMetrics } from './metrics.ts'
+import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
+import { watchFigures } from './watch-figures.ts'
+import { startWatchdog, type Watchdog } from './watchdog.ts'
+
+/** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets for ever. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 30_000
+/** How often that is looked at; every 30 s by default, which would let slow senders have four times their time. */
+const CHECK_TIMEOUTS_MS = 1000
+
+/** Listens, says `not_ready` until the database is open and as this version needs it, and then serves until a signal stops it. */
+export async function serve(settings: Config): Promise<void> {
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_TIMEOUTS_MS,
+  })
+  answerClientErrors(server)
+  server.on('request', answerWhileStarting)
+  const port = await listen(server, settings)
+  const url = listenUrl(settings.host, port)
+  const config: Config = { ...settings, port, baseUrl: hasBaseUrl() ? settings.baseUrl : url }
+  const metrics = openMetrics()
+  const sender: { wake: () => void } = { wake: () => undefined }
+  const { ctx, close } = await openContext({
+    config,
+    thread: 'daemon',
+    count: metrics.count,
+    wakeSender: () => sender.wake(),
+  })
+  const pending = await pendingMigrations(ctx.db)
+  if (pending.length > 0) {
+    await close()
+    throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)
+  }
+  const skew = await skewWarning(ctx)
+  if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")
+  if (config.trustProxy > 0 && config.metricsToken === null) {
+    ctx.log.warn('nobody can read /metrics: behind a proxy (BILLING_TRUST_PROXY) it needs BILLING_METRICS_TOKEN')
+  }
+  const scheduler = startScheduler(
+    ctx,
+    childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
+  )
+  sender.wake = scheduler.wakeSender
+  watchFigures(ctx, metrics, scheduler)
+  const health = { isStopping: false }
+  const handle = createApp(ctx, metrics, health).callback()
+  server.off('request', answerWhileStarting).on('request', (request, response) => void handle(request, response))
+  ctx.log.info({ url, baseUrl: config.baseUrl, env: config.env, pid: process.pid }, 'listening')
+  const jobs = schedule(config).map(({ name }) => name)
+  const watchdog = startWatchdog(ctx, { manager: serviceManager(), jobs, heartbeats: scheduler.heartbeats })
+  stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close })
+}
+
+/** A scheduler whose stop tells systemd first. */
+function stopping(watchdog: Watchdog, scheduler: Scheduler): Pick<Scheduler, 'stop'> {
+  return {
+    stop(deadlineMs) {
+      watchdog.stop()
+      return scheduler.stop(deadlineMs)
+    },
+  }
+}
+
+function listen(server: Server, { host, port }: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+  })
+}

@@ -1,0 +1,52 @@
+import { apps, paymentMethods } from '#apps/store.ts'
+import { checkoutSessions } from '#checkout/store.ts'
+import { customers } from '#customers/store.ts'
+import { auditLog, commitTokens } from '#commands/store.ts'
+import { jobRuns } from '#db/store.ts'
+import type { AnyTable } from '#db/table.ts'
+import { idempotencyKeys } from '#http/store.ts'
+import { allocations, payments, refunds } from '#payments/store.ts'
+import { plans, prices } from '#plans/store.ts'
+import { bankMails } from '#bank-mail/store.ts'
+import { bankAccountAssignments, bankAccounts } from '#bank-accounts/store.ts'
+import { providerAccounts, providerPauses, providerSessions } from '#providers/store.ts'
+import { realtimeWrites } from '#realtime/store.ts'
+import { dailyMails, reminders } from '#renewals/store.ts'
+import { endUsers, paymentApplications, subscriptions, trialGrants } from '#subscriptions/store.ts'
+import { providerEvents, transactionChanges, transactions } from '#transactions/store.ts'
+import { deliveryAttempts, events } from '#webhooks/store.ts'
+
+/** Every table that a store describes. */
+export const TABLES: readonly AnyTable[] = [
+  apps,
+  paymentMethods,
+  bankAccounts,
+  bankAccountAssignments,
+  plans,
+  prices,
+  customers,
+  endUsers,
+  subscriptions,
+  trialGrants,
+  paymentApplications,
+  realtimeWrites,
+  transactions,
+  transactionChanges,
+  payments,
+  allocations,
+  refunds,
+  providerEvents,
+  providerAccounts,
+  providerSessions,
+  providerPauses,
+  bankMails,
+  checkoutSessions,
+  events,
+  deliveryAttempts,
+  reminders,
+  dailyMails,
+  idempotencyKeys,
+  auditLog,
+  commitTokens,
+  jobRuns,
+]
