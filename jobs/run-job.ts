@@ -143,7 +143,7 @@ function openReport(ctx: Context, { job, daemon }: JobSettings): Job['report'] {
     try {
       await insertJobRun(ctx.db, run)
     } catch (error) {
-      ctx.log.warn({ error }, 'a run of the job could not be noted')
+      ctx.log.warn({ error }, 'a job run could not be recorded')
     }
   }
 }

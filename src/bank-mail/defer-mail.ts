@@ -22,7 +22,7 @@ export async function deferMail(
   mail: RelayedMail,
   { message, isMailsDoing }: MailNotRead,
 ): Promise<Answer | { readonly status: 'deferred' }> {
-  ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a mail could not be read')
+  ctx.log.warn({ bytes: mail.raw.length, cause: message }, 'a bank mail could not be read')
   if (!isMailsDoing) return { status: 'deferred' }
   const answer = await perform(ctx, provider('bank mail'), deferOne, undefined, mail)
   ctx.count('bank_mails_total', { status: answer.status, reason: answer.status === 'rejected' ? answer.reason : '' })

@@ -255,5 +255,5 @@ function tell(ctx: Context, summary: MailSummary, answer: Answer): void {
   const { status, reason } = columnsOf(answer)
   const { bank, transactionId } = summary
   ctx.count('bank_mails_total', { status, reason: reason ?? '' })
-  ctx.log.info({ bank, transactionId, status, reason }, 'a bank mail was decided on')
+  ctx.log.info({ bank, transactionId, status, reason }, 'a bank mail was processed')
 }

@@ -234,7 +234,7 @@ async function look(supervisor: Supervisor, thread: Watched): Promise<void> {
   try {
     hasWork ||= (await job.sweep?.hasWork(ctx)) ?? true
   } catch (error) {
-    ctx.log.error({ job: job.name, error }, 'cannot tell whether a job has work')
+    ctx.log.error({ job: job.name, error }, 'cannot check whether a job has work')
     lookLater(supervisor, thread)
     return
   }
@@ -272,7 +272,7 @@ async function noteRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): P
   try {
     await insertJobRun(ctx.db, row)
   } catch (error) {
-    ctx.log.warn({ error, job: row.job }, 'a run of a job could not be noted')
+    ctx.log.warn({ error, job: row.job }, 'a job run could not be recorded')
   }
 }
 

@@ -79,7 +79,7 @@ async function readInTime(ctx: Context): Promise<Figures> {
   try {
     return await within(readFigures(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
   } catch (error) {
-    ctx.log.warn({ error: messageOf(error) }, 'the figures of the database cannot be read')
+    ctx.log.warn({ error: messageOf(error) }, 'the database metrics cannot be read')
     throw error
   }
 }

@@ -51,7 +51,7 @@ export function startWatchdog(ctx: Context, { manager, jobs, heartbeats }: Watch
     const signs = { loopLagMs, heartbeats: jobs.map((job) => [job, heartbeats.get(job) ?? null] as const) }
     const ailment = ailmentOf(signs, startedAt, ctx.clock.now())
     if (ailment === null) notify(ctx, 'WATCHDOG=1')
-    else ctx.log.error({ ailment }, 'not well: the watchdog is told nothing')
+    else ctx.log.error({ ailment }, 'unhealthy: skipping the systemd watchdog ping')
   }, manager.watchdogMs / SIGNS_PER_PERIOD)
   return {
     stop() {
@@ -65,6 +65,6 @@ export function startWatchdog(ctx: Context, { manager, jobs, heartbeats }: Watch
 /** Node has no datagram sockets of the UNIX kind: systemd's own program speaks to them. */
 function notify(ctx: Context, ...assignments: string[]): void {
   execFile('systemd-notify', assignments, { timeout: NOTIFY_DEADLINE_MS }, (error) => {
-    if (error) ctx.log.warn({ error: error.message }, 'systemd was not told: is systemd-notify installed?')
+    if (error) ctx.log.warn({ error: error.message }, 'systemd was not notified: is systemd-notify installed?')
   })
 }

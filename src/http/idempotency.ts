@@ -125,7 +125,7 @@ async function prolong({ ctx, scope, leaseToken }: Hold): Promise<void> {
       await prolongIdempotencyKey(tx, leaseToken, scope, leaseUntil)
     })
   } catch (error) {
-    ctx.log.warn({ error }, 'the lease of an Idempotency-Key was not prolonged')
+    ctx.log.warn({ error }, 'the lease of an Idempotency-Key was not renewed')
   }
 }
 
@@ -135,7 +135,7 @@ async function giveBack({ ctx, scope, leaseToken }: Hold): Promise<void> {
   try {
     await within(deletion, GIVE_BACK_MS, new Error(`not given back in ${GIVE_BACK_MS} ms`))
   } catch (error) {
-    ctx.log.warn({ error }, 'an Idempotency-Key was not given back: it is free when its lease is over')
+    ctx.log.warn({ error }, 'an Idempotency-Key was not released: it is free when its lease expires')
   }
 }
 

@@ -89,7 +89,7 @@ export async function accountsInUse<Fields>(
       const account = opened(ctx, schema, row)
       if (account) accounts.push(account)
     } catch (error) {
-      ctx.log.error({ error, appId: row.appId, method }, "an app's credentials do not open")
+      ctx.log.error({ error, appId: row.appId, method }, "an app's credentials cannot be decrypted")
       failures.push(error)
     }
   }

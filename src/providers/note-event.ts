@@ -31,7 +31,7 @@ export async function noteEvent(ctx: Context, { note, eventType, ...event }: Pro
   )
   if (isNew) {
     const { provider, outcome, transactionId, appId } = event
-    ctx.log.warn({ provider, outcome, transactionId, appId, note }, 'a provider told something that operators must see')
+    ctx.log.warn({ provider, outcome, transactionId, appId, note }, 'a provider event needs attention: notification list')
   }
   return isNew
 }

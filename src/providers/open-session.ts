@@ -82,7 +82,7 @@ async function resume(
   const isCurrent = session.providerAccountId === currentAccountId
   const leaveAlone = (error: unknown): void => {
     if (isCurrent && error instanceof AccountUnavailable) throw error
-    ctx.log.warn({ error, transactionId }, 'an open session could not be asked for or closed')
+    ctx.log.warn({ error, transactionId }, 'an open session could not be looked up or closed')
   }
   try {
     const found = await provider.lookUp(ctx, session)

@@ -165,7 +165,7 @@ export async function isStillProcessing(ctx: Context, transactionId: number): Pr
       await recordLookUp(ctx, session, found)
       if (found.status === 'processing') return true
     } catch (error) {
-      ctx.log.warn({ error, transactionId }, 'a payment on its way could not be looked up')
+      ctx.log.warn({ error, transactionId }, 'a payment that is being processed could not be looked up')
       return true
     }
   }

@@ -66,7 +66,7 @@ export async function settleNode(ctx: Context, write: NodeWrite, reason: WriteRe
   try {
     return await takeTurns(ctx, { ...write, app, reason, leftMs, leaseToken: randomHex(16) })
   } catch (error) {
-    ctx.log.error({ appId: app.id, subscriptionId, error }, 'the realtime node could not be seen to')
+    ctx.log.error({ appId: app.id, subscriptionId, error }, 'the realtime write could not be processed')
     return 'failed'
   }
 }

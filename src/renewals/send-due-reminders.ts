@@ -147,7 +147,7 @@ function noteSpent(ctx: Context, app: App, spentApps: Set<number>): void {
   if (spentApps.has(app.id)) return
   spentApps.add(app.id)
   const fields = { appId: app.id, limit: dailyLimit(ctx.config, app) }
-  ctx.log.warn(fields, 'the app has sent its reminder mails of the day: reminders plan shows what is held back')
+  ctx.log.warn(fields, 'the app has reached its daily limit of reminder mails: reminders plan lists those that wait')
 }
 
 function nameOf({ subscription, stage }: DueReminder): string {

@@ -58,7 +58,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
     const isLate = event.leaseEndsMs - performance.now() < 2 * ctx.config.webhook.timeoutMs
     const attempt = (isLate ? releaseLate(event) : deliver(event))
       .catch((error: unknown) => {
-        ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will run out')
+        ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will expire')
       })
       .finally(() => {
         running.delete(attempt)

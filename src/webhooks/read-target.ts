@@ -36,7 +36,7 @@ export function openTargets(ctx: Context): Targets {
       opened.set(row.webhookSecret, secret)
       return { url: row.webhookUrl, secret }
     } catch (error) {
-      ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be read')
+      ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
       return 'unreadable'
     }
   }

@@ -79,7 +79,7 @@ async function releaseUnsent(ctx: Context, claimer: Claimer): Promise<void> {
   try {
     await claimer.releaseAll()
   } catch (error) {
-    ctx.log.error({ error }, 'leases cannot be released; they will run out')
+    ctx.log.error({ error }, 'leases cannot be released; they will expire')
   }
 }
 

@@ -111,7 +111,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(text, 'paygate_outbox_events')).to.equal(null)
     expect(text).to.include('# TYPE paygate_outbox_events gauge')
     expect(sample(text, 'paygate_process_resident_memory_bytes')).to.be.greaterThan(0)
-    expect(ctx.logged.join('')).to.include('the figures of the database cannot be read')
+    expect(ctx.logged.join('')).to.include('the database metrics cannot be read')
   })
 
   it('reach the database once for scrapes that follow each other at once', async () => {
