@@ -186,7 +186,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     )
     expect(finding?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
     expect((await readFigures(scene.ctx)).reminderLagSeconds).to.equal(0)
-    expect(scene.ctx.logged.join('')).to.include('has sent its reminder mails of the day')
+    expect(scene.ctx.logged.join('')).to.include('has reached its daily limit of reminder mails')
   })
 
   const limits: [setting: string | undefined, live: number | null, sandbox: number][] = [
