@@ -5,11 +5,9 @@ import { routesOf, type Access, type ApiRoute, type Gate, type SignedCall } from
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
+import { explainRefusal, TIMESTAMP_TOLERANCE_SECONDS } from './explain-refusal.ts'
 import { appsByKey, secretPlace, type App } from './store.ts'
 import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.ts'
-
-/** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
-export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
 /** Who calls: an app's server, or one end user of an app through its client. */
 export interface ApiCaller extends Caller {
@@ -48,7 +46,7 @@ const provenTokens = new LatelyProven()
 export const gate: Gate<ApiCaller> = {
   async authenticate(ctx, call) {
     const credentials = readCredentials(ctx, call)
-    if (!credentials) throw unauthorized()
+    if (!credentials) throw unauthorized(ctx, call)
     const { apiKey, isTimely, bearer } = credentials
     const last = isTimely ? provenSecrets.get(apiKey) : undefined
     const fitsLast = last !== undefined && isSignedWith(ctx, last, apiKey, call)
@@ -59,7 +57,7 @@ export const gate: Gate<ApiCaller> = {
     if (token !== null && proof !== null) provenTokens.add(proof, true)
     // One secret makes one signature: it is not made a second time.
     const isSigned = last !== undefined && last === app?.apiSecret ? fitsLast : isTimely && isSignedBy(ctx, app, call)
-    if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized()
+    if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
     if (app.apiSecret !== null) provenSecrets.add(apiKey, app.apiSecret)
     if (app.disabledAt) throw new AppError('app_disabled', 'this app is disabled')
     return { ...nameOf(app, token), appId: app.id, app, endUser: token?.sub ?? null, token }
@@ -83,9 +81,16 @@ export function forbidden(): AppError {
   return new AppError('forbidden', 'this app may not do that')
 }
 
-/** One message for every fault, so that nothing is told apart. */
-function unauthorized(): AppError {
-  return new AppError('unauthorized', 'the key, signature, timestamp or token is missing or wrong')
+/** One message for every fault, so that nothing is told apart; keys of sandbox apps are told which it is. */
+function unauthorized(ctx: Context, call: SignedCall, app?: App | null): AppError {
+  const [apiKey, timestamp, signature] = [
+    header(call, 'x-app-key'),
+    header(call, 'x-timestamp'),
+    header(call, 'x-signature'),
+  ]
+  const signedText = `${timestamp}.${call.method}.${call.target}.${call.body.toString('utf8')}`
+  const explained = explainRefusal({ apiKey, timestamp, signature, signedText }, app, ctx.clock.now())
+  return new AppError('unauthorized', explained ?? 'the key, signature, timestamp or token is missing or wrong')
 }
 
 /** What a caller proves itself by, as far as its form goes. */

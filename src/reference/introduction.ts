@@ -9,6 +9,8 @@ A seller's server sends three headers: \`X-App-Key\`, \`X-Timestamp\` (Unix seco
 \`{timestamp}.{METHOD}.{path with query, as sent}.{raw body}\`, keyed with the text of the \`api_secret\`. To try an implementation: with the secret \`sk_test_secret\` and the timestamp
 \`1767225600\`, \`GET /api/v1/plans?status=active\` without a body signs to \`79734b58b3c202061a2f729913a689b6ad3c0fbe8ce96d66d8a2f6c456ee3232\`.
 
+A 401 to the key of a sandbox app says which part is wrong, and shows the text that was to be signed. Live keys get one message for all.
+
 The client of an end user sends \`X-App-Key\` and \`Authorization: Bearer <identity token>\` instead, and sees its own end user alone.
 
 ### Idempotency

@@ -24,7 +24,8 @@ const sandbox = createSandbox()
 describe('signed requests', () => {
   beforeEach(async () => {
     service = await startService()
-    app = await anApp(service.ctx)
+    // Sandbox apps are told what is wrong: explain-refusal.test.ts.
+    app = await anApp(service.ctx, { sandbox: false })
   })
 
   afterEach(async () => {
@@ -140,13 +141,13 @@ describe('signed requests', () => {
 
     it('are refused the same way where key, timestamp or signature is missing or wrong', async () => {
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0))
-      const other = await anApp(service.ctx)
+      const other = await anApp(service.ctx, { sandbox: false })
       const all = { 'X-App-Key': app.apiKey, 'X-Timestamp': now(), 'X-Signature': signature }
       const without = (name: string) => Object.fromEntries(Object.entries(all).filter(([key]) => key !== name))
       const sets: Record<string, string>[] = [
         {},
         ...Object.keys(all).map(without),
-        { ...all, 'X-App-Key': 'pk_test_unknown' },
+        { ...all, 'X-App-Key': 'pk_live_unknown' },
         { ...all, 'X-App-Key': other.apiKey },
         { ...all, 'X-App-Key': app.apiKey.toUpperCase() },
         { ...all, 'X-App-Key': `${app.apiKey}x` },
@@ -173,10 +174,10 @@ describe('signed requests', () => {
         ...[
           '',
           'x',
-          'pk_test_unknown',
+          'pk_live_unknown',
           `${app.apiKey}0`,
           app.apiKey.toUpperCase(),
-          app.apiKey.replace('test', 'prod'),
+          app.apiKey.replace('live', 'prod'),
         ].map((key) => ({ ...right, 'X-App-Key': key })),
         ...['', 'now', `${now()}.0`, `-${now()}`, '9'.repeat(13), String(Number(now()) - 301)].map((timestamp) => ({
           ...right,
