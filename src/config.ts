@@ -354,3 +354,13 @@ export function operatorName(
 export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
   return environment[variable]
 }
+
+/** The program that opens a page in a browser; null where nobody sits at a desktop of this machine. */
+export function desktopOpener(
+  environment: Environment = process.env,
+  platform: NodeJS.Platform = process.platform,
+): 'open' | 'xdg-open' | null {
+  if (environment['SSH_CONNECTION']) return null
+  if (platform === 'darwin') return 'open'
+  return environment['DISPLAY'] || environment['WAYLAND_DISPLAY'] ? 'xdg-open' : null
+}

@@ -35,6 +35,7 @@ const LAYERS = [
   'renewals',
   'pages',
   'operations',
+  'support',
   'reference',
   'open-context',
   'daemon',

@@ -31,6 +31,17 @@ export function moneyCell(amount: number | null, currency: string): string {
   return amount === null ? `? ${currency}` : formatMoney(amount, currency, 'en')
 }
 
+/** `₫90,000 of ₫99,000` where a part came; else what is to be paid. */
+export function receivedCell(row: {
+  readonly amount: number
+  readonly amount_received: number
+  readonly currency: string
+}): string {
+  const { amount, amount_received: received, currency } = row
+  const part = received === 0 || received === amount ? '' : `${moneyCell(received, currency)} of `
+  return `${part}${moneyCell(amount, currency)}`
+}
+
 /** `[TEST] 1`: whose a row is, in a list of all apps. */
 export function appCell(row: { readonly app_id: number | null; readonly sandbox: boolean | null }): string | null {
   return row.app_id === null ? null : `${markOf(row.sandbox === true)} ${row.app_id}`
@@ -41,4 +52,9 @@ const STAGES: Readonly<Record<number, string>> = { 3: '3 days before', 1: '1 day
 /** When a reminder goes out: `3 days before`, `1 day before`, `expired`. */
 export function stageCell(reminderDay: number): string {
   return STAGES[reminderDay] ?? String(reminderDay)
+}
+
+/** `1 month`, `7 days` */
+export function countedUnit(count: number | null, unit: string | null): string {
+  return `${count ?? 1} ${unit ?? ''}${count === 1 ? '' : 's'}`
 }

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
-import { moneyCell, stateCell } from './cells.ts'
+import { countedUnit, moneyCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -305,9 +305,4 @@ function trialWords(price: PlanWithPrices['prices'][number]): string | null {
   const { trialAmount, trialIntervalCount: count, trialIntervalUnit: unit, currency } = price
   if (trialAmount === null) return null
   return `${trialAmount === 0 ? 'free' : moneyCell(trialAmount, currency)} for ${countedUnit(count, unit)}`
-}
-
-/** `1 month`, `7 days` */
-function countedUnit(count: number | null, unit: string | null): string {
-  return `${count ?? 1} ${unit ?? ''}${count === 1 ? '' : 's'}`
 }

@@ -12,6 +12,13 @@ interface Group {
 /** In the order in which the list of commands shows them. */
 const GROUPS: readonly Group[] = [
   {
+    words: {
+      find: 'what a text names, and a screen about the end user: subscription, payments, mails, next step',
+      open: 'the page of a checkout, a transaction, an end user or a customer; opened where there is a desktop',
+    },
+    load: async () => (await import('./find-commands.ts')).registerFindCommands,
+  },
+  {
     words: { app: "sellers' apps, their secrets and settings" },
     load: async () => (await import('./app-commands.ts')).registerAppCommands,
   },

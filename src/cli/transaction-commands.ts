@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Resolution } from '#operations/resolution.ts'
 import { plainMoney } from '#shared/money.ts'
 import { goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
-import { appCell, minuteCell, moneyCell, standingCell } from './cells.ts'
+import { appCell, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
@@ -66,7 +66,7 @@ function registerList(transaction: Command): void {
               appCell(row),
               row.external_ref,
               row.plan_ref,
-              amountWords(row),
+              `${receivedCell(row)}${row.provider_code === null ? '' : ` by ${row.provider_code}`}`,
               standingCell(row.status, row.flag_reason),
             ]),
             none: options.flagged ? 'Nothing needs review.' : 'no transactions',
@@ -77,18 +77,6 @@ function registerList(transaction: Command): void {
     })
   withPages(list)
   withExamples(list, 'transaction list --flagged', 'transaction list --app 1 --status pending')
-}
-
-/** What is to be paid, what of it came where that is not all or nothing, and by which method. */
-function amountWords(row: {
-  readonly amount: number
-  readonly amount_received: number
-  readonly currency: string
-  readonly provider_code: string | null
-}): string {
-  const { amount, amount_received: received, currency, provider_code: method } = row
-  const part = received === 0 || received === amount ? '' : `${moneyCell(received, currency)} of `
-  return `${part}${moneyCell(amount, currency)}${method === null ? '' : ` by ${method}`}`
 }
 
 function registerShow(transaction: Command): void {

@@ -107,6 +107,8 @@ describe('the command line asks on a terminal for whatever was left out', functi
         'https://demo-proj.firebaseio.com',
       ],
       ['app clock', [APP], 'it is 20'],
+      ['find', [type('E-mail, reference, id, code or link', 'nobody')], 'Nothing has this name.'],
+      ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +│ yes/],
       ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +│ no/],

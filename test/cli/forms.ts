@@ -21,6 +21,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
     'realtime',
   ],
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
+  'find.test.ts': ['find', 'open'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],
 }

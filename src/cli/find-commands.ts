@@ -1,0 +1,117 @@
+import type { Command } from 'commander'
+import type { FindOptions, Match } from '#support/find.ts'
+import { required } from './ask.ts'
+import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
+import { printEndUser } from './end-user-screen.ts'
+import { withExamples } from './examples.ts'
+import { inSession, withSandbox, type Session } from './session.ts'
+
+/** More screens than these are no answer to a question about somebody. */
+const MOST_SCREENS = 3
+
+/** `find` and `open`: what support asks. */
+export function registerFindCommands(program: Command): void {
+  registerFind(program)
+  registerOpen(program)
+}
+
+function registerFind(program: Command): void {
+  const find = program
+    .command('find [text]')
+    .description('what a text names, and a screen about the end user: subscription, payments, mails, next step')
+    .option('--on <date>', 'the text is an amount of money of this day, such as 2026-11-21')
+    .option('--app <app>', 'only of this app')
+    .action(async (text: string | undefined, options: { on?: string; app?: string }, command: Command) => {
+      await inSession(command, async (session) => {
+        const [{ find: findText }, { viewEndUser }] = await Promise.all([
+          import('#support/find.ts'),
+          import('#support/view-end-user.ts'),
+        ])
+        const { ctx, out } = session
+        const asked = await required(text, '<text>', 'E-mail, reference, id, code or link:')
+        const { matches, endUsers } = await findText(ctx, asked, await findOptions(session, options))
+        const people = await Promise.all(
+          endUsers.slice(0, MOST_SCREENS).map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)),
+        )
+        const shown = await withSandbox(ctx, matches)
+        out.result({ matches: shown, end_users: people }, () => {
+          out.table({
+            head: ['what', 'id', 'app', 'external_ref', 'amount', 'state', 'at (UTC)', 'more'],
+            rows: shown.map((row) => [
+              row.kind,
+              row.kind === 'end user' ? null : row.id,
+              appCell(row),
+              row.external_ref,
+              row.amount === null ? null : moneyCell(row.amount, row.currency ?? ''),
+              stateCell(row.state),
+              minuteCell(row.at),
+              moreOf(row),
+            ]),
+            none: 'Nothing has this name. A search is for a whole id, reference, code, link or\ne-mail address.',
+            optional: ['at (UTC)', 'more'],
+          })
+          for (const person of people) printEndUser(out, person)
+          if (endUsers.length > people.length)
+            out.line(`They are about ${endUsers.length} end users: search for one of them, or give --app.`)
+        })
+      })
+    })
+  withExamples(
+    find,
+    'find an@example.com',
+    'find user-42 --app 1',
+    'find 99,000 --on 2026-11-21',
+    'find https://pay.example.com/renew/0f…',
+  )
+}
+
+/** The command that shows more of a match. */
+function moreOf({ kind, id, app_id: app }: Match): string | null {
+  switch (kind) {
+    case 'transaction':
+    case 'payment':
+      return `${kind} show ${id}`
+    case 'customer':
+    case 'plan':
+      return `${kind} show ${app ?? ''} ${id}`
+    case 'app':
+      return `app show ${id}`
+    case 'bank mail':
+      return 'bank-mail list'
+    case 'event':
+      return `webhook list ${app ?? ''}`
+    case 'price':
+    case 'checkout':
+    case 'end user':
+      return null
+  }
+}
+
+async function findOptions(session: Session, { on, app }: { on?: string; app?: string }): Promise<FindOptions> {
+  return {
+    ...(on === undefined ? {} : { on }),
+    ...(app === undefined ? {} : { appId: (await session.app(app)).id }),
+  }
+}
+
+function registerOpen(program: Command): void {
+  const open = program
+    .command('open [thing]')
+    .description('the page of a checkout, a transaction, an end user or a customer; opened where there is a desktop')
+    .option('--app <app>', 'only of this app')
+    .option('--print', 'only print its address')
+    .action(async (thing: string | undefined, options: { app?: string; print?: boolean }, command: Command) => {
+      await inSession(command, async (session) => {
+        const { out } = session
+        const { findPage } = await import('#support/find-page.ts')
+        const asked = await required(thing, '<thing>', 'Checkout, transaction, end user or customer:')
+        const found = await findPage(session.ctx, asked, await findOptions(session, options))
+        out.result(found, () => out.line(found.url))
+        out.hint(found.page)
+        if (options.print || out.isJson || !process.stdout.isTTY) return
+        const { openOnDesktop } = await import('./desktop.ts')
+        await openOnDesktop(found.url)
+      })
+    })
+  withExamples(open, 'open 17', 'open cs_12', 'open user-42 --app 1', 'open api')
+}

@@ -1,0 +1,43 @@
+import type { presentCustomer } from '#customers/present.ts'
+import type { presentSubscription } from '#subscriptions/present.ts'
+import type { presentTransaction } from '#transactions/present.ts'
+
+/** What a subscription costs from its next period on. */
+export interface PriceView {
+  readonly amount: number
+  readonly currency: string
+  readonly interval_unit: string
+  readonly interval_count: number | null
+}
+
+/** A mail of a subscription; `reminder_day` 3, 1 or 0. Times are the app's own but for `at`, which is real. */
+export interface MailView {
+  readonly reminder_id: number
+  readonly reminder_day: number
+  readonly period_end: string
+  /** `sent`, `failed`, `refused`, `claimed` (under way), `unconfirmed` (nobody knows whether it left). */
+  readonly status: string
+  readonly at: string
+  readonly error: string | null
+}
+
+/** What is known of an end user. Amounts in the smallest unit; times in UTC. */
+export interface EndUser {
+  readonly app_id: number
+  readonly app_name: string
+  readonly sandbox: boolean
+  readonly external_ref: string
+  readonly subscription: (ReturnType<typeof presentSubscription> & { readonly price: PriceView | null }) | null
+  readonly customer: ReturnType<typeof presentCustomer> | null
+  /** Since when the customer wants no mails; null where they do. */
+  readonly reminders_stopped_at: string | null
+  /** Where it is paid for the next period; null for lifetime. Whoever has it may pay. */
+  readonly renewal_link: string | null
+  /** The newest first. `link`: of what may still be paid. */
+  readonly transactions: readonly (ReturnType<typeof presentTransaction> & {
+    readonly transfer_code: string | null
+    readonly link: string | null
+  })[]
+  readonly mails: readonly MailView[]
+  readonly events: { readonly pending: number; readonly failed: number; readonly last_failed: string | null }
+}

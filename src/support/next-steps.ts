@@ -1,0 +1,113 @@
+import { DAY_MS, addMs, parseAppTime, type AppTime } from '#shared/time.ts'
+import type { EndUser } from './end-user.ts'
+
+/** What an operator may do about an end user: a sentence, and the command that does it or shows more. */
+export interface NextStep {
+  readonly what: string
+  readonly command: string
+}
+
+const ENDS_SOON_MS = 7 * DAY_MS
+
+/** What is to be done about an end user, the most urgent first; empty where nothing is. `now` is the app's own time. */
+export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
+  return [...moneySteps(view), ...mailSteps(view), ...eventSteps(view), ...renewalSteps(view, now)]
+}
+
+function moneySteps({ transactions }: Pick<EndUser, 'transactions'>): NextStep[] {
+  const flagged = transactions.filter((row) => row.flagged)
+  const waiting = transactions.find((row) => !row.flagged && row.transfer_code !== null && row.status === 'pending')
+  const open = transactions.find((row) => row.link !== null && row.transfer_code === null)
+  return [
+    ...flagged.map((row) => ({
+      what: `transaction ${row.transaction_id} needs review: ${row.flag_reason ?? ''}`,
+      command: `billing-cli transaction resolve ${row.transaction_id}`,
+    })),
+    ...(waiting
+      ? [
+          {
+            what: `transaction ${waiting.transaction_id} waits for a transfer with the code ${waiting.transfer_code ?? ''}; look whether it came without`,
+            command: 'billing-cli bank-mail list --unmatched',
+          },
+        ]
+      : []),
+    ...(open
+      ? [
+          {
+            what: `transaction ${open.transaction_id} may still be paid`,
+            command: `billing-cli open ${open.transaction_id}`,
+          },
+        ]
+      : []),
+  ]
+}
+
+function mailSteps(view: EndUser): NextStep[] {
+  const { app_id: app, external_ref: ref, subscription, customer, mails } = view
+  if (!subscription?.current_period_end) return []
+  const user = `${app} ${shellWord(ref)}`
+  if (!subscription.customer_id)
+    return [
+      {
+        what: 'no customer is attached, so that no reminder is sent',
+        command: `billing-cli subscription attach-customer ${user} <customer_id>`,
+      },
+    ]
+  const current = mails.filter(({ period_end }) => period_end === subscription.current_period_end)
+  const refused = current.find(({ status }) => status === 'refused')
+  const unconfirmed = current.find(({ status }) => status === 'unconfirmed')
+  return [
+    ...(refused
+      ? [
+          {
+            what: `the mail server refuses ${customer?.email ?? 'the address'}: ask for another one`,
+            command: 'billing-cli reminders refused',
+          },
+        ]
+      : []),
+    ...(unconfirmed
+      ? [
+          {
+            what: `nobody knows whether reminder ${unconfirmed.reminder_id} was sent: look into the mail server's log`,
+            command: `billing-cli reminders settle ${unconfirmed.reminder_id} --sent`,
+          },
+        ]
+      : []),
+    ...(view.reminders_stopped_at === null
+      ? []
+      : [
+          {
+            what: 'the customer stopped the reminders; resume them only where they ask for it',
+            command: `billing-cli subscription reminders ${user} on`,
+          },
+        ]),
+  ]
+}
+
+function eventSteps({ events, app_id: app }: Pick<EndUser, 'events' | 'app_id'>): NextStep[] {
+  if (events.last_failed === null) return []
+  const command =
+    events.failed === 1
+      ? `billing-cli webhook retry ${events.last_failed}`
+      : `billing-cli webhook retry --failed ${app}`
+  return [{ what: `${events.failed} event(s) about this end user did not reach the app`, command }]
+}
+
+function renewalSteps(
+  { subscription, renewal_link: link, app_id: app, external_ref: ref }: EndUser,
+  now: AppTime,
+): NextStep[] {
+  const end = subscription?.current_period_end ? parseAppTime(subscription.current_period_end) : null
+  if (!end || !link || end > addMs(now, ENDS_SOON_MS)) return []
+  return [
+    {
+      what: `${end > now ? 'the subscription ends soon' : 'the subscription has ended'}: give the renewal link`,
+      command: `billing-cli open ${shellWord(ref)} --app ${app}`,
+    },
+  ]
+}
+
+/** A word as a shell takes it for one. */
+function shellWord(text: string): string {
+  return /^[\w@.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+}

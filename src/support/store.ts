@@ -1,0 +1,183 @@
+import { bigint, id, realTime, text } from '#db/columns.ts'
+import type { Param, Queries } from '#db/queries.ts'
+import { shape } from '#db/table.ts'
+import type { RealTime } from '#shared/time.ts'
+
+/** What a search can find. */
+export type FoundKind =
+  'app' | 'end user' | 'customer' | 'plan' | 'price' | 'checkout' | 'transaction' | 'payment' | 'bank mail' | 'event'
+
+/** One thing that was found; `at` is when it came about, in the time that it keeps. */
+export interface Found {
+  readonly kind: FoundKind
+  readonly id: number
+  readonly appId: number | null
+  readonly externalRef: string | null
+  readonly amount: number | null
+  readonly currency: string | null
+  readonly state: string | null
+  readonly at: RealTime | null
+}
+
+const FOUND = shape({
+  kind: text().as<FoundKind>(),
+  id: id(),
+  appId: bigint().nullable(),
+  externalRef: text().nullable(),
+  amount: bigint().nullable(),
+  currency: text().nullable(),
+  state: text().nullable(),
+  at: realTime().nullable(),
+})
+
+/** The columns of each kind, by the letter of its table, and where it is read from. */
+const SOURCES: Readonly<Record<FoundKind, string>> = {
+  app: `'app' AS kind, x.id, x.id AS appId, NULL AS externalRef, NULL AS amount, NULL AS currency,
+    CASE WHEN x.disabled_at IS NULL THEN 'enabled' ELSE 'disabled' END AS state, x.created_at AS at FROM apps x`,
+  'end user': `'end user' AS kind, x.id, x.app_id AS appId, x.external_ref AS externalRef, NULL AS amount, NULL AS currency,
+    NULL AS state, x.created_at AS at FROM end_users x`,
+  customer: `'customer' AS kind, x.id, x.app_id AS appId, x.end_user AS externalRef, NULL AS amount, NULL AS currency,
+    NULL AS state, x.created_at AS at FROM customers x`,
+  plan: `'plan' AS kind, x.id, x.app_id AS appId, NULL AS externalRef, NULL AS amount, NULL AS currency, x.status AS state,
+    x.created_at AS at FROM plans x`,
+  price: `'price' AS kind, x.id, (SELECT l.app_id FROM plans l WHERE l.id = x.plan_id) AS appId, NULL AS externalRef, x.amount,
+    x.currency, x.status AS state, x.created_at AS at FROM prices x`,
+  checkout: `'checkout' AS kind, x.id, x.app_id AS appId, t.external_ref AS externalRef, t.amount, t.currency, t.status AS state,
+    x.created_at AS at FROM checkout_sessions x LEFT JOIN transactions t ON t.id = x.transaction_id`,
+  transaction: `'transaction' AS kind, x.id, x.app_id AS appId, x.external_ref AS externalRef, x.amount, x.currency,
+    CONCAT_WS(' ', x.status, x.flag_reason) AS state, x.created_at AS at FROM transactions x`,
+  payment: `'payment' AS kind, x.id, x.app_id AS appId, (SELECT e.external_ref FROM end_users e WHERE e.id = x.end_user_id) AS externalRef,
+    x.amount, x.currency, x.provider AS state, x.received_at AS at FROM payments x`,
+  'bank mail': `'bank mail' AS kind, x.id, x.app_id AS appId, (SELECT t.external_ref FROM transactions t WHERE t.id = x.transaction_id) AS externalRef,
+    x.amount, 'VND' AS currency, COALESCE(x.reason, x.status) AS state, x.received_at AS at FROM bank_mails x`,
+  event: `'event' AS kind, x.id, x.app_id AS appId, x.external_ref AS externalRef, NULL AS amount, NULL AS currency,
+    x.delivery_status AS state, x.written_at AS at FROM events x`,
+}
+
+/** More of a kind is no answer. */
+const MOST = 20
+
+/** One condition on the rows `x` of a kind. */
+interface Search {
+  readonly kind: FoundKind
+  readonly where: string
+  readonly params: readonly Param[]
+}
+
+async function findBy(db: Queries, searches: readonly Search[]): Promise<Found[]> {
+  const found: Found[] = []
+  for (const { kind, where, params } of searches)
+    found.push(
+      ...(await db.all(FOUND, `SELECT ${SOURCES[kind]} WHERE ${where} ORDER BY x.id DESC LIMIT ${MOST}`, params)),
+    )
+  const known = new Set<string>()
+  return found.filter(({ kind, id: number }) => {
+    const name = `${kind} ${number}`
+    return known.has(name) ? false : known.add(name)
+  })
+}
+
+/** The thing of this number. */
+export async function findById(db: Queries, kind: FoundKind, number: number): Promise<Found[]> {
+  return findBy(db, [{ kind, where: 'x.id = ?', params: [number] }])
+}
+
+/** What the token of a checkout's or a renewal's link leads to. */
+export async function findByToken(db: Queries, token: string): Promise<Found[]> {
+  return findBy(db, [
+    { kind: 'checkout', where: 'x.token = ?', params: [token] },
+    {
+      kind: 'end user',
+      where: 'x.id = (SELECT s.end_user_id FROM subscriptions s WHERE s.renewal_token = ?)',
+      params: [token],
+    },
+  ])
+}
+
+/**
+ * What a text names: an app's key, an end user, a customer's e-mail or the seller's id of it, a transfer code, a reference of a bank or
+ * a provider, a provider's event. `apps`, `providers` and `banks` are all there are, so that indexes that begin with them serve.
+ */
+export async function findByText(
+  db: Queries,
+  given: string,
+  { apps, providers, banks }: Record<'apps' | 'providers' | 'banks', readonly (string | number)[]>,
+): Promise<Found[]> {
+  const references = [given, ...banks.map((bank) => `${bank} ${given}`)]
+  // A list in SQL cannot be empty.
+  const appIds = [0, ...apps]
+  return findBy(db, [
+    { kind: 'app', where: 'x.api_key = ?', params: [given] },
+    { kind: 'end user', where: 'x.app_id IN (?) AND x.external_ref = ?', params: [appIds, given] },
+    { kind: 'customer', where: 'x.app_id IN (?) AND x.email IN (?)', params: [appIds, [given, given.toLowerCase()]] },
+    { kind: 'customer', where: 'x.app_id IN (?) AND x.merchant_customer_id = ?', params: [appIds, given] },
+    { kind: 'transaction', where: 'x.transfer_code = ?', params: [given.replaceAll(' ', '').toUpperCase()] },
+    {
+      kind: 'transaction',
+      where: `x.id IN (SELECT s.transaction_id FROM provider_sessions s WHERE s.provider IN (?) AND s.reference = ?)`,
+      params: [providers, given],
+    },
+    {
+      kind: 'transaction',
+      where: `x.id IN (SELECT e.transaction_id FROM provider_events e WHERE e.provider IN (?) AND e.event_id = ?)`,
+      params: [providers, given],
+    },
+    { kind: 'payment', where: 'x.provider IN (?) AND x.reference IN (?)', params: [providers, references] },
+    { kind: 'payment', where: 'x.charge_reference = ?', params: [given] },
+    { kind: 'payment', where: 'x.id IN (SELECT r.payment_id FROM refunds r WHERE r.reference = ?)', params: [given] },
+    { kind: 'bank mail', where: 'x.bank_reference = ? OR x.message_id = ?', params: [given, given] },
+  ])
+}
+
+/** Money of one of these amounts that came or was asked for in this time. */
+export async function findByAmount(
+  db: Queries,
+  amounts: readonly number[],
+  appIds: readonly number[],
+  { from, until }: { readonly from: RealTime; readonly until: RealTime },
+): Promise<Found[]> {
+  const received = 'x.received_at >= ? AND x.received_at < ? AND x.amount IN (?)'
+  const asked = 'x.app_id IN (?) AND x.created_at >= ? AND x.created_at < ? AND x.amount IN (?)'
+  return findBy(db, [
+    { kind: 'payment', where: received, params: [from, until, amounts] },
+    { kind: 'bank mail', where: received, params: [from, until, amounts] },
+    { kind: 'transaction', where: asked, params: [[0, ...appIds], from, until, amounts] },
+  ])
+}
+
+/** Whose customer it is: the end users whose subscription it is attached to. */
+export async function listEndUsersOfCustomer(db: Queries, appId: number, customerId: number): Promise<string[]> {
+  const rows = await db.all(
+    shape({ externalRef: text() }),
+    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MOST}`,
+    [appId, customerId],
+  )
+  return rows.map(({ externalRef }) => externalRef)
+}
+
+/** How an end user's events stand that are not delivered, and the newest that failed for good. */
+export async function readUndelivered(
+  db: Queries,
+  appId: number,
+  externalRef: string,
+): Promise<{ readonly pending: number; readonly failed: number; readonly lastFailed: number | null }> {
+  const found = await db.one(
+    shape({ pending: bigint(), failed: bigint(), lastFailed: bigint().nullable() }),
+    `SELECT COALESCE(SUM(delivery_status = 'pending'), 0) AS pending, COALESCE(SUM(delivery_status = 'failed'), 0) AS failed,
+       MAX(CASE WHEN delivery_status = 'failed' THEN id END) AS lastFailed
+     FROM events WHERE app_id = ? AND external_ref = ?`,
+    [appId, externalRef],
+  )
+  return found ?? { pending: 0, failed: 0, lastFailed: null }
+}
+
+const TOKENS: Partial<Record<FoundKind, string>> = {
+  checkout: 'SELECT token FROM checkout_sessions WHERE id = ?',
+  transaction: 'SELECT token FROM checkout_sessions WHERE transaction_id = ?',
+}
+
+/** The token of the link of a checkout's page; null where a thing has none. */
+export async function findCheckoutToken(db: Queries, { kind, id: number }: Found): Promise<string | null> {
+  const sql = TOKENS[kind]
+  return sql === undefined ? null : ((await db.one(shape({ token: text() }), sql, [number]))?.token ?? null)
+}

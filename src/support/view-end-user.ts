@@ -1,0 +1,92 @@
+import { appNow } from '#apps/app-time.ts'
+import { getApp, type App } from '#apps/store.ts'
+import { checkoutUrl } from '#checkout/create-session.ts'
+import { findSessionOfTransaction } from '#checkout/store.ts'
+import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
+import { presentCustomer } from '#customers/present.ts'
+import { findPrice, type Price } from '#plans/store.ts'
+import { renewalLink } from '#renewals/renewal-link.ts'
+import { listRemindersOf, type Reminder } from '#renewals/store.ts'
+import { formatId } from '#shared/ids.ts'
+import { formatTimestamp, formatTimestampOrNull, type AppTime } from '#shared/time.ts'
+import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
+import { findSubscription, type Subscription } from '#subscriptions/store.ts'
+import { presentTransaction } from '#transactions/present.ts'
+import { listTransactionRows, type Transaction } from '#transactions/store.ts'
+import type { EndUser, MailView, PriceView } from './end-user.ts'
+import { nextSteps, type NextStep } from './next-steps.ts'
+import { readUndelivered } from './store.ts'
+
+/** All that support asks about an end user. */
+export interface EndUserView extends EndUser {
+  readonly next_steps: readonly NextStep[]
+}
+
+const MOST_TRANSACTIONS = 10
+const MOST_MAILS = 10
+
+/** One screen about an end user, whether or not there is a subscription. */
+export async function viewEndUser(ctx: Context, appId: number, externalRef: string): Promise<EndUserView> {
+  const app = await getApp(ctx.db, appId)
+  const now = appNow(app, ctx.clock.now())
+  const subscription = await findSubscription(ctx.db, appId, externalRef)
+  const transactions = await listTransactionRows(ctx.db, {
+    ...{ appId, externalRef, status: null, flagged: null, below: null },
+    limit: MOST_TRANSACTIONS,
+  })
+  const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null
+  const customer = customerId === null ? null : await findCustomer(ctx.db, appId, customerId)
+  const { pending, failed, lastFailed } = await readUndelivered(ctx.db, appId, externalRef)
+  const view = {
+    app_id: appId,
+    app_name: app.name,
+    sandbox: app.isSandbox,
+    external_ref: externalRef,
+    subscription: subscription && (await presentWithPrice(ctx, subscription, now)),
+    customer: customer && presentCustomer(customer),
+    reminders_stopped_at: formatTimestampOrNull(subscription?.remindersStoppedAt ?? null),
+    renewal_link: subscription?.currentPeriodEnd ? renewalLink(ctx.config.baseUrl, subscription.renewalToken) : null,
+    transactions: await Promise.all(transactions.map((row) => presentWithLink(ctx, app, row))),
+    mails: subscription ? await mailsOf(ctx, subscription) : [],
+    events: { pending, failed, last_failed: lastFailed === null ? null : formatId('evt', lastFailed) },
+  }
+  return { ...view, next_steps: nextSteps(view, now) }
+}
+
+async function presentWithPrice(ctx: Context, subscription: Subscription, now: AppTime) {
+  const shown = presentSubscription(await viewSubscription(ctx.db, subscription), now)
+  const found = await findPrice(ctx.db, subscription.appId, subscription.priceId)
+  return { ...shown, price: found && presentPrice(found.price) }
+}
+
+function presentPrice({ amount, currency, intervalUnit, intervalCount }: Price): PriceView {
+  return { amount, currency, interval_unit: intervalUnit, interval_count: intervalCount }
+}
+
+async function presentWithLink(ctx: Context, app: App, transaction: Transaction) {
+  const session = transaction.status === 'pending' ? await findSessionOfTransaction(ctx.db, transaction.id) : null
+  const isOpen = session !== null && session.expiresAt > appNow(app, ctx.clock.now())
+  return {
+    ...presentTransaction(transaction),
+    transfer_code: transaction.transferCode,
+    link: isOpen ? checkoutUrl(ctx.config.baseUrl, session.token) : null,
+  }
+}
+
+async function mailsOf(ctx: Context, { id }: Subscription): Promise<MailView[]> {
+  const reminders = await listRemindersOf(ctx.db, [id])
+  const newest = reminders.toSorted((a, b) => b.claimedAt.getTime() - a.claimedAt.getTime())
+  return newest.slice(0, MOST_MAILS).map((reminder) => ({
+    reminder_id: reminder.id,
+    reminder_day: reminder.stage,
+    period_end: formatTimestamp(reminder.periodEnd),
+    status: statusOf(reminder),
+    at: formatTimestamp(reminder.sentAt ?? reminder.handedOverAt ?? reminder.claimedAt),
+    error: reminder.lastError,
+  }))
+}
+
+function statusOf({ status, handedOverAt }: Reminder): string {
+  return status === 'claimed' && handedOverAt !== null ? 'unconfirmed' : status
+}

@@ -1,0 +1,205 @@
+import { expect } from 'chai'
+import { beforeEach, describe, it } from 'mocha'
+import type { Context } from '#context.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { desktopOpener } from '#config.ts'
+import { checkoutSessions } from '#checkout/store.ts'
+import { allocations } from '#payments/store.ts'
+import { giveTransferCode } from '#providers/bank-transfer/store.ts'
+import { insertProviderSession } from '#providers/store.ts'
+import { reminders } from '#renewals/store.ts'
+import { formatDay, systemClock } from '#shared/time.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { insertProviderEvent, transactions } from '#transactions/store.ts'
+import { testContext } from '../support/context.ts'
+import { shownOn } from '../support/screen.ts'
+import { aBankMail, aBusyService, type BusyService } from './states.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli, type Cli } from './run-cli.ts'
+import { onPlayedTerminal } from './terminal.ts'
+
+describe('the command line: what support asks', function () {
+  this.timeout(120_000)
+  let ctx: Context
+  let cli: Cli
+  let made: BusyService
+  let app: string
+
+  beforeEach(async () => {
+    // The program's clock is the machine's.
+    ctx = { ...testContext(), clock: systemClock }
+    cli = openCli()
+    made = await aBusyService(ctx)
+    app = String(made.reader.app.id)
+  })
+
+  const namesOf = async (text: string, ...options: string[]): Promise<string[]> =>
+    (await cli.json(['find', text, '--app', app, ...options])).matches.map(
+      ({ kind, id, external_ref: ref }: any) => `${kind} ${kind === 'end user' ? ref : id}`,
+    )
+
+  it('an e-mail address, an end user, an id and a link are found, whatever was copied', async () => {
+    const flagged = (await ctx.db.one(transactions, 'WHERE id = ?', [made.flagged]))!
+    const session = (await ctx.db.one(checkoutSessions, 'WHERE transaction_id = ?', [flagged.id]))!
+    const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
+    const customer = `customer cus_${subscription.customerId}`
+    expect(await namesOf('an@example.com')).to.deep.equal([customer])
+    expect(await namesOf(' AN@example.com ')).to.deep.equal([customer])
+    expect(await namesOf('user-1')).to.deep.equal(['end user user-1'])
+    expect(await namesOf(`cus_${subscription.customerId}`)).to.deep.equal([customer])
+    expect(await namesOf(made.plan)).to.deep.equal([`plan ${made.plan}`])
+    expect(await namesOf(`price_${subscription.priceId}`)).to.deep.equal([`price price_${subscription.priceId}`])
+    expect(await namesOf(`cs_${session.id}`)).to.deep.equal([`checkout cs_${session.id}`])
+    expect(await namesOf(String(flagged.id))).to.include(`transaction ${flagged.id}`)
+    expect(await namesOf(made.reader.apiKey)).to.deep.equal([`app ${app}`])
+    expect(await namesOf(`https://pay.example.com/checkout/${session.token}/bank?lang=vi`)).to.deep.equal([
+      `checkout cs_${session.id}`,
+    ])
+    expect(await namesOf(`http://x/renew/${subscription.renewalToken}`)).to.deep.equal(['end user user-1'])
+    expect(await namesOf(subscription.renewalToken)).to.deep.equal(['end user user-1'])
+    const [event] = await cli.json(['webhook', 'list', app])
+    expect(await namesOf(event.id)).to.deep.equal([`event ${event.id}`])
+    expect(await namesOf('nobody@example.com')).to.deep.equal([])
+    expect(await cli.table(['find', 'nobody'])).to.include('Nothing has this name.')
+  })
+
+  it('a transfer code, a reference of a bank or a provider, and an event of a provider are found', async () => {
+    const now = ctx.clock.now()
+    await inTransaction(ctx, async (tx) => {
+      await giveTransferCode(tx, made.flagged, 'PQRSTVWX')
+      const told = { appId: made.reader.app.id, transactionId: made.flagged, receivedAt: now, note: null }
+      const event = { provider: 'stripe', eventId: 'evt_1Px', eventType: 'checkout.session.completed' }
+      await insertProviderEvent(tx, { ...event, ...told, outcome: 'applied' })
+      const times = { expiresAt: now, createdAt: now, updatedAt: now, nextLookupAt: null }
+      await insertProviderSession(tx, {
+        ...{ appId: made.reader.app.id, transactionId: made.flagged, provider: 'stripe', reference: 'cs_test_a1B2' },
+        ...{
+          providerAccountId: 1,
+          amount: 99_000,
+          currency: 'VND',
+          url: null,
+          status: 'open',
+          failures: 0,
+          lookups: 0,
+        },
+        ...times,
+      })
+    })
+    const transaction = `transaction ${made.flagged}`
+    expect(await namesOf('pqrs tvwx')).to.deep.equal([transaction])
+    expect(await namesOf('evt_1Px')).to.deep.equal([transaction])
+    expect(await namesOf('cs_test_a1B2')).to.deep.equal([transaction])
+    const payment = (await ctx.db.one(allocations, 'WHERE transaction_id = ?', [made.flagged]))!.paymentId
+    expect(await namesOf('FT1')).to.include(`payment ${payment}`)
+    const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: 'FT26X', amount: 5000, review: 'credit' })
+    const { matches } = await cli.json(['find', 'FT26X'])
+    expect(matches.map(({ kind }: any) => kind)).to.deep.equal(['payment', 'bank mail'])
+    expect(matches[1]).to.include({ id: String(mail), amount: 5000, currency: 'VND', app_id: null, sandbox: null })
+  })
+
+  it('an amount of money is found on the day that a statement has it, however it is written', async () => {
+    const today = formatDay(ctx.clock.now())
+    for (const written of ['90000', '90.000 đ', '₫90,000']) {
+      const found = await namesOf(written, '--on', today)
+      expect(found, written).to.have.length(1)
+      expect(found[0]).to.match(/^payment /)
+    }
+    expect(await namesOf('2,900,000', '--on', today)).to.have.length(2)
+    expect(await namesOf('90000', '--on', '2020-01-01')).to.deep.equal([])
+    await cli.faults(
+      [1, ['find', '90000', '--on', 'yesterday'], 'must be a day'],
+      [1, ['find', 'much', '--on', today], 'must be an amount'],
+      [2, ['find'], '<text>'],
+      [1, ['find', 'x', '--app', '9999999'], 'billing-cli app list'],
+    )
+  })
+
+  it('shows one screen about the end user: subscription, customer, payments, mails, and what is to be done', async () => {
+    const { value, text } = await cli.both(['find', 'user-1', '--app', app])
+    const [person] = value.end_users
+    expect(person.subscription).to.include({ status: 'active', plan_ref: 'premium' })
+    expect(person.subscription.price).to.deep.equal({
+      ...{ amount: 99_000, currency: 'VND' },
+      ...{ interval_unit: 'month', interval_count: 1 },
+    })
+    expect(person.customer).to.include({ email: 'an@example.com' })
+    expect(person.transactions.map((row: any) => row.flag_reason)).to.deep.equal(['underpaid', null])
+    expect(person.renewal_link).to.match(/\/renew\/[0-9a-f]{64}$/)
+    expect(person.next_steps.map(({ command }: any) => command)).to.deep.equal([
+      `billing-cli transaction resolve ${made.flagged}`,
+      `billing-cli open ${made.flagged}`,
+      `billing-cli webhook retry ${person.events.last_failed}`,
+    ])
+    for (const part of ['[TEST] Reader', 'premium', '₫99,000 for 1 month', 'An Nguyen', 'underpaid', 'renewal link:'])
+      expect(text).to.include(part)
+    expect(text).to.include(`  billing-cli transaction resolve ${made.flagged}\n`)
+    const stranger = await cli.json(['find', 'user-3', '--app', app])
+    expect(stranger.end_users[0].subscription).to.equal(null)
+    expect(stranger.end_users[0].next_steps[0].what).to.match(/may still be paid$/)
+    const lifetime = await cli.table(['find', 'user-2', '--app', app])
+    expect(lifetime)
+      .to.match(/ends +│ lifetime/)
+      .and.include('next step: nothing to do')
+  })
+
+  it('says which mails were refused and that the customer wants none', async () => {
+    const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
+    const now = ctx.clock.now()
+    const mail = { appId: Number(app), subscriptionId: subscription.id, periodEnd: subscription.currentPeriodEnd! }
+    const times = { claimedAt: now, handedOverAt: null, sentAt: null, retryAt: null, failures: 1, countedOn: null }
+    await ctx.db.insert(reminders, {
+      ...{ ...mail, ...times, stage: 3, status: 'refused' },
+      ...{ lastError: '550 no such user', refusedTo: 'an@example.com' },
+    })
+    await cli.json(['subscription', 'reminders', app, 'user-1', 'off'])
+    const { value, text } = await cli.both(['find', 'an@example.com', '--app', app])
+    const [person] = value.end_users
+    expect(person.mails[0]).to.include({ reminder_day: 3, status: 'refused', error: '550 no such user' })
+    expect(person.reminders_stopped_at).to.match(/^20/)
+    const commands = person.next_steps.map(({ command }: any) => command)
+    expect(commands).to.include.members([
+      'billing-cli reminders refused',
+      `billing-cli subscription reminders ${app} user-1 on`,
+    ])
+    expect(text)
+      .to.match(/3 days before/)
+      .and.include('the mail server refuses an@example.com')
+  })
+
+  for (const columns of [60, 80, 120, 200]) {
+    it(`fits a terminal of ${columns} columns, links aside`, async () => {
+      const { raw, code } = await onPlayedTerminal(cli.env, ['find', 'user-1', '--app', app], [], columns)
+      expect(code, raw).to.equal(0)
+      const shown = (await shownOn(columns, raw.replaceAll('\n', '\r\n'))).map(({ text }) => text)
+      for (const word of ['bank_transfer', 'underpaid', 'an@example.com'])
+        expect(shown.join('\n'), word).to.include(word)
+      expect(raw).to.match(/\/renew\/[0-9a-f]{64}\n/)
+    })
+  }
+
+  it('opens the page of a checkout, of an end user and of the API, and refuses what has none or several', async () => {
+    const session = (await ctx.db.one(checkoutSessions, 'WHERE transaction_id = ?', [made.flagged]))!
+    const { value, text } = await cli.both(['open', `cs_${session.id}`])
+    expect(value.url).to.match(new RegExp(`/checkout/${session.token}$`))
+    expect(text).to.equal(`${value.url}\n`)
+    expect((await cli.json(['open', String(made.flagged), '--app', app])).url).to.equal(value.url)
+    const renewal = await cli.json(['open', 'user-1', '--app', app])
+    expect(renewal).to.include({ page: `renewal of user-1 (app ${app})` })
+    expect((await cli.json(['open', 'an@example.com', '--app', app])).url).to.equal(renewal.url)
+    expect((await cli.json(['open', 'api'])).url).to.match(/\/docs$/)
+    await cli.faults(
+      [1, ['open', 'user-2', '--app', app], 'has a page'],
+      [1, ['open', 'user-1'], 'several pages'],
+      [2, ['open'], '<thing>'],
+    )
+  })
+
+  it('opens nothing over SSH or without a desktop', () => {
+    expect(desktopOpener({}, 'linux')).to.equal(null)
+    expect(desktopOpener({ DISPLAY: ':0' }, 'linux')).to.equal('xdg-open')
+    expect(desktopOpener({ DISPLAY: ':0', SSH_CONNECTION: '10.0.0.1' }, 'linux')).to.equal(null)
+    expect(desktopOpener({}, 'darwin')).to.equal('open')
+  })
+
+  itRunsEveryForm('find.test.ts')
+})
