@@ -4,11 +4,14 @@ import { z } from 'zod'
 export interface PageSettings {
   /** IANA name of the zone that payers' dates are in. */
   readonly time_zone?: string
+  /** Whether the bank page links to banking apps, through vietqr.io; it does by default. */
+  readonly bank_app_links?: boolean
 }
 
 /** What `app update` takes of them; null restores a default. */
 export const pageSettingsInput = {
   time_zone: z.string().refine(isTimeZone, 'must be a time zone such as Asia/Ho_Chi_Minh or Europe/Berlin').nullish(),
+  bank_app_links: z.boolean().nullish(),
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
 

@@ -18,6 +18,7 @@ export function presentApp(app: App): Record<string, unknown> {
     return_origins: app.returnOrigins,
     realtime: app.realtimeDatabaseUrl ? { database_url: app.realtimeDatabaseUrl, path: app.realtimePath } : null,
     time_zone: app.pageSettings?.time_zone ?? null,
+    bank_app_links: app.pageSettings?.bank_app_links ?? true,
     bank_account_id: app.bankAccountId,
     clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),
     created_at: formatTimestamp(app.createdAt),

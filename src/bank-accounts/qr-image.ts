@@ -3,3 +3,9 @@ export async function qrSvg(payload: string): Promise<string> {
   const { default: QRCode } = await import('qrcode')
   return QRCode.toString(payload, { type: 'svg', errorCorrectionLevel: 'M', margin: 4 })
 }
+
+/** The same in a PNG picture of 720 pixels, which banking apps read from a phone's photos. */
+export async function qrPng(payload: string): Promise<Buffer> {
+  const { default: QRCode } = await import('qrcode')
+  return QRCode.toBuffer(payload, { type: 'png', errorCorrectionLevel: 'M', margin: 4, width: 720 })
+}

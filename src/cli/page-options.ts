@@ -1,4 +1,10 @@
 import { Option, type Command } from 'commander'
+import { oneOf } from './one-of.ts'
+
+/** An option of the words on and off. */
+function onOrOff(name: string, description: string): Option {
+  return new Option(`${name} <on_or_off>`, description).argParser(oneOf('on', 'off'))
+}
 
 /** What `app update` says about an app's pages and mails: the field of its input, and the option. */
 const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }[] = [
@@ -6,7 +12,17 @@ const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }
     field: 'time_zone',
     option: new Option('--time-zone <zone>', 'of the dates that payers read, such as Asia/Ho_Chi_Minh'),
   },
+  {
+    field: 'bank_app_links',
+    option: onOrOff('--bank-app-links', 'whether the bank page links to banking apps on phones, through vietqr.io'),
+  },
 ]
+
+const VALUES = new Map<unknown, boolean | null>([
+  ['', null],
+  ['on', true],
+  ['off', false],
+])
 
 export function addPageOptions(command: Command): Command {
   for (const { option } of PAGE_OPTIONS) command.addOption(option)
@@ -17,7 +33,7 @@ export function addPageOptions(command: Command): Command {
 export function pageInput(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = PAGE_OPTIONS.flatMap(({ field, option }) => {
     const value = options[option.attributeName()]
-    return value === undefined ? [] : [[field, value === '' ? null : value] as const]
+    return value === undefined ? [] : [[field, VALUES.has(value) ? VALUES.get(value) : value] as const]
   })
   return Object.fromEntries(given)
 }

@@ -4,8 +4,9 @@ import type { CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { pageLocale, seeOther, sendPage, setPageHeaders, type PageHttp, type PageLocale } from '#http/html.ts'
+import { bankAppLinks, type BankAppLink } from '#bank-accounts/bank-app-links.ts'
 import { transferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
-import { qrSvg } from '#bank-accounts/qr-image.ts'
+import { qrPng, qrSvg } from '#bank-accounts/qr-image.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
 import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-frame.ts'
@@ -23,6 +24,7 @@ export function bankPages(ctx: Context): Router<RequestState> {
   router.get('/checkout/:token/bank', (http) => whileOpen(ctx, http, sendBankPage))
   router.get('/checkout/:token/paid', (http) => sendPaid(ctx, http))
   router.get('/checkout/:token/qr.svg', (http) => whileOpen(ctx, http, sendQrCode))
+  router.get('/checkout/:token/qr.png', (http) => whileOpen(ctx, http, sendQrPicture))
   return router
 }
 
@@ -48,8 +50,11 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       title,
       code: details.transferCode,
       partial: partialOf(details, locale),
+      key: keyOf(details, locale),
       facts: factsOf(details, locale),
+      bank_apps: bankAppsOf(view, details),
       qr_path: path('/qr.svg'),
+      picture_path: path('/qr.png'),
       qr_alt: texts.bank.qrAlt(
         money(details.amountDue, locale),
         details.accountNumber,
@@ -71,11 +76,21 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
 /** The QR code alone: it asks for what is still missing. */
 async function sendQrCode(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
   const { transaction } = await openBankPage(ctx, session.token)
-  const { qrPayload } = await transferDetails(ctx, transaction)
-  const svg = await qrSvg(qrPayload)
+  const svg = await qrSvg((await transferDetails(ctx, transaction)).qrPayload)
   setPageHeaders(http)
   http.type = 'image/svg+xml'
   http.body = svg
+}
+
+/** The same as a picture to keep: a phone saves it at one tap. */
+async function sendQrPicture(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
+  const { transaction } = await openBankPage(ctx, session.token)
+  const { qrPayload, transferCode } = await transferDetails(ctx, transaction)
+  const png = await qrPng(qrPayload)
+  setPageHeaders(http)
+  http.set('Content-Disposition', `attachment; filename="QR-${transferCode}.png"`)
+  http.type = 'image/png'
+  http.body = png
 }
 
 function money(amount: number, locale: PageLocale): string {
@@ -108,29 +123,40 @@ interface Fact {
   readonly copy: string | null
   readonly copy_label: string
   readonly is_exact: boolean
-  readonly is_key: boolean
-  readonly note: string | null
+}
+
+/** What a transfer is recognised by. */
+function keyOf({ transferCode }: TransferDetails, locale: PageLocale): Fact {
+  const words = pageTexts(locale).bank
+  return {
+    label: words.code,
+    value: transferCode,
+    copy: transferCode,
+    copy_label: words.copyLabel(words.code),
+    is_exact: true,
+  }
 }
 
 function factsOf(details: TransferDetails, locale: PageLocale): Fact[] {
   const words = pageTexts(locale).bank
-  const fact = (label: string, value: string, more: Partial<Fact> = {}): Fact => ({
+  const fact = (label: string, value: string, copy: string | null = null): Fact => ({
     label,
     value,
-    copy: null,
+    copy,
     copy_label: words.copyLabel(label),
-    is_exact: false,
-    is_key: false,
-    note: null,
-    ...more,
+    is_exact: value === copy,
   })
-  const { bankName, accountNumber, accountHolder, amountDue, amountReceived, transferCode } = details
-  const due = money(amountDue, locale)
+  const { bankName, accountNumber, accountHolder, amountDue, amountReceived } = details
   return [
+    fact(amountReceived > 0 ? words.amountLeft : words.amount, money(amountDue, locale), String(amountDue)),
+    fact(words.accountNumber, accountNumber, accountNumber),
     fact(words.bankName, bankName),
-    fact(words.accountNumber, accountNumber, { copy: accountNumber, is_exact: true }),
     fact(words.accountHolder, accountHolder),
-    fact(amountReceived > 0 ? words.amountLeft : words.amount, due, { copy: String(amountDue) }),
-    fact(words.code, transferCode, { copy: transferCode, is_exact: true, is_key: true, note: words.codeNote }),
   ]
+}
+
+/** Empty where the app does not want them. The way back names the seller's site alone: whoever holds the page's address may pay by it. */
+function bankAppsOf({ app, session }: CheckoutView, details: TransferDetails): BankAppLink[] {
+  const isWanted = app.pageSettings?.bank_app_links ?? true
+  return isWanted ? bankAppLinks(details, new URL(session.successUrl).origin) : []
 }

@@ -50,7 +50,8 @@ export interface PageTexts {
     readonly lead: string
     readonly qrAlt: (amount: string, account: string, bank: string, code: string) => string
     readonly saveQr: string
-    readonly orByHand: string
+    readonly openApp: string
+    readonly openAppHint: string
     readonly bankName: string
     readonly accountNumber: string
     readonly accountHolder: string
@@ -169,11 +170,13 @@ const en: PageTexts = {
   bank: {
     pageTitle: 'Bank transfer',
     heading: 'Pay by bank transfer',
-    lead: 'Scan this code in your banking app. Amount and note are filled in for you.',
+    lead: 'Scan this code in your banking app, or pick the saved picture there. Amount and note are filled in for you.',
     qrAlt: (amount, account, bank, code) =>
       `VietQR code: transfer ${amount} to account ${account} at ${bank} with the note ${code}`,
     saveQr: 'Save QR image',
-    orByHand: 'Or enter the details yourself',
+    openApp: 'Open in my banking app',
+    openAppHint:
+      'Opened through vietqr.io. If your app does not fill in the details, save the QR image and pick it there.',
     bankName: 'Bank',
     accountNumber: 'Account number',
     accountHolder: 'Account holder',
@@ -299,11 +302,12 @@ const vi: PageTexts = {
   bank: {
     pageTitle: 'Chuyển khoản ngân hàng',
     heading: 'Thanh toán bằng chuyển khoản',
-    lead: 'Quét mã này bằng ứng dụng ngân hàng. Số tiền và nội dung được điền sẵn.',
+    lead: 'Quét mã này bằng ứng dụng ngân hàng, hoặc chọn ảnh đã lưu. Số tiền và nội dung được điền sẵn.',
     qrAlt: (amount, account, bank, code) =>
       `Mã VietQR: chuyển ${amount} đến tài khoản ${account} tại ${bank} với nội dung ${code}`,
     saveQr: 'Lưu ảnh QR',
-    orByHand: 'Hoặc tự nhập thông tin',
+    openApp: 'Mở ứng dụng ngân hàng',
+    openAppHint: 'Mở qua vietqr.io. Nếu ứng dụng không tự điền thông tin, hãy lưu ảnh QR rồi chọn ảnh trong ứng dụng.',
     bankName: 'Ngân hàng',
     accountNumber: 'Số tài khoản',
     accountHolder: 'Chủ tài khoản',

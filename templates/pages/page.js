@@ -55,34 +55,6 @@ function copyOnPress(button) {
   })
 }
 
-/** Banking apps read a code from a photo album, which takes no SVG. */
-function saveAsPng(link) {
-  link.addEventListener('click', async (event) => {
-    event.preventDefault()
-    try {
-      const image = new Image()
-      image.src = link.href
-      await image.decode()
-      const canvas = document.createElement('canvas')
-      canvas.width = 1024
-      canvas.height = 1024
-      const paper = canvas.getContext('2d')
-      paper.fillStyle = '#fff'
-      paper.fillRect(0, 0, 1024, 1024)
-      paper.imageSmoothingEnabled = false
-      paper.drawImage(image, 0, 0, 1024, 1024)
-      const blob = await new Promise((resolve) => canvas.toBlob(resolve, 'image/png'))
-      const file = document.createElement('a')
-      file.href = URL.createObjectURL(blob)
-      file.download = link.download.replace(/\.svg$/, '.png')
-      file.click()
-      setTimeout(() => URL.revokeObjectURL(file.href), 60000)
-    } catch {
-      location.assign(link.href)
-    }
-  })
-}
-
 /** Asks for the state until it changes: paid leads on, anything else that is new loads the page again. */
 function poll(element) {
   const { poll: path, seen } = element.dataset
@@ -143,6 +115,5 @@ function pressOnce(form) {
 
 all('[data-countdown]').forEach(countDown)
 all('[data-copy]').forEach(copyOnPress)
-all('[data-save]').forEach(saveAsPng)
 all('[data-poll]').forEach(poll)
 all('form[data-once]').forEach(pressOnce)

@@ -133,6 +133,8 @@ describe("the command line: apps, methods and banks' accounts", function () {
       name: 'Other',
       time_zone: 'Asia/Tokyo',
     })
+    expect(await cli.json(['app', 'update', id, '--bank-app-links', 'off'])).to.include({ bank_app_links: false })
+    expect(await cli.json(['app', 'update', id, '--bank-app-links', 'on'])).to.include({ bank_app_links: true })
     const restored = await cli.json(['app', 'update', id, ...settings.flatMap(([option]) => [option, ''])])
     for (const [, , field, , byDefault] of settings) expect(restored[field], field).to.deep.equal(byDefault)
     await cli.faults(

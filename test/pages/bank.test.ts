@@ -30,7 +30,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   it('shows bank, account number, account holder, amount, transfer code, QR code and countdown', async () => {
     const page = await get('/bank')
     expect(page.status).to.equal(200)
-    const [number, amount, code] = copied(page)
+    const [code, amount, number] = copied(page)
     expect([number, amount]).to.deep.equal([ACCOUNT.number, '99000'])
     expect(code).to.match(/^PG[2-9A-HJ-NP-Z]{8}$/)
     const text = textOf(page)
@@ -76,14 +76,14 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('shows after a partial transfer what has arrived and what is still missing, under the same code', async () => {
-    const [, , code] = copied(await get('/bank'))
+    const [code] = copied(await get('/bank'))
     await transfer(story, open.transaction_id, 60_000)
     const page = await get('/bank')
     expect(textOf(page)).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
-    expect(copied(page)).to.deep.equal([ACCOUNT.number, '39000', code])
+    expect(copied(page)).to.deep.equal([code, '39000', ACCOUNT.number])
     expect(attributes(page, 'progress', 'value')).to.deep.equal(['60000'])
     await transfer(story, open.transaction_id, 9_000)
-    expect(copied(await get('/bank'))).to.deep.equal([ACCOUNT.number, '30000', code])
+    expect(copied(await get('/bank'))).to.deep.equal([code, '30000', ACCOUNT.number])
   })
 
   it('what is due: after a part has come the checkout asks for the rest, and says how much has arrived', async () => {
@@ -104,7 +104,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     await transfer(story, open.transaction_id, 39_000)
     for (const time of ['2026-03-01 10:00:00', '2026-03-02 10:00:00']) {
       story.at(time)
-      for (const path of ['/bank', '/qr.svg']) {
+      for (const path of ['/bank', '/qr.svg', '/qr.png']) {
         const page = await get(path)
         expect([page.status, page.headers['location']], path).to.deep.equal([303, 'https://shop.example/ok'])
       }
@@ -124,7 +124,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('after it expired says how much has arrived, and that the rest still counts: what it says never contradicts itself', async () => {
-    const [, , code] = copied(await get('/bank'))
+    const [code] = copied(await get('/bank'))
     await transfer(story, open.transaction_id, 60_000)
     story.at('2026-03-01 11:00:00')
     const page = await get('/bank')
@@ -149,7 +149,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   describe('the moment after the payment, GET /checkout/{token}/paid', () => {
     it('says what was received, what it bought, until when and the reference, and goes on by itself', async () => {
-      const [, , code] = copied(await get('/bank'))
+      const [code] = copied(await get('/bank'))
       await transfer(story, open.transaction_id, 99_000)
       const page = await get('/paid')
       expect(page.status).to.equal(200)
@@ -196,7 +196,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     await transfer(story, open.transaction_id, 60_000)
     const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
     await resolveTransaction(story.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
-    for (const path of ['', '/bank', '/qr.svg']) {
+    for (const path of ['', '/bank', '/qr.svg', '/qr.png']) {
       const page = await get(path)
       expect([page.status, page.headers['location']], path).to.deep.equal([410, undefined])
       expect(textOf(page)).not.to.include('Nothing is lost')
@@ -205,7 +205,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   })
 
   it('is 404 for unknown tokens, as is the QR code', async () => {
-    for (const path of ['/bank', '/qr.svg']) {
+    for (const path of ['/bank', '/qr.svg', '/qr.png']) {
       expect((await story.service.call('GET', UNKNOWN + path)).status, path).to.equal(404)
     }
   })
@@ -214,7 +214,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     const dollars = await story.checkout({ mode: 'payment', plan_ref: 'book', amount: 500, currency: 'USD' })
     const chosen = await story.checkout({ price_id: priceId, payment_method: 'test', external_ref: 'user-2' })
     for (const { checkout_url } of [dollars, chosen]) {
-      for (const path of ['/bank', '/qr.svg']) {
+      for (const path of ['/bank', '/qr.svg', '/qr.png']) {
         const page = await story.service.call('GET', `${checkout_url}${path}`)
         expect(page.status, path).to.equal(400)
         expect(textOf(page)).to.include('This payment method is not available')
@@ -249,6 +249,14 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(attributes(page, 'div', 'data-seen')).to.deep.equal([await tag()])
     await transfer(story, open.transaction_id, 60_000)
     expect(await tag()).not.to.equal(attributes(page, 'div', 'data-seen')[0])
+  })
+
+  it('gives the QR code alone as a PNG picture to keep', async () => {
+    const [code] = copied(await get('/bank'))
+    const picture = await get('/qr.png')
+    expect(picture.headers['content-type']).to.equal('image/png')
+    expect(picture.headers['content-disposition']).to.equal(`attachment; filename="QR-${code!}.png"`)
+    expect(picture.headers['x-content-type-options']).to.equal('nosniff')
   })
 
   it('gives the QR code alone as an SVG picture', async () => {

@@ -3,13 +3,22 @@ import { writeFileSync } from 'node:fs'
 import { expect } from 'chai'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import { enableMethod } from '../support/operators.ts'
+import { changeApp, enableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
 import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
-import { artifact, startBrowser, startSellerSite, until, visit, type SellerSite, type Visit } from './browser.ts'
+import {
+  artifact,
+  DESKTOP,
+  startBrowser,
+  startSellerSite,
+  until,
+  visit,
+  type SellerSite,
+  type Visit,
+} from './browser.ts'
 
 const STRIPE_KEY = 'sk_test_browser'
 const VIETCOMBANK = '970436'
@@ -65,7 +74,7 @@ describe('hosted pages in a browser', function () {
   /** What the page prints beside the code, to be typed by hand. */
   const printed = async (page: Page) => {
     const texts = await page.locator('.fact dd').allInnerTexts()
-    return { number: texts[1]!, amount: Number(texts[3]!.replace(/\D/g, '')), purpose: texts[4]! }
+    return { number: texts[2]!, amount: Number(texts[1]!.replace(/\D/g, '')), purpose: texts[0]! }
   }
 
   /** Lets the page poll at once, as when its tab comes to the front. */
@@ -167,18 +176,19 @@ describe('hosted pages in a browser', function () {
       }
     })
 
-    it('save the QR code as a PNG picture, which banking apps read', async () => {
-      const { page, complaints } = await enter(`${open.checkout_url}/bank`)
-      const download = page.waitForEvent('download')
-      await page.getByRole('link', { name: 'Save QR image' }).click()
-      const file = await download
-      const shown = await printed(page)
-      expect(file.suggestedFilename()).to.equal(`QR-${shown.purpose}.png`)
-      const path = artifact('saved-qr.png')
-      await file.saveAs(path)
-      expect(decodeVietQr(scanFile(path))).to.include({ ...shown, bin: VIETCOMBANK })
-      expect(complaints).to.deep.equal([])
-    })
+    for (const javaScriptEnabled of [true, false])
+      it(`save the QR code at one tap as a PNG picture, which banking apps read, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async () => {
+        const { page, complaints } = await enter(`${open.checkout_url}/bank`, { javaScriptEnabled })
+        const download = page.waitForEvent('download')
+        await page.getByRole('link', { name: 'Save QR image' }).click()
+        const file = await download
+        const shown = await printed(page)
+        expect(file.suggestedFilename()).to.equal(`QR-${shown.purpose}.png`)
+        const path = artifact('saved-qr.png')
+        await file.saveAs(path)
+        expect(decodeVietQr(scanFile(path))).to.include({ ...shown, bin: VIETCOMBANK })
+        expect(complaints).to.deep.equal([])
+      })
 
     it('let a form be sent once, and again after coming back', async () => {
       const { page } = await enter(open.checkout_url)
@@ -188,6 +198,43 @@ describe('hosted pages in a browser', function () {
       await page.goBack()
       expect(await button.isEnabled()).to.equal(true)
     })
+  })
+
+  it('on a phone the bank page shows amount, code and state without scrolling, and opens banking apps', async () => {
+    const phone = { isMobile: true, hasTouch: true, locale: 'vi' }
+    const { page, outside } = await enter(`${open.checkout_url}/bank`, phone)
+    for (const shown of ['.bank-sum .amount', '.fact-key .exact', '.fact-key .copy', '.waiting-state']) {
+      const box = (await page.locator(shown).boundingBox()) ?? expect.fail(`${shown} is not there`)
+      expect(box.y + box.height, shown).to.be.at.most(844)
+    }
+    await page.getByText('Mở ứng dụng ngân hàng').click()
+    const links = await page.evaluate<string[]>(
+      `[...document.querySelectorAll('.bank-apps a')].map((link) => link.href)`,
+    )
+    expect(links).to.have.length(10)
+    const { purpose } = await printed(page)
+    const asked = new URL(links.find((link) => link.includes('app=vcb'))!)
+    expect(asked.origin + asked.pathname).to.equal('https://dl.vietqr.io/pay')
+    expect(Object.fromEntries(asked.searchParams)).to.deep.equal({
+      app: 'vcb',
+      ba: `${ACCOUNT.number}@vcb`,
+      am: '99000',
+      tn: purpose,
+      bn: ACCOUNT.holder,
+      url: seller.url,
+    })
+    expect(asked.search).not.to.include('+')
+    expect(links.join()).not.to.include(new URL(open.checkout_url).pathname)
+    expect(outside).to.deep.equal([])
+  })
+
+  it('a desktop, and the page of an app that does not want them, have no links to banking apps', async () => {
+    const desktop = await enter(`${open.checkout_url}/bank`, { viewport: DESKTOP })
+    expect(await desktop.page.locator('.bank-apps').isVisible()).to.equal(false)
+    await changeApp(story.service.ctx, 'tester', story.app.app, { bank_app_links: false })
+    const { page } = await enter(`${open.checkout_url}/bank`, { isMobile: true, hasTouch: true })
+    expect(await page.locator('.bank-apps').count()).to.equal(0)
+    expect(await page.content()).not.to.include('vietqr.io')
   })
 
   for (const colorScheme of ['light', 'dark'] as const) {
