@@ -1,7 +1,8 @@
 import { bigint, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
+import { anyOf } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { rowsBy } from '#db/shared-read.ts'
+import { rowsBy, SharedRead } from '#db/shared-read.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { PageSettings } from './page-settings.ts'
@@ -90,9 +91,16 @@ export async function moveAppClock(tx: Tx, appId: number, fromMs: number, toMs: 
   return (await tx.update(apps, { id: appId, clockOffsetMs: fromMs }, { clockOffsetMs: toMs })) === 1
 }
 
-export async function listPaymentMethods(db: Queries, appId: number): Promise<PaymentMethod[]> {
-  return db.all(paymentMethods, 'WHERE app_id = ? ORDER BY method', [appId])
-}
+/** The methods that apps have enabled now, by the app's id; none for an app that has enabled none. */
+export const enabledByApp = new SharedRead<number, ReadonlySet<string>>(String, async (db, appIds) => {
+  const { sql, params } = anyOf(
+    'app_id = ? AND is_enabled = 1',
+    appIds.map((appId) => [appId]),
+  )
+  const rows = await db.all(paymentMethods, sql, params)
+  const byApp = Map.groupBy(rows, ({ appId }) => String(appId))
+  return new Map([...byApp].map(([appId, enabled]) => [appId, new Set(enabled.map(({ method }) => method))]))
+})
 
 export async function listAppsWithMethod(db: Queries, method: string): Promise<PaymentMethod[]> {
   return db.all(paymentMethods, 'WHERE method = ? ORDER BY app_id', [method])

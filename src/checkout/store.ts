@@ -40,7 +40,7 @@ const OFFER = together(
    LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
    LEFT JOIN subscriptions current ON current.end_user_id = ?`,
   { price: prices, plan: plans },
-  { customer: customers, current: subscriptions },
+  { customer: customers.only('id', 'endUser'), current: subscriptions },
 )
 /** What a checkout of a price names, and the subscription that its end user has. */
 export type Offer = ReturnType<typeof OFFER.decode>
@@ -67,6 +67,8 @@ export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, '
   return tx.insert(checkoutSessions, row)
 }
 
+const shownCustomers = customers.only('id', 'email', 'locale')
+
 const CHECKOUT = together(
   `checkout_sessions session
    JOIN transactions transaction ON transaction.id = session.transaction_id
@@ -79,7 +81,13 @@ const CHECKOUT = together(
    LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
      AND processing.status = 'processing' AND transaction.status = 'pending'`,
   { session: checkoutSessions, transaction: transactions, app: apps },
-  { price: prices, plan: plans, current: subscriptions, customer: customers, processing: providerSessions },
+  {
+    price: prices,
+    plan: plans,
+    current: subscriptions,
+    customer: shownCustomers,
+    processing: providerSessions.only('id'),
+  },
 )
 
 export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>

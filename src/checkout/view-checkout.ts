@@ -33,7 +33,7 @@ export interface CheckoutView {
   readonly title: string
   /** Null for a one-time purchase. */
   readonly price: Price | null
-  readonly customer: Customer | null
+  readonly customer: Pick<Customer, 'email' | 'locale'> | null
   /** What the payer can choose: one where it was chosen up front and can be used. */
   readonly methods: readonly Method[]
   /** Whether money is on its way already, such as a debit that its bank has not confirmed: nothing else is to be paid then. */

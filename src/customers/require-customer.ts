@@ -19,7 +19,10 @@ export async function requireCustomer(
  * `sub`, and anybody else's customer is answered as an unknown one: ids count up. So is one that belongs to nobody, even where the
  * subscription has it already, since before customers had owners any client could attach any of them.
  */
-export function requireUsable(customer: Customer | null, endUser: string | null): Customer {
+export function requireUsable<Found extends Pick<Customer, 'endUser'>>(
+  customer: Found | null,
+  endUser: string | null,
+): Found {
   if (!customer || (endUser !== null && customer.endUser !== endUser))
     throw invalidField('customer_id', 'is no customer of this app')
   return customer

@@ -24,6 +24,10 @@ export const customers = table('customers', {
 })
 export type Customer = Row<typeof customers>
 
+/** What events name of a customer. */
+export const namedCustomers = customers.only('id', 'merchantCustomerId')
+export type NamedCustomer = Pick<Customer, 'id' | 'merchantCustomerId'>
+
 export type NewCustomer = Omit<Customer, 'id' | 'endUser' | 'endUserSlot'>
 
 /** Writes a customer that belongs to no end user. */

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import mysql, { type Pool, type PoolConnection, type TypedParameterValue } from 'mysql2'
+import mysql, { type Pool, type PoolConnection, type PrepareStatementInfo, type TypedParameterValue } from 'mysql2'
 import type { Param, Send } from './queries.ts'
 
-type Line = Pick<PoolConnection, 'execute' | 'query'>
+type Line = Pool | PoolConnection
 
 /** What mysql2's pool counts for nobody (`test/db/mysql-adapter.test.ts` notices when it counts in another way). */
 interface CountedPool {
@@ -71,6 +71,7 @@ const NOT_PREPARED = new Set([1461, 1615, 1243])
  * depends on its length: the driver writes the values into it.
  */
 export function sendOver(line: Line): Send {
+  const execute = 'prepare' in line ? executeOn(line) : line.execute.bind(line)
   return async (sql, params) =>
     new Promise((resolve, reject) => {
       const settle = (error: Error | null, result: unknown): void => {
@@ -80,12 +81,41 @@ export function sendOver(line: Line): Send {
       const sendText = (): unknown => line.query(sql, params as Param[], settle)
       if (params.some((value) => Array.isArray(value))) sendText()
       else {
-        line.execute(sql, params.map(bound), (error: Error | null, result: unknown) => {
+        execute(sql, params.map(bound), (error: Error | null, result: unknown) => {
           if (error && NOT_PREPARED.has((error as { errno?: number }).errno ?? 0)) sendText()
           else settle(error, result)
         })
       }
     })
+}
+
+type Bound = Exclude<Param, readonly Param[]> | TypedParameterValue
+type Execute = (sql: string, values: Bound[], settle: (error: Error | null, result: unknown) => void) => unknown
+
+const prepared = new WeakMap<PoolConnection, Map<string, PrepareStatementInfo>>()
+
+/** As the driver's own `execute`, which writes a key of each statement's whole text to look it up. */
+function executeOn(connection: PoolConnection): Execute {
+  let statements = prepared.get(connection)
+  if (!statements) prepared.set(connection, (statements = new Map<string, PrepareStatementInfo>()))
+  const known = statements
+  return (sql, values, settle) => {
+    const run = (statement: PrepareStatementInfo): unknown =>
+      statement.execute(values, (error: Error | null, result: unknown) => {
+        // The driver closes those that were prepared longest ago.
+        if (error) known.delete(sql)
+        settle(error, result)
+      })
+    const statement = known.get(sql)
+    if (statement) return run(statement)
+    return connection.prepare(sql, (error, made) => {
+      if (error) settle(error, undefined)
+      else {
+        known.set(sql, made)
+        run(made)
+      }
+    })
+  }
 }
 
 /** Sends what the protocol cannot prepare: the start and the end of a transaction. */
@@ -102,6 +132,7 @@ export async function command(line: Line, sql: 'START TRANSACTION' | 'COMMIT' | 
 const { LONGLONG } = mysql.TypedParameter
 
 /** The driver sends every number as a float, which no LIMIT takes. */
-function bound(value: Param): Exclude<Param, readonly Param[]> | TypedParameterValue {
-  return Number.isInteger(value) ? LONGLONG(value as number) : (value as Exclude<Param, readonly Param[]>)
+function bound(value: Param | undefined): Bound {
+  if (value === undefined) throw new Error('a value of a statement is undefined')
+  return Number.isInteger(value) ? LONGLONG(value as number) : (value as Bound)
 }

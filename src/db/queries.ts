@@ -58,35 +58,49 @@ export function queriesOver(send: Send): Queries {
     },
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
     insert: async (table, row, sql: Readonly<Record<string, string>> = {}) => {
-      const given = valuesOf(table, row)
-      const columns = given.map(({ column }) => column)
-      const marks = given.map(({ property }) => sql[property] ?? '?').join(', ')
-      const changed = await send(
-        `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks})`,
-        given.map(({ value }) => value),
-      )
-      return insertedId(changed as Changed)
+      const { properties, values } = valuesOf(table, row)
+      const text = textOf(table, `insert ${properties.join()} ${Object.values(sql).join()}`, () => {
+        const columns = properties.map((property) => table.columnOf(property))
+        const marks = properties.map((property) => sql[property] ?? '?')
+        return `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`
+      })
+      return insertedId((await send(text, values)) as Changed)
     },
     insertAll: async (table, rows) => {
       const [first] = rows
       if (!first) return
-      const columns = valuesOf(table, first).map(({ column }) => column)
-      const values = rows.map((row) => valuesOf(table, row).map(({ value }) => value))
+      const columns = valuesOf(table, first).properties.map((property) => table.columnOf(property))
+      const values = rows.map((row) => valuesOf(table, row).values)
       await send(`INSERT INTO ${table.name} (${columns.join(', ')}) VALUES ?`, [values])
     },
     update: async (table, where, changes) => {
       const set = valuesOf(table, changes)
-      if (set.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
+      if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
       const found = valuesOf(table, where)
-      if (found.length === 0) throw new Error(`an update of ${table.name} names no row`)
-      const assignments = set.map(({ column }) => `${column} = ?`).join(', ')
-      const conditions = found.map(({ column, value }) => `${column} ${comparisonWith(value)}`)
-      return run(`UPDATE ${table.name} SET ${assignments} WHERE ${conditions.join(' AND ')}`, [
-        ...set.map(({ value }) => value),
-        ...found.map(({ value }) => value).filter((value) => value !== null),
-      ])
+      if (found.properties.length === 0) throw new Error(`an update of ${table.name} names no row`)
+      const comparisons = found.values.map(comparisonWith)
+      const name = `update ${set.properties.join()} ${found.properties.join()} ${comparisons.join()}`
+      const text = textOf(table, name, () => {
+        const assignments = set.properties.map((property) => `${table.columnOf(property)} = ?`)
+        const conditions = found.properties.map(
+          (property, index) => `${table.columnOf(property)} ${comparisons[index]}`,
+        )
+        return `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')}`
+      })
+      return run(text, [...set.values, ...found.values.filter((value) => value !== null)])
     },
   }
+}
+
+/** By table and name. Made once, a text is the same string each time, and what is kept by it is found without reading it. */
+const texts = new WeakMap<object, Map<string, string>>()
+
+function textOf(table: object, name: string, make: () => string): string {
+  let ofTable = texts.get(table)
+  if (!ofTable) texts.set(table, (ofTable = new Map<string, string>()))
+  let text = ofTable.get(name)
+  if (text === undefined) ofTable.set(name, (text = make()))
+  return text
 }
 
 function comparisonWith(value: Param): string {
@@ -94,15 +108,17 @@ function comparisonWith(value: Param): string {
   return Array.isArray(value) ? 'IN (?)' : '= ?'
 }
 
-/** The properties that are given, by column, as the driver takes them. */
-function valuesOf<R>(table: Table<R>, row: object): { property: string; column: string; value: Param }[] {
-  const given: { property: string; column: string; value: Param }[] = []
+/** The properties that are given, and their values as the driver takes them. */
+function valuesOf<R>(table: Table<R>, row: object): { properties: string[]; values: Param[] } {
+  const properties: string[] = []
+  const values: Param[] = []
   for (const property of Object.keys(row)) {
     const value = (row as Readonly<Record<string, unknown>>)[property]
     if (value === undefined) continue
-    given.push({ property, column: table.columnOf(property), value: table.encode(property, value) as Param })
+    properties.push(property)
+    values.push(table.encode(property, value) as Param)
   }
-  return given
+  return { properties, values }
 }
 
 function insertedId({ insertId }: Changed): number {

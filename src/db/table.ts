@@ -71,6 +71,8 @@ export interface Table<R> extends Source<R> {
   as(alias: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
   joined<E extends Columns>(alias: string, others: E): Source<R & Values<E>>
+  /** Some of the columns, for what joins many tables: each column of a result costs server and driver more than a microsecond. */
+  only<K extends Extract<keyof R, string>>(...properties: readonly K[]): Joinable<Pick<R, K>>
   /** The column of a property of the row. */
   columnOf(property: string): string
   /** A value of the row as the driver takes it. */
@@ -98,19 +100,27 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
     const own = [...nameOf].map(([property, column]) => `${alias}.${column} AS ${property}`)
     const joined = [...namesOf(others)].map(([property, column]) => `${column} AS ${property}`)
     const list = `SELECT ${[...own, ...joined].join(', ')} FROM ${name} ${alias} `
-    return { statement: (rest) => list + rest, decode: decoderOf({ ...columns, ...others }) }
+    return { statement: keptTexts(list), decode: decoderOf({ ...columns, ...others }) }
   }
   const defined: Omit<Table<Values<C>>, 'row'> = {
     name,
     columns: nameOf,
     options: Object.fromEntries(Object.entries(columns).map(([property, { options }]) => [property, options])),
     columnOf,
-    statement: (rest) => select + rest,
+    statement: keptTexts(select),
     decode: decoderOf(columns) as Table<Values<C>>['decode'],
+    only: (...properties) => ({
+      columns: new Map(properties.map((property) => [property, columnOf(property)])),
+      decode: decoderOf(
+        Object.fromEntries(
+          Object.entries(columns).filter(([property]) => (properties as readonly string[]).includes(property)),
+        ),
+      ) as never,
+    }),
     as: (alias) => aliased(alias, {}) as Source<Values<C>>,
     joined: <E extends Columns>(alias: string, others: E) => aliased(alias, others) as Source<Values<C> & Values<E>>,
     encode: (property, value) => {
-      const { encode } = (columns[property] as Column<unknown>).codec
+      const encode = columns[property]?.codec.encode
       return value === null || !encode ? value : encode(value)
     },
   }
@@ -121,6 +131,8 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
 export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
 }
+
+const MOST_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
 type Tables = Readonly<Record<string, Joinable<unknown>>>
@@ -143,16 +155,35 @@ export function together<T extends Tables, O extends Tables>(
     return { name, fields, decode, isOptional: name in optional }
   })
   const list = parts.flatMap(({ fields }) => fields.map(([, alias, column]) => `${column} AS ${alias}`))
-  const select = `SELECT ${list.join(', ')} FROM ${from} `
   return {
-    statement: (rest) => select + rest,
-    decode: (row) =>
-      Object.fromEntries(
-        parts.map(({ name, fields, decode, isOptional }) => {
-          if (isOptional && row[`${name}$id`] === null) return [name, null]
-          return [name, decode(Object.fromEntries(fields.map(([property, alias]) => [property, row[alias]])))]
-        }),
-      ) as Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null },
+    statement: keptTexts(`SELECT ${list.join(', ')} FROM ${from} `),
+    decode: (row) => {
+      const rows: Record<string, unknown> = {}
+      for (const { name, fields, decode, isOptional } of parts) {
+        if (isOptional && row[`${name}$id`] === null) {
+          rows[name] = null
+          continue
+        }
+        const own: Record<string, unknown> = {}
+        for (const [property, alias] of fields) own[property] = row[alias]
+        rows[name] = decode(own)
+      }
+      return rows as Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null }
+    },
+  }
+}
+
+/** Texts that are made again are the same string, so that what is kept by them is found without reading them. */
+function keptTexts(head: string): (rest: string) => string {
+  const kept = new Map<string, string>()
+  return (rest) => {
+    let text = kept.get(rest)
+    if (text === undefined) {
+      // Lists may be asked for in many ways.
+      if (kept.size === MOST_TEXTS) kept.clear()
+      kept.set(rest, (text = head + rest))
+    }
+    return text
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { insertPaymentMethod, listPaymentMethods, updatePaymentMethod, type App } from '#apps/store.ts'
+import { insertPaymentMethod, enabledByApp, updatePaymentMethod, type App } from '#apps/store.ts'
 import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
@@ -93,9 +93,8 @@ export const disableMethod = command({
 })
 
 /** The payment methods that the app has enabled now. */
-export async function enabledMethods(db: Queries, appId: number): Promise<Set<string>> {
-  const rows = await listPaymentMethods(db, appId)
-  return new Set(rows.filter((row) => row.isEnabled).map((row) => row.method))
+export async function enabledMethods(db: Queries, appId: number): Promise<ReadonlySet<string>> {
+  return (await enabledByApp.find(db, appId)) ?? new Set()
 }
 
 /** What became of what was open under credentials that were forgotten. */

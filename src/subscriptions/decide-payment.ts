@@ -1,5 +1,5 @@
 import type { Queries } from '#db/queries.ts'
-import type { Customer } from '#customers/store.ts'
+import type { NamedCustomer } from '#customers/store.ts'
 import { findPrice, type Price, type PriceWithPlan } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -19,7 +19,7 @@ export interface QuotedPayment {
 /** What a payment is decided on, and the customers that its events may name. */
 export interface PaymentSubject extends PriceWithPlan {
   readonly current: Subscription | null
-  readonly customers: readonly Customer[]
+  readonly customers: readonly NamedCustomer[]
 }
 
 /** What was looked up to decide over a payment, and what it does. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Customer } from '#customers/store.ts'
+import type { NamedCustomer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
@@ -13,13 +13,13 @@ import { findPlanWithCustomer, type Subscription } from './store.ts'
 export interface SubscriptionView {
   readonly subscription: Subscription
   readonly plan: Plan
-  readonly customer: Customer | null
+  readonly customer: NamedCustomer | null
 }
 
 /** Rows that were read before. */
 export interface KnownNames {
   readonly plan: Plan
-  readonly customers: readonly Customer[]
+  readonly customers: readonly NamedCustomer[]
 }
 
 /** Reads the names, unless all of them are `known`. */

@@ -4,7 +4,7 @@ import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { anyOf, where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { rowsBy, SharedRead } from '#db/shared-read.ts'
-import { customers, type Customer } from '#customers/store.ts'
+import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
 import { plans, type Plan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
@@ -124,7 +124,7 @@ export async function findSubscriptionOfEndUser(db: Queries, endUserId: number):
 const PLAN_WITH_CUSTOMER = together(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
-  { customer: customers },
+  { customer: namedCustomers },
 )
 
 /** What a subscription's answers name. */
@@ -133,7 +133,7 @@ export async function findPlanWithCustomer(
   appId: number,
   planId: number,
   customerId: number | null,
-): Promise<{ plan: Plan; customer: Customer | null } | null> {
+): Promise<{ plan: Plan; customer: NamedCustomer | null } | null> {
   return db.one(PLAN_WITH_CUSTOMER, 'WHERE plan.id = ? AND plan.app_id = ?', [customerId, planId, appId])
 }
 

@@ -5,7 +5,7 @@ import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { apps } from '#apps/store.ts'
-import { customers } from '#customers/store.ts'
+import { namedCustomers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -136,7 +136,7 @@ const PAYMENT_SUBJECT = together(
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
    LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
   { transaction: transactions, app: apps },
-  { price: prices, plan: plans, current: subscriptions, customer: customers, currentCustomer: customers },
+  { price: prices, plan: plans, current: subscriptions, customer: namedCustomers, currentCustomer: namedCustomers },
 )
 export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
