@@ -1,7 +1,10 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect } from 'chai'
+import type { Command } from 'commander'
 import { describe, it } from 'mocha'
+import { createProgram } from '#cli/program.ts'
 import { GENERATED, withPart } from '../docs/generate.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -45,6 +48,25 @@ describe('the documentation', () => {
     expect(broken.map(({ page, link }) => `${page}: ${link}`)).to.deep.equal([])
   })
 
+  it('names commands and options that billing-cli has', async () => {
+    const program = await createProgram()
+    const lines = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/(?:^|[`/(]|\$ |&& )billing-cli ([a-z][^`|&;#)\n]*)/gm)].map(([, text = '']) => ({
+        page,
+        text,
+      })),
+    )
+    expect(lines.length).to.be.greaterThan(150)
+    const unknown = lines.filter(({ text }) => !isUnderstood(program, text.trim().split(/\s+/)))
+    expect(unknown.map(({ page, text }) => `${page}: ${text}`)).to.deep.equal([])
+  })
+
+  it('has scripts that bash can read', () => {
+    const scripts = PAGES.flatMap((page) => [...read(page).matchAll(/^```(?:bash|sh)\n(.*?)^```/gms)])
+    expect(scripts.length).to.be.greaterThan(20)
+    for (const [, script = ''] of scripts) execFileSync('bash', ['-n'], { input: script })
+  })
+
   for (const part of GENERATED) {
     it(`has in ${part.file} what npm run docs writes there (${part.name})`, async () => {
       expect(await withPart(part)).to.equal(read(part.file))
@@ -84,3 +106,16 @@ describe('the repository', () => {
     expect(versions.filter((heading) => !/^\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d$/.test(heading))).to.deep.equal([])
   })
 })
+
+/** Whether a line names a command, its arguments aside, and only options that this command has. */
+function isUnderstood(program: Command, words: readonly string[]): boolean {
+  let command = program
+  for (const word of words) {
+    const child = command.commands.find((candidate) => candidate.name() === word)
+    if (!child) break
+    command = child
+  }
+  const known = [...command.options, ...program.options].flatMap(({ long, short }) => [long, short])
+  const given = words.filter((word) => /^--?[a-z]/.test(word)).map((word) => word.replace(/[=,.].*$/, ''))
+  return command.commands.length === 0 && given.every((option) => known.includes(option))
+}

@@ -2,9 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
-import type { Command } from 'commander'
 import { describe, it } from 'mocha'
-import { createProgram } from '#cli/program.ts'
 import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
 import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
 import { openChapter } from '../support/chapter.ts'
@@ -16,21 +14,6 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
   const chapter = openChapter('docs/operating.md')
   const operating = chapter.text
   const scripts = chapter.blocks('Operating', 'bash')
-
-  it('names commands and options that billing-cli has', async () => {
-    const program = await createProgram()
-    const lines = [...operating.matchAll(/billing-cli ([a-z][^`|&;#\n]*)/g)].map(([, words]) =>
-      words!.trim().split(/\s+/),
-    )
-    expect(lines.length).to.be.above(10)
-    for (const words of lines) {
-      const command = commandOf(program, words)
-      expect(command.commands, words.join(' ')).to.deep.equal([])
-      const options = [...command.options, ...program.options].flatMap(({ long, short }) => [long, short])
-      for (const option of words.filter((word) => word.startsWith('-')))
-        expect(options, words.join(' ')).to.include(option)
-    }
-  })
 
   it('has scripts that bash can read, of programs and folders that the project has', () => {
     expect(scripts.length).to.be.above(5)
@@ -75,15 +58,3 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     execFileSync('systemd-analyze', ['security', '--no-pager', '--offline=true', threshold, file], { stdio: 'pipe' })
   })
 })
-
-/** The command that a line names, with its arguments left out. */
-function commandOf(program: Command, words: readonly string[]): Command {
-  let command = program
-  for (const word of words) {
-    const child = command.commands.find((candidate) => candidate.name() === word)
-    if (!child) break
-    command = child
-  }
-  expect(command, words.join(' ')).not.to.equal(program)
-  return command
-}
