@@ -31,7 +31,10 @@ export async function noteEvent(ctx: Context, { note, eventType, ...event }: Pro
   )
   if (isNew) {
     const { provider, outcome, transactionId, appId } = event
-    ctx.log.warn({ provider, outcome, transactionId, appId, note }, 'a provider event needs attention: notification list')
+    ctx.log.warn(
+      { provider, outcome, transactionId, appId, note },
+      'a provider event needs attention: notification list',
+    )
   }
   return isNew
 }
