@@ -2,11 +2,20 @@ import { InvalidArgumentError } from 'commander'
 
 /** The parser of an option that takes one of a few words; any other is wrong usage. */
 export function oneOf<T extends string>(...words: readonly T[]): (given: string) => T {
-  return (given) => {
+  const parse = (given: string): T => {
     const word = words.find((each) => each === given)
     if (word === undefined) throw new InvalidArgumentError(`It must be ${orList(words)}.`)
     return word
   }
+  WORDS.set(parse, words)
+  return parse
+}
+
+const WORDS = new WeakMap<object, readonly string[]>()
+
+/** The words that an option with this parser takes; none where it is no parser of `oneOf`. */
+export function wordsOf(parser: object | undefined): readonly string[] {
+  return (parser && WORDS.get(parser)) ?? []
 }
 
 /** `active, expired or void`. */

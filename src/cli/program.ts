@@ -1,9 +1,15 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { printableLines } from './printable.ts'
 
 type Register = (program: Command) => void
 
+/** Headings of the list of commands. */
+type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Service'
+
 interface Group {
+  readonly section: Section
   /** The words that the group's commands begin with, as the list of commands explains them. */
   readonly words: Readonly<Record<string, string>>
   readonly load: () => Promise<Register>
@@ -12,6 +18,7 @@ interface Group {
 /** In the order in which the list of commands shows them. */
 const GROUPS: readonly Group[] = [
   {
+    section: 'Search',
     words: {
       find: 'what a text names, and a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened where there is a desktop',
@@ -19,18 +26,22 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./find-commands.ts')).registerFindCommands,
   },
   {
+    section: 'Apps and plans',
     words: { app: "sellers' apps, their secrets and settings" },
     load: async () => (await import('./app-commands.ts')).registerAppCommands,
   },
   {
+    section: 'Payments',
     words: { method: "how an app's customers can pay" },
     load: async () => (await import('./method-commands.ts')).registerMethodCommands,
   },
   {
+    section: 'Payments',
     words: { notification: 'what payment providers told us that needs a look' },
     load: async () => (await import('./notification-commands.ts')).registerNotificationCommands,
   },
   {
+    section: 'Payments',
     words: {
       'bank-account': 'accounts that customers transfer to',
       'bank-mail': 'what banks wrote about incoming money',
@@ -38,30 +49,37 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./bank-commands.ts')).registerBankCommands,
   },
   {
+    section: 'Apps and plans',
     words: { plan: 'what an app sells', price: 'the prices of a plan' },
     load: async () => (await import('./plan-commands.ts')).registerPlanCommands,
   },
   {
+    section: 'Customers',
     words: { customer: 'whom reminders go to' },
     load: async () => (await import('./customer-commands.ts')).registerCustomerCommands,
   },
   {
+    section: 'Customers',
     words: { subscription: 'who has access until when' },
     load: async () => (await import('./subscription-commands.ts')).registerSubscriptionCommands,
   },
   {
+    section: 'Payments',
     words: { transaction: 'payments, and those that need review', ledger: 'the books' },
     load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
   },
   {
+    section: 'Payments',
     words: { payment: 'money that arrived, and what of it waits for a decision' },
     load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
   },
   {
+    section: 'Webhooks and mails',
     words: { webhook: 'what apps were told, and what they have not heard' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
   },
   {
+    section: 'Webhooks and mails',
     words: {
       reminders: 'renewal mails',
       mail: 'the mail server',
@@ -80,6 +98,7 @@ const GROUPS: readonly Group[] = [
     },
   },
   {
+    section: 'Service',
     words: {
       migrate: 'bring the database up to date; stop the daemons of an older version first',
       audit: 'who changed what, and why',
@@ -87,10 +106,12 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./operations-commands.ts')).registerOperationsCommands,
   },
   {
+    section: 'Service',
     words: { key: 'the keys that secrets are encrypted with' },
     load: async () => (await import('./key-commands.ts')).registerKeyCommands,
   },
   {
+    section: 'Service',
     words: {
       stats:
         'subscriptions by state, cash by month, deferred revenue, renewal rate, deliveries; of all live apps, or of one',
@@ -98,17 +119,20 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./stats-commands.ts')).registerStatsCommands,
   },
   {
+    section: 'Service',
     words: { doctor: 'check the whole service; exit 1 when a check fails, each failure with its fix' },
     load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
   },
   {
+    section: 'Service',
     words: { service: 'Paygate as a service of systemd' },
     load: async () => (await import('./systemd-commands.ts')).registerSystemdCommands,
   },
   {
+    section: 'Service',
     words: {
       docs: 'the reference of all commands, as Markdown',
-      completion: 'a completion script for bash or zsh, to be sourced',
+      completion: 'a completion script for bash, zsh or fish, to be sourced',
     },
     load: async () => {
       const { registerReferenceCommands } = await import('./reference-commands.ts')
@@ -125,16 +149,24 @@ export async function createProgram(word?: string): Promise<Command> {
   const program = new Command('billing-cli')
     .description('Runs Paygate: apps, plans, payments that need review, and the service itself.')
     .option('--json', 'print one JSON value instead of tables')
-    .helpCommand('help [command]', 'explain a command')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ outputError: (message, write) => write(printableLines(withoutWords(message))) })
-  for (const { words, load } of GROUPS) {
+  // Of the program alone: commands may have an option of this name.
+  if (word === '') program.version(productVersion(), '--version', 'print the version')
+  for (const { section, words, load } of GROUPS) {
+    program.commandsGroup(`${section}:`)
     if (word === undefined || word in words) (await load())(program)
     else for (const [name, description] of Object.entries(words)) program.command(name).description(description)
   }
+  program.helpCommand('help [command]', 'explain a command')
   throwInsteadOfExit(program)
   return program
+}
+
+function productVersion(): string {
+  const path = join(import.meta.dirname, '..', '..', 'package.json')
+  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }
 
 /** `help app create` as `app create --help`: commander's own help goes one word deep. What names no command is left to commander. */

@@ -17,11 +17,12 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
   withExamples(docs, 'docs', 'docs --json')
   const completion = program
     .command('completion <shell>')
-    .description('a completion script for bash or zsh, to be sourced')
-    .action(async (shell: string, _options: object, command: Command) => {
-      if (shell !== 'bash' && shell !== 'zsh') throw new UsageError('<shell> must be bash or zsh')
-      const { completionScript } = await import('./completion.ts')
-      const script = completionScript(await wholeProgram(), shell)
+    .description('a completion script for bash, zsh or fish, to be sourced')
+    .action(async (named: string, _options: object, command: Command) => {
+      const { COMPLETION_SCRIPTS, SHELLS } = await import('./shells.ts')
+      const shell = SHELLS.find((each) => each === named)
+      if (shell === undefined) throw new UsageError('<shell> must be bash, zsh or fish')
+      const script = COMPLETION_SCRIPTS[shell]
       const out = outputOf(command)
       out.result({ shell, script }, () => out.line(script))
     })
@@ -29,5 +30,6 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
     completion,
     'completion bash > /etc/bash_completion.d/billing-cli',
     'completion zsh > ~/.billing-cli.zsh',
+    'completion fish > ~/.config/fish/completions/billing-cli.fish',
   )
 }

@@ -1,54 +1,118 @@
 import { execFile } from 'node:child_process'
+import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'chai'
-import { before, describe, it } from 'mocha'
-import { completionScript } from '#cli/completion.ts'
-import { createProgram } from '#cli/program.ts'
+import { before, beforeEach, describe, it } from 'mocha'
+import { COMPLETION_SCRIPTS, SHELLS, type Shell } from '#cli/shells.ts'
+import { testContext, type TestContext } from '../support/context.ts'
+import { aCheckout, aCustomer, anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
-import { openCli } from './run-cli.ts'
+import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 
 describe('completion of the command line', function () {
   this.timeout(120_000)
-  let script: string
+  let cli: Cli
+  let ctx: TestContext
+  let app: TestApp
 
-  before(async () => {
-    script = completionScript(await createProgram(), 'bash')
+  before(() => {
+    cli = openCli()
   })
 
-  /** What bash offers for the last of the words. */
+  beforeEach(async () => {
+    ctx = testContext()
+    app = await anApp(ctx, { name: 'Reader' })
+  })
+
+  /** What is offered for the last of the words, without the descriptions. */
   async function offered(...words: string[]): Promise<string[]> {
-    const quoted = words.map((word) => `'${word}'`).join(' ')
-    const ask = `COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _billing_cli; printf '%s\\n' "\${COMPREPLY[@]}"`
-    const { stdout } = await promisify(execFile)('bash', ['--norc', '-c', `${script}\n${ask}`])
-    return stdout.split('\n').filter((line) => line !== '')
+    const { code, stdout } = await cli.run(['complete', ...words])
+    expect(code).to.equal(0)
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0]!]))
   }
 
   it('offers commands, then what belongs to the command, whatever stands between', async () => {
-    expect(await offered('billing-cli', 'a')).to.deep.equal(['app', 'audit'])
-    expect(await offered('billing-cli', 'app', '')).to.include.members(['create', 'rotate-secret', 'clock'])
-    expect(await offered('billing-cli', '--json', 'app', 'rot')).to.deep.equal([
-      'rotate-secret',
-      'rotate-webhook-secret',
+    expect(await offered('a')).to.deep.equal(['app', 'audit'])
+    expect(await offered('app', '')).to.include.members(['create', 'rotate-secret', 'clock'])
+    expect(await offered('--json', 'app', 'rot')).to.deep.equal(['rotate-secret', 'rotate-webhook-secret'])
+    expect(await offered('transaction', 'resolve', '17', '--d')).to.deep.equal(['--dry-run'])
+    expect(await offered('help', 'pl')).to.deep.equal(['plan'])
+    expect(await offered('--js')).to.deep.equal(['--json'])
+  })
+
+  it('offers the words that an option or an argument takes', async () => {
+    expect(await offered('transaction', 'resolve', '17', '--action', '')).to.deep.equal([
+      'refund',
+      'complete',
+      'dismiss',
     ])
-    expect(await offered('billing-cli', 'transaction', 'resolve', '17', '--d')).to.deep.equal(['--dry-run'])
-    expect(await offered('billing-cli', 'help', 'pl')).to.deep.equal(['plan'])
+    expect(await offered('transaction', 'list', '--status', 'p')).to.deep.equal(['pending'])
+    expect(await offered('app', 'create', '--auth', '')).to.deep.equal(['hmac', 'identity'])
+    expect(await offered('method', 'enable', '1', 'ba')).to.deep.equal(['bank_transfer'])
+    expect(await offered('subscription', 'reminders', '1', 'an', '')).to.deep.equal(['on', 'off'])
+    expect(await offered('completion', '')).to.deep.equal([...SHELLS])
   })
 
-  it('offers files where an option takes one', async () => {
-    expect(await offered('billing-cli', 'plan', 'create', '1', '--file', 'package.j')).to.deep.equal(['package.json'])
+  it('offers nothing where any text may stand, and nothing for commands that there are not', async () => {
+    expect(await offered('app', 'create', '--name', '')).to.deep.equal([])
+    expect(await offered('no-such-command', '')).to.deep.equal([])
   })
 
-  it('is what the program prints, and bash takes it', async () => {
-    const { stdout } = await openCli().run(['completion', 'bash'])
-    expect(stdout).to.equal(`${script}\n`)
-    const { stdout: bound } = await promisify(execFile)('bash', ['--norc', '-c', `${stdout}complete -p billing-cli`])
-    expect(bound).to.equal('complete -o default -F _billing_cli billing-cli\n')
-    const zsh = await openCli().json(['completion', 'zsh'])
-    expect(zsh.shell).to.equal('zsh')
-    expect(zsh.script)
-      .to.match(/bashcompinit\n/)
-      .and.include(script)
+  it('offers nothing where the database cannot be reached, and says nothing', async () => {
+    const away = openCli({ BILLING_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none' })
+    expect(await away.run(['complete', 'app', 'show', ''])).to.include({ code: 1, stdout: '', stderr: '' })
   })
+
+  it('offers apps, plans, prices, customers, transactions and end users', async () => {
+    const plan = await aPlan(ctx, app)
+    const customer = await aCustomer(ctx, app)
+    const session = await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: 'user-42' })
+    const id = String(app.app.id)
+    expect(await offered('app', 'show', '')).to.deep.equal([id])
+    expect(await offered('transaction', 'list', '--app', '')).to.deep.equal([id])
+    expect(await offered('plan', 'show', id, '')).to.deep.equal([`plan_${plan.id}`])
+    expect(await offered('price', 'archive', id, `plan_${plan.id}`, 'pri')).to.deep.equal([priceId(plan)])
+    expect(await offered('customer', 'show', id, '')).to.deep.equal([`cus_${customer.id}`])
+    expect(await offered('transaction', 'show', '')).to.deep.equal([String(session.transaction_id)])
+    expect(await offered('subscription', 'show', id, 'us')).to.deep.equal(['user-42'])
+  })
+
+  it('offers no text that a shell would read as more than a word', async () => {
+    const plan = await aPlan(ctx, app)
+    for (const text of ['$(reboot)', '`reboot`', 'a;b', 'a b', "it's", '*', 'fine_1'])
+      await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: text })
+    expect(await offered('subscription', 'show', String(app.app.id), '')).to.deep.equal(['fine_1'])
+    const { stdout } = await cli.run(['complete', 'app', 'show', ''])
+    expect(stdout).to.equal(`${app.app.id}\tReader\n`)
+  })
+
+  for (const [shell, ask] of Object.entries({
+    bash: 'COMP_WORDS=(billing-cli "$@"); COMP_CWORD=$#; _billing_cli; printf "%s\\n" "${COMPREPLY[@]}"',
+    // What zsh shows is its own: what its function is given is read here.
+    zsh: '_describe() { print -l -- ${(P)3%%:*} }; _files() { print files }; words=(billing-cli "$@"); CURRENT=$(( $# + 1 )); _billing_cli',
+    fish: 'complete -C "billing-cli $argv" | string split -f 1 \\t',
+  } satisfies Record<Shell, string>)) {
+    it(`is offered by ${shell}, through the script that the program prints`, async () => {
+      const script = COMPLETION_SCRIPTS[shell as Shell]
+      expect((await cli.run(['completion', shell])).stdout).to.equal(`${script}\n`)
+      const json = await cli.json(['completion', shell])
+      expect(json).to.deep.equal({ shell, script })
+      const env = { ...cli.env, PATH: `${dirname(PROGRAM)}:${cli.env['PATH'] ?? ''}`, HOME: cli.env['BILLING_HOME'] }
+      const before = shell === 'zsh' ? 'compdef() { : }\n' : ''
+      const asked = async (...words: string[]): Promise<string[]> => {
+        const startup = { bash: ['--norc'], zsh: ['-f'], fish: ['--no-config'] }[shell as Shell]
+        const arguments_ = shell === 'fish' ? [words.join(' ')] : [...(shell === 'bash' ? ['bash'] : ['zsh']), ...words]
+        const text = `${before}${script}\n${ask}`
+        const { stdout } = await promisify(execFile)(shell, [...startup, '-c', text, ...arguments_], {
+          env,
+          cwd: '/',
+        })
+        return stdout.split('\n').filter((line) => line !== '')
+      }
+      expect(await asked('app', 'show', '')).to.deep.equal([String(app.app.id)])
+      expect(await asked('a')).to.deep.equal(['app', 'audit'])
+    })
+  }
 
   itRunsEveryForm('completion.test.ts')
 })

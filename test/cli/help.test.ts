@@ -1,9 +1,12 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect } from 'chai'
 import type { Command } from 'commander'
 import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
 import { expectEveryCommandCharged, leavesOf } from './forms.ts'
+import { openCli } from './run-cli.ts'
 
 describe("the command line's help", () => {
   it('explains every command and every option, and gives each command an example of its own', async () => {
@@ -36,6 +39,20 @@ describe("the command line's help", () => {
     expect(said(listed)).to.deep.equal(said(whole))
     const loaded = listed.commands.filter(({ commands }) => commands.length > 0)
     expect(loaded.map((child) => child.name())).to.deep.equal([])
+  })
+
+  it('is a list under headings, none of which commander makes up', async () => {
+    const { stdout } = await openCli().run(['--help'])
+    const headings = stdout.split('\n').filter((line) => /^\S.*:$/.test(line))
+    expect(headings).to.include.members(['Options:', 'Apps and plans:', 'Payments:', 'Service:'])
+    expect(headings).not.to.include('Commands:')
+  })
+
+  it('is beside a version, which is that of package.json', async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
+      version: string
+    }
+    expect(await openCli().run(['--version'])).to.include({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
   it('loads the group that a command line is for', async () => {

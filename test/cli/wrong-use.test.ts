@@ -22,7 +22,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
       ['app', 'list', 'too', 'many'],
       ['app', 'create', '--name'],
       ['--nonsense'],
-      ['completion', 'fish'],
+      ['completion', 'tcsh'],
       ['completion'],
     ]
     for (const words of lines) {

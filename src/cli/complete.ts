@@ -1,0 +1,213 @@
+import type { Argument, Command, Option } from 'commander'
+import type { Context } from '#context.ts'
+import type { App } from '#apps/store.ts'
+import { wordsOf } from './one-of.ts'
+import { printable } from './printable.ts'
+import { createProgram, leadingWord } from './program.ts'
+import { SHELLS } from './shells.ts'
+
+/** What may stand where the cursor is, and what it is. */
+export interface Candidate {
+  readonly value: string
+  readonly description: string
+}
+
+/** Of a list, the newest: more than anybody picks from. */
+const NEWEST = { limit: '100' }
+/**
+ * Shells put a candidate on the command line as it is, and end users choose some of these texts: what a shell would read as more than
+ * a plain word is not offered.
+ */
+const PLAIN = /^[A-Za-z0-9-][A-Za-z0-9._+-]*$/
+
+/**
+ * What may follow `words`, of which the last is the one that is being typed: commands, options, and values of both, from the
+ * database too (apps, and the newest ids). Empty where any text may stand.
+ */
+export async function candidatesFor(words: readonly string[]): Promise<Candidate[]> {
+  const typed = words.at(-1) ?? ''
+  const place = placeOf(await createProgram(leadingWord(words.slice(0, -1))), words.slice(0, -1))
+  const offered = typed.startsWith('-') && !place.option ? optionsOf(place) : await valuesAt(place)
+  return offered.filter(({ value }) => value.startsWith(typed) && PLAIN.test(value))
+}
+
+/** Where a command line has come to: the command, its arguments so far, and the option whose value is next. */
+interface Place {
+  readonly command: Command
+  readonly given: readonly string[]
+  readonly option: Option | null
+}
+
+function placeOf(program: Command, words: readonly string[]): Place {
+  let command = program
+  let option: Option | null = null
+  const given: string[] = []
+  for (const [index, word] of words.entries()) {
+    if (option) option = null
+    else if (word.startsWith('-'))
+      option = allOptions(command).find((each) => each.long === word && takesValue(each)) ?? null
+    else if (word !== 'help' || index > 0) {
+      const child: Command | undefined =
+        given.length === 0 ? command.commands.find((each) => each.name() === word) : undefined
+      if (child) command = child
+      else given.push(word)
+    }
+  }
+  return { command, given, option }
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional
+}
+
+function allOptions(command: Command): Option[] {
+  return [...command.options, ...(command.parent ? allOptions(command.parent) : [])]
+}
+
+function optionsOf({ command }: Place): Candidate[] {
+  const own = allOptions(command).map(({ long, description }) => ({ value: long ?? '', description }))
+  return [...own, { value: '--help', description: 'explain the command' }]
+}
+
+async function valuesAt({ command, given, option }: Place): Promise<Candidate[]> {
+  if (option) return valuesOf(command, nameOf(option), wordsOf(option.parseArg), given)
+  if (command.commands.length > 0) {
+    const commands = command.commands.map((child) => ({ value: child.name(), description: child.description() }))
+    return given.length > 0
+      ? []
+      : [...commands, ...(command.parent ? [] : [{ value: 'help', description: 'explain a command' }])]
+  }
+  const argument: Argument | undefined = command.registeredArguments[given.length]
+  return argument ? valuesOf(command, argument.name(), [], given) : []
+}
+
+/** What its value is called: `app` of `--app <app>`, and of `--failed <app>`. */
+function nameOf({ flags }: Option): string {
+  return /[<[](\w+)/.exec(flags)?.[1] ?? ''
+}
+
+async function valuesOf(
+  command: Command,
+  name: string,
+  words: readonly string[],
+  given: readonly string[],
+): Promise<Candidate[]> {
+  if (words.length > 0) return words.map((value) => ({ value, description: '' }))
+  const group = command.parent?.name() ?? ''
+  const read = READERS[name === 'id' ? group : name]
+  if (!read) return []
+  if (!read.isOfDatabase) return read.list()
+  const [{ loadConfig }, { openContext }] = await Promise.all([import('#config.ts'), import('#open-context.ts')])
+  const { ctx, close } = await openContext({
+    config: { ...loadConfig(), logLevel: 'silent' },
+    thread: 'cli',
+    poolSize: 1,
+  })
+  try {
+    const found = await read.list(ctx, given)
+    return found.map(({ value, description }) => ({ value, description: printable(description) }))
+  } finally {
+    await close()
+  }
+}
+
+type Reader =
+  | { readonly isOfDatabase: false; readonly list: () => Candidate[] | Promise<Candidate[]> }
+  | { readonly isOfDatabase: true; readonly list: (ctx: Context, given: readonly string[]) => Promise<Candidate[]> }
+
+const stored = (list: (ctx: Context, given: readonly string[]) => Promise<Candidate[]>): Reader => ({
+  isOfDatabase: true,
+  list,
+})
+/** Of what belongs to the app that the command's first argument names. */
+const ofApp = (list: (ctx: Context, app: App, given: readonly string[]) => Promise<Candidate[]>): Reader =>
+  stored(async (ctx, given) => {
+    const { appNamed } = await import('#apps/find-app.ts')
+    return list(ctx, await appNamed(ctx, given[0] ?? ''), given)
+  })
+
+const transactions = stored(async (ctx) => {
+  const { listTransactions } = await import('#transactions/list-transactions.ts')
+  const { rows } = await listTransactions(ctx, null, NEWEST)
+  return rows.map(({ id, externalRef, status }) => ({ value: String(id), description: `${externalRef}, ${status}` }))
+})
+const payments = stored(async (ctx) => {
+  const { listPayments } = await import('#payments/list-payments.ts')
+  const { rows } = await listPayments(ctx, { appId: null, waiting: false }, NEWEST)
+  return rows.map(({ id, externalRef }) => ({ value: String(id), description: externalRef ?? '' }))
+})
+
+/** The values of an argument or option by its name; those of `id` by the group of the command. */
+const READERS: Readonly<Record<string, Reader>> = {
+  app: stored(async (ctx) => {
+    const { allApps } = await import('#apps/find-app.ts')
+    return (await allApps(ctx)).map(({ id, name }) => ({ value: String(id), description: name }))
+  }),
+  plan_id: ofApp(async (ctx, { id: appId }) => {
+    const [{ listPlansOf }, { formatId }] = await Promise.all([
+      import('#plans/list-plans.ts'),
+      import('#shared/ids.ts'),
+    ])
+    return (await listPlansOf(ctx, appId, {})).map(({ id, name }) => ({
+      value: formatId('plan', id),
+      description: name,
+    }))
+  }),
+  price_id: ofApp(async (ctx, { id: appId }) => {
+    const [{ listPlansOf }, { formatId }] = await Promise.all([
+      import('#plans/list-plans.ts'),
+      import('#shared/ids.ts'),
+    ])
+    return (await listPlansOf(ctx, appId, {})).flatMap(({ name, prices }) =>
+      prices.map(({ id }) => ({ value: formatId('price', id), description: name })),
+    )
+  }),
+  customer_id: ofApp(async (ctx, { id: appId }) => {
+    const [{ listCustomers }, { formatId }] = await Promise.all([
+      import('#customers/list-customers.ts'),
+      import('#shared/ids.ts'),
+    ])
+    const { rows } = await listCustomers(ctx, appId, NEWEST)
+    return rows.map(({ id, email }) => ({ value: formatId('cus', id), description: email }))
+  }),
+  external_ref: ofApp(async (ctx, { id: appId }) => {
+    const { listTransactions } = await import('#transactions/list-transactions.ts')
+    const { rows } = await listTransactions(ctx, appId, NEWEST)
+    return [...new Set(rows.map(({ externalRef }) => externalRef))].map((value) => ({ value, description: '' }))
+  }),
+  transaction: transactions,
+  transaction_id: transactions,
+  payment: payments,
+  payment_id: payments,
+  'bank-account': stored(async (ctx) => {
+    const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
+    return (await listBankAccounts(ctx)).map(({ id, bank, holder }) => ({
+      value: String(id),
+      description: `${bank}, ${holder}`,
+    }))
+  }),
+  'bank-mail': stored(async (ctx) => {
+    const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
+    const { rows } = await listBankMails(ctx, { unmatched: true })
+    return rows.map(({ id, bank, status }) => ({
+      value: String(id),
+      description: `${bank ?? 'unknown bank'}, ${status}`,
+    }))
+  }),
+  reminders: stored(async (ctx) => {
+    const { listUnconfirmedReminders } = await import('#renewals/settle-reminder.ts')
+    return (await listUnconfirmedReminders(ctx)).map((reminder) => ({
+      value: String(reminder.reminder_id),
+      description: reminder.external_ref,
+    }))
+  }),
+  method: {
+    isOfDatabase: false,
+    list: async () => {
+      const { METHODS } = await import('#providers/providers.ts')
+      return METHODS.map((value) => ({ value, description: '' }))
+    },
+  },
+  on_or_off: { isOfDatabase: false, list: () => ['on', 'off'].map((value) => ({ value, description: '' })) },
+  shell: { isOfDatabase: false, list: () => SHELLS.map((value) => ({ value, description: '' })) },
+}
