@@ -26,6 +26,11 @@ export async function required(value: string | undefined, name: string, question
   return input({ message: question, required: true }, prompts)
 }
 
+/** Why an operator does something. Whoever sits at a terminal is asked once it is known that it can be done. */
+export async function askNote(note: string | undefined): Promise<string> {
+  return required(note, '--note', 'Why? (kept in the audit log)')
+}
+
 export interface Choice<T extends string = string> {
   readonly value: T
   readonly name: string

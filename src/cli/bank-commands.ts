@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { BankAccount } from '#bank-accounts/store.ts'
 import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
-import { goAhead, required, requiredChoice } from './ask.ts'
+import { askNote, goAhead, isTerminal, required, requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { Coloured } from './coloured.ts'
@@ -270,7 +270,7 @@ async function closeOne(session: Session, id: string | undefined, options: Close
   const { ctx, out } = session
   const mails = id === undefined && process.stdin.isTTY ? await waitingMails(session) : []
   const mailId = await pickMail(mails, id)
-  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
+  if (!isTerminal() && !options.dryRun) await askNote(options.note)
   if (options.dryRun || process.stdin.isTTY) {
     const effects = await previewClose(ctx, mailId)
     if (options.dryRun) {
@@ -279,6 +279,7 @@ async function closeOne(session: Session, id: string | undefined, options: Close
     }
     effects.forEach((effect) => out.hint(`- ${effect}`))
   }
+  const note = await askNote(options.note)
   await goAhead(options.yes, `Close bank mail ${mailId}?`)
   await performAs(session, closeBankMail, { id: mailId, note }, null)
   out.result({ bank_mail_id: mailId, status: 'closed' }, () => out.line(`bank mail ${mailId} is closed`))
@@ -322,7 +323,7 @@ async function matchOne(
   const amountText = needsAmount ? await required(options.amount, '--amount', 'How much, in VND?') : options.amount
   const amount = amountText === undefined ? {} : { amount: await numberOf(amountText, '--amount') }
   const matchTarget = { id: mailId, transactionId: transaction, ...amount }
-  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
+  if (!isTerminal() && !options.dryRun) await askNote(options.note)
   const answerOf = ({ status }: MatchedMail) => ({ bank_mail_id: mailId, transaction_id: transaction, status })
   if (options.dryRun || process.stdin.isTTY) {
     const preview = await previewMatch(ctx, caller, matchTarget)
@@ -332,6 +333,7 @@ async function matchOne(
     }
     preview.effects.forEach((effect) => out.hint(`- ${effect}`))
   }
+  const note = await askNote(options.note)
   await goAhead(options.yes, `Book the money of bank mail ${mailId} for transaction ${transaction}?`)
   const matched = await matchBankMail(ctx, caller, { ...matchTarget, note })
   out.result(answerOf(matched), () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))

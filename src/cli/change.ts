@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { Rehearsal } from '#context.ts'
+import { askNote, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
 import { inSession, type Session } from './session.ts'
 
@@ -15,6 +16,21 @@ export function withDryRun(command: Command): Command {
 export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const isDryRun = command.opts<{ dryRun?: boolean }>().dryRun === true
   await inSession(command, isDryRun ? (session) => rehearse(session, work) : work)
+}
+
+/**
+ * The note of a change. Whoever sits at a terminal is asked for it after a rehearsal of the change, which throws where it is not
+ * possible; a script is told at once that it is missing.
+ */
+export async function noteFor(
+  session: Session,
+  given: string | undefined,
+  change: (rehearsed: Session, note: string) => Promise<unknown>,
+): Promise<string> {
+  const isAsked = (given === undefined || given === '') && isTerminal()
+  const rehearsal: Rehearsal = { changes: [], events: [] }
+  if (isAsked) await change({ ...session, ctx: { ...session.ctx, rehearsal } }, 'a rehearsal')
+  return askNote(given)
 }
 
 async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {

@@ -3,7 +3,7 @@ import type { PresentedPayment } from '#payments/list-payments.ts'
 import type { ListedPayment } from '#payments/store.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
-import { inChange, withDryRun } from './change.ts'
+import { inChange, noteFor, withDryRun } from './change.ts'
 import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
@@ -145,11 +145,14 @@ function registerMove(payment: Command): void {
           const paymentId = await pickPayment(session, id)
           const named = await required(transaction, '<transaction_id>')
           const transactionId = await numberOf(named, '<transaction_id>')
-          const input = { payment_id: paymentId, transaction_id: transactionId, ...(await changeOf(options)) }
+          const { movePayment } = await import('#operations/move-payment.ts')
+          const amount = await amountOf(options)
+          const change = ({ ctx, caller }: Session, note: string) =>
+            movePayment(ctx, caller, { payment_id: paymentId, transaction_id: transactionId, note, ...amount })
+          const note = await noteFor(session, options.note, change)
           if (!options.dryRun)
             await goAhead(options.yes, `Book money of payment ${paymentId} for transaction ${transactionId}?`)
-          const { movePayment } = await import('#operations/move-payment.ts')
-          const moved = await movePayment(session.ctx, session.caller, input)
+          const moved = await change(session, note)
           session.out.result(moved, () =>
             session.out.line(
               `${moved.amount} of payment ${paymentId} are booked for transaction ${transactionId}: ${moved.status}`,
@@ -177,14 +180,17 @@ function registerRefund(payment: Command): void {
     .action(async (id: string | undefined, options: ChangeOptions, command: Command) => {
       await inChange(command, async (session) => {
         const paymentId = await pickPayment(session, id)
-        const { reference } = options
-        const terms = { ...(await changeOf(options)), ...(reference === undefined ? {} : { reference }) }
-        if (!options.dryRun) await goAhead(options.yes, `Give money of payment ${paymentId} back?`)
         const [{ refundPayment }, { presentRefund }] = await Promise.all([
           import('#operations/refund-payment.ts'),
           import('#payments/present.ts'),
         ])
-        const made = await refundPayment(session.ctx, session.caller, { payment_id: paymentId, ...terms })
+        const reference = options.reference === undefined ? {} : { reference: options.reference }
+        const terms = { ...(await amountOf(options)), ...reference }
+        const change = ({ ctx, caller }: Session, note: string) =>
+          refundPayment(ctx, caller, { payment_id: paymentId, note, ...terms })
+        const note = await noteFor(session, options.note, change)
+        if (!options.dryRun) await goAhead(options.yes, `Give money of payment ${paymentId} back?`)
+        const made = await change(session, note)
         session.out.result(presentRefund(made), () =>
           session.out.line(`refund ${made.id} of ${made.amount} is recorded: ${made.status}`),
         )
@@ -207,13 +213,15 @@ function registerClose(payment: Command): void {
     .action(async (id: string | undefined, options: ChangeOptions, command: Command) => {
       await inChange(command, async (session) => {
         const paymentId = await pickPayment(session, id)
-        const note = await required(options.note, '--note', 'Why? (kept in the audit log)')
-        if (!options.dryRun) await goAhead(options.yes, `Close payment ${paymentId}?`)
         const [{ closePayment }, { presentPayment }] = await Promise.all([
           import('#operations/close-payment.ts'),
           import('#payments/present.ts'),
         ])
-        const closed = await performAs(session, closePayment, { payment_id: paymentId, note }, null)
+        const change = (target: Session, note: string) =>
+          performAs(target, closePayment, { payment_id: paymentId, note }, null)
+        const note = await noteFor(session, options.note, change)
+        if (!options.dryRun) await goAhead(options.yes, `Close payment ${paymentId}?`)
+        const closed = await change(session, note)
         session.out.result(presentPayment(closed), () => session.out.line(`payment ${paymentId} is closed`))
       })
     })
@@ -221,9 +229,8 @@ function registerClose(payment: Command): void {
   withExamples(close, 'payment close 12 --note "interest of the bank"', 'payment close 12 --note "interest" --dry-run')
 }
 
-async function changeOf({ amount, note }: ChangeOptions): Promise<{ note: string; amount?: number }> {
-  const why = await required(note, '--note', 'Why? (kept in the audit log)')
-  return { note: why, ...(amount === undefined ? {} : { amount: await numberOf(amount, '--amount') }) }
+async function amountOf({ amount }: ChangeOptions): Promise<{ amount?: number }> {
+  return amount === undefined ? {} : { amount: await numberOf(amount, '--amount') }
 }
 
 /** The id; on a terminal one of the payments that wait where it is missing. */

@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
 import { minuteCell, stateCell } from './cells.ts'
-import { inChange, withDryRun } from './change.ts'
+import { inChange, noteFor, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
@@ -140,8 +140,9 @@ function registerChanges(subscription: Command): void {
           const { endSubscription } = await import('#subscriptions/end-subscription.ts')
           const app = await session.app(named)
           const externalRef = await required(ref, '<external_ref>')
-          const input = { note: await required(options.note, '--note', 'Why? (kept in the audit log)') }
-          await print(session, app, await performAs(session, endSubscription, input, { app, externalRef }))
+          const change = (target: Session, note: string) =>
+            performAs(target, endSubscription, { note }, { app, externalRef })
+          await print(session, app, await change(session, await noteFor(session, options.note, change)))
         })
       },
     )

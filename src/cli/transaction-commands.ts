@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Resolution } from '#operations/resolution.ts'
 import { plainMoney } from '#shared/money.ts'
-import { goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
+import { askNote, goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
@@ -137,14 +137,13 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   ])
   const { ctx, out, caller } = session
   const transactionId = await pickTransaction(session, id)
-  const action = await requiredChoice(options.action, '--action', 'Choose an action', () => Promise.resolve(ACTIONS))
-  const note = options.dryRun ? '' : await required(options.note, '--note', 'Why? (kept in the audit log)')
-  const given = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
+  const amount = options.amount === undefined ? {} : { amount: await numberOf(options.amount, '--amount') }
+  const action = await pickAction(session, transactionId, options.action, amount.amount)
   if (options.amount !== undefined && action !== 'refund') throw new UsageError('--amount is for --action refund')
-  const terms = {
-    ...(given === undefined ? {} : { reference: given }),
-    ...(options.amount === undefined ? {} : { amount: await numberOf(options.amount, '--amount') }),
-  }
+  // A script is told at once what it forgot; whoever sits at a terminal, once it is known that the action is possible.
+  if (!isTerminal() && !options.dryRun) await askNote(options.note)
+  const reference = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
+  const terms = { ...amount, ...(reference === undefined ? {} : { reference }) }
   const preview = await previewResolution(ctx, caller, { transactionId, action, ...terms })
   if (options.dryRun) {
     const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
@@ -152,6 +151,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
     return
   }
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
+  const note = await askNote(options.note)
   await goAhead(options.yes, `Resolve transaction ${transactionId}?`)
   const resolved = await resolveTransaction(ctx, caller, { transactionId, action, note, ...terms })
   const { refundsOf } = await import('#payments/list-payments.ts')
@@ -167,7 +167,21 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   })
 }
 
-/** The reference of a refund by hand; on a terminal it is asked for where money came that no provider gives back. */
+/** The action; on a terminal one of those that are possible, unless it was given. */
+async function pickAction(
+  { ctx }: Session,
+  transactionId: number,
+  given: Resolution | undefined,
+  amount: number | undefined,
+): Promise<Resolution> {
+  return requiredChoice(given, '--action', 'Choose an action', async () => {
+    const { possibleResolutions } = await import('#operations/resolve-transaction.ts')
+    const possible = await possibleResolutions(ctx, transactionId, amount)
+    return ACTIONS.filter(({ value }) => possible.includes(value))
+  })
+}
+
+/** The reference of a manual refund; on a terminal it is asked for where money came that no provider gives back. */
 async function refundReference(
   { ctx }: Session,
   transactionId: number,

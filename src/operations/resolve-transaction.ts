@@ -23,7 +23,7 @@ import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
 import { getTransaction, type Transaction } from '#transactions/store.ts'
-import { amountToRefund, isSuperseded, keepsPeriod, refusalOf, type Resolution } from './resolution.ts'
+import { amountToRefund, isSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
   readonly transactionId: number
@@ -42,6 +42,19 @@ export interface ResolutionPreview {
   readonly transaction: Transaction
   /** Sentences for the operator. */
   readonly effects: readonly string[]
+}
+
+/** How a transaction may be resolved; throws `not_found`, and `invalid_request` that says why where it may not at all. */
+export async function possibleResolutions(
+  ctx: Context,
+  transactionId: number,
+  amount: number | null = null,
+): Promise<Resolution[]> {
+  const transaction = await getTransaction(ctx.db, transactionId)
+  const possible = RESOLUTIONS.filter((action) => refusalOf(transaction, action, amount) === null)
+  if (possible.length > 0) return possible
+  const refusals = RESOLUTIONS.map((action) => `${action}: ${refusalOf(transaction, action, amount) ?? ''}`)
+  throw new AppError('invalid_request', `transaction ${transactionId} cannot be resolved; ${refusals.join('; ')}`)
 }
 
 /** Says what `resolveTransaction` would do: does it, looks, and takes it back. Throws as it would. */

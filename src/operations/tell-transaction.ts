@@ -43,7 +43,7 @@ export interface StoryLine {
 /** A payment's whole story (issue of support: what came, what it did, who was told, who decided). */
 export interface TransactionStory {
   readonly app: { readonly app_id: number; readonly name: string; readonly sandbox: boolean }
-  readonly transaction: Record<string, unknown>
+  readonly transaction: ReturnType<typeof presentTransaction>
   readonly timeline: readonly StoryLine[]
 }
 

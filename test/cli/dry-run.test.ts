@@ -22,7 +22,7 @@ const READS = [
   ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
   ...['subscription show', 'transaction list', 'transaction show', 'ledger verify', 'webhook list', 'reminders plan'],
-  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion'],
+  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion', 'find', 'open'],
 ]
 /** Contract 7, Command line: what has no transaction to roll back. */
 const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'app export']

@@ -112,6 +112,30 @@ describe('the command line on a terminal', function () {
     expect(none.text).to.include('none to choose from')
   })
 
+  it('offers only what is possible, and asks for no note where nothing is', async () => {
+    const app = await anApp(ctx)
+    const price = priceId(await aPlan(ctx, app))
+    const { transaction_id: done } = await paid(ctx, app, { price_id: price })
+    await (await ctx.db.dataSource()).query("UPDATE transactions SET flag_reason = 'already_lifetime'")
+    const offered = await onTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
+    expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
+    const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
+    const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
+    const hopeless = [
+      [['transaction', 'resolve', String(done), '--action', 'complete'], 'only a pending transaction'],
+      [['payment', 'close', String(money)], 'transaction resolve'],
+      [['payment', 'refund', String(money)], 'transaction resolve'],
+      [['payment', 'move', String(money), String(open! + 1000)], 'not found'],
+      [['bank-mail', 'close', '999999'], 'bank mail'],
+      [['subscription', 'end', String(app.app.id), 'nobody'], 'subscription'],
+    ] as const
+    for (const [words, why] of hopeless) {
+      const refused = await onTerminal(cli.env, words, [['Why?', CTRL_C]])
+      expect([refused.code, refused.left.length], `${words.join(' ')}: ${refused.text}`).to.deep.equal([1, 1])
+      expect(refused.text, words.join(' ')).to.include(why).and.not.include('Why?')
+    }
+  })
+
   it('asks for the reference of a refund by hand, and takes a Ctrl-C in the middle for a no', async () => {
     const app = await anApp(ctx)
     const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
