@@ -8,3 +8,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 })
 
 await runCli(process.argv.slice(2))
+// What Node would take down piece by piece goes with the process; errors of writing have come by then.
+setImmediate(() => process.exit())
