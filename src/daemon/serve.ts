@@ -19,6 +19,9 @@ const REQUEST_TIMEOUT_MS = 30_000
 /** How often that is looked at; every 30 s by default, which would let slow senders have four times their time. */
 const CHECK_TIMEOUTS_MS = 1000
 
+/** Connections that wait to be accepted; where there are more, each is tried again by its caller's system only after seconds. */
+const BACKLOG = 4096
+
 /** Listens, says `not_ready` until the database is open and as this version needs it, and then serves until a signal stops it. */
 export async function serve(settings: Config): Promise<void> {
   const server = createServer({
@@ -77,6 +80,6 @@ function stopping(watchdog: Watchdog, scheduler: Scheduler): Pick<Scheduler, 'st
 function listen(server: Server, { host, port }: Config): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => resolve((server.address() as AddressInfo).port))
+    server.listen({ port, host, backlog: BACKLOG }, () => resolve((server.address() as AddressInfo).port))
   })
 }

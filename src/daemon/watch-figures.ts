@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
 import { poolUse, type PoolUse } from '#db/session.ts'
+import { expectedWaitMs } from '#db/turns.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { readFigures, type Figures } from '#operations/figures.ts'
 import { within } from '#shared/budget.ts'
@@ -67,6 +68,11 @@ export function watchFigures(
     'job_heartbeat_seconds',
     { help: "Seconds since a job's thread in this daemon last said that it lives", labelNames: ['job'] },
     () => JOBS.map((job) => ({ value: ageOf(ctx, heartbeats.get(job) ?? startedAt), labels: { job } })),
+  )
+  metrics.gauge(
+    'expected_wait_seconds',
+    { help: 'How long a call of the API would wait for its turn at the database; from 0.3 on reads are answered 429' },
+    () => [{ value: expectedWaitMs(ctx.db.pool) / SECOND_MS }],
   )
   metrics.gauge(
     'database_connections',

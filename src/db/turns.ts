@@ -1,16 +1,24 @@
 import type { Pool, PoolConnection } from 'mysql2'
 import { poolCounts, sendOver, takeConnection } from './mysql-adapter.ts'
 import { queriesOver, type Queries } from './queries.ts'
+import { QueuePace } from './queue-pace.ts'
 
 /** How many requests wait for their first connection. */
 export function waitingForTurn(pool: Pool): number {
   return queues.get(pool)?.length ?? 0
 }
 
+/** How long a known caller would wait for its turn if it came now, in milliseconds, as far as it can be said; else 0. */
+export function expectedWaitMs(pool: Pool): number {
+  return queues.get(pool)?.expectedWaitMs ?? 0
+}
+
 /** Who waits for a turn, and for how long. */
 export interface TurnRequest {
   /** Nobody knows yet whether this caller is genuine: strangers have a small share of the connections. */
   readonly isStranger: boolean
+  /** It goes before all others, one such request at a time: it is about money. */
+  readonly goesFirst?: boolean
   /** How long it waits for the database; time in which this process has work of its own does not count. */
   readonly patienceMs: number
   /** The error that the caller gets when its patience is over. Nothing has been done for it then. */
@@ -59,25 +67,39 @@ interface Waiter {
 class TurnQueue {
   readonly #pool: Pool
   readonly #mostStrangers: number
-  readonly #waiting: Readonly<Record<'known' | 'strangers', Waiter[]>> = { known: [], strangers: [] }
+  readonly #waiting: Readonly<Record<'first' | 'known' | 'strangers', Waiter[]>> = {
+    first: [],
+    known: [],
+    strangers: [],
+  }
+  #isFirstIn = false
   #strangersIn = 0
   #lastNumber = 0
+  #isAdmitting = false
   #ticking: NodeJS.Timeout | null = null
+  /** Of the known callers. */
+  readonly #pace = new QueuePace()
 
   constructor(pool: Pool) {
     this.#pool = pool
     this.#mostStrangers = Math.max(1, Math.floor(poolCounts(pool).limit / STRANGERS_SHARE))
-    pool.on('release', () => this.#admit())
+    pool.on('release', () => this.#admitSoon())
   }
 
   get length(): number {
-    return this.#waiting.known.length + this.#waiting.strangers.length
+    return this.#waiting.first.length + this.#waiting.known.length + this.#waiting.strangers.length
+  }
+
+  get expectedWaitMs(): number {
+    return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
   /** Comes back when the turn has come; `take` takes the connection at that very moment. */
   turn(request: TurnRequest, take: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waiting[request.isStranger ? 'strangers' : 'known'].push({
+      if (this.#waiting.known.length === 0) this.#pace.start()
+      const queue = request.goesFirst ? 'first' : request.isStranger ? 'strangers' : 'known'
+      this.#waiting[queue].push({
         request,
         number: (this.#lastNumber += 1),
         patientUntilMs: idleMs() + request.patienceMs,
@@ -94,9 +116,20 @@ class TurnQueue {
   }
 
   /** The first read is over, and its connection given back or broken. */
-  left({ isStranger }: TurnRequest): void {
+  left({ isStranger, goesFirst }: TurnRequest): void {
     if (isStranger) this.#strangersIn -= 1
-    this.#admit()
+    if (goesFirst) this.#isFirstIn = false
+    this.#admitSoon()
+  }
+
+  /** Not before those whose first read is over have asked for their next connection: one read may have let in many. */
+  #admitSoon(): void {
+    if (this.#isAdmitting || this.length === 0) return
+    this.#isAdmitting = true
+    setImmediate(() => {
+      this.#isAdmitting = false
+      this.#admit()
+    })
   }
 
   #admit(): void {
@@ -104,16 +137,20 @@ class TurnQueue {
       const next = this.#takeNext()
       if (!next) return
       if (next.request.isStranger) this.#strangersIn += 1
+      if (next.request.goesFirst) this.#isFirstIn = true
       next.begin()
     }
   }
 
-  /** The one who came first, among strangers only where their share is not used up. */
+  /** Whoever goes first; else the one who came first, among strangers only where their share is not used up. */
   #takeNext(): Waiter | undefined {
-    const { known, strangers } = this.#waiting
-    const stranger = this.#strangersIn < this.#mostStrangers ? strangers[0] : undefined
-    if (!stranger) return known.shift()
-    return known[0] && known[0].number < stranger.number ? known.shift() : strangers.shift()
+    const { first, known, strangers } = this.#waiting
+    const isShareLeft = this.#strangersIn < this.#mostStrangers
+    if (first[0] && !this.#isFirstIn && (isShareLeft || !first[0].request.isStranger)) return first.shift()
+    const stranger = isShareLeft ? strangers[0] : undefined
+    if (stranger && !(known[0] && known[0].number < stranger.number)) return strangers.shift()
+    this.#pace.began()
+    return known.shift()
   }
 
   #hasSpareConnection(): boolean {
@@ -124,6 +161,7 @@ class TurnQueue {
   #tick(): void {
     this.#admit()
     const [idle, now] = [idleMs(), performance.now()]
+    this.#pace.look(now, idle + ownCpuMs())
     for (const waiting of Object.values(this.#waiting)) {
       for (const waiter of waiting.splice(0)) {
         if (waiter.patientUntilMs <= idle || waiter.waitsUntilMs <= now) waiter.giveUp()
@@ -143,6 +181,12 @@ class TurnQueue {
  */
 function idleMs(): number {
   return performance.eventLoopUtilization().idle
+}
+
+/** How long this thread has worked: unlike the time of day, it does not run while a busy machine does something else. */
+function ownCpuMs(): number {
+  const { user, system } = process.threadCpuUsage()
+  return (user + system) / 1000
 }
 
 const queues = new WeakMap<Pool, TurnQueue>()

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { inTurn } from '#db/turns.ts'
+import { expectedWaitMs, inTurn } from '#db/turns.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
 import { AppError } from '#shared/errors.ts'
@@ -14,8 +14,28 @@ export type Standing = 'known' | 'stranger' | 'notifier'
 const RETRY_AFTER_SECONDS = 1
 /** Contract 7, Overload: a caller that would wait longer for the database is turned away. */
 const PATIENCE_MS = 2 * SECOND_MS
+/**
+ * In a crowd that lasts, everybody's wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens
+ * 900 (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s, one of 0.75 s
+ * did not.
+ */
+const LONGEST_WRITE_WAIT_MS = 500
+const LONGEST_READ_WAIT_MS = 300
 /** A notification is about money: it waits as long as work that is under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
+
+/**
+ * What is asked of a call of the API before anything is done for it, even before its signature is checked: a crowd costs little that
+ * way, and whoever is let in is served in time. Throws `rate_limited` (429) where the caller would wait too long for its turn, as the
+ * queue moves now. `isRead`: reads are refused first, so that those who pay are served longer.
+ */
+export function refuseCrowd(ctx: Context, isRead: boolean): void {
+  if (isCrowd(expectedWaitMs(ctx.db.pool), isRead)) throw TOO_MANY
+}
+
+export function isCrowd(expectedMs: number, isRead: boolean): boolean {
+  return expectedMs > (isRead ? LONGEST_READ_WAIT_MS : LONGEST_WRITE_WAIT_MS)
+}
 
 /**
  * The first read of a request, before which nothing is done for it. Callers who are not known to be genuine share a few connections
@@ -26,8 +46,9 @@ export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) =
   const isNotifier = standing === 'notifier'
   const turn = {
     isStranger: standing !== 'known',
+    goesFirst: isNotifier,
     patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
-    late: isNotifier ? () => new Error('no connection to the database became free for a notification') : tooMany,
+    late: isNotifier ? () => new Error('no connection to the database became free for a notification') : () => TOO_MANY,
   }
   return inTurn(ctx.db.pool, turn, read)
 }
@@ -42,11 +63,10 @@ export function admitByKey<Key, Row>(
   return rows.find(ctx.db, key, standing, (read) => admit(ctx, standing, read))
 }
 
-function tooMany(): AppError {
-  return new AppError('rate_limited', `too many requests at once: try again in ${RETRY_AFTER_SECONDS} s`, {
-    headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
-  })
-}
+/** One for all: what is refused in a crowd shall cost little, and noting where an error is made costs most of it. */
+const TOO_MANY = new AppError('rate_limited', `too many requests at once: try again in ${RETRY_AFTER_SECONDS} s`, {
+  headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+})
 
 /** More than one daemon serves in an hour, in a few megabytes. */
 const MOST_PROVEN = 10_000

@@ -9,6 +9,7 @@ import type { Queries } from '#db/queries.ts'
 import { AppError, type ErrorCode } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import type { RealTime } from '#shared/time.ts'
+import { refuseCrowd } from './admission.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { answerOnce, type Answer, type KeepAnswer } from './idempotency.ts'
@@ -206,6 +207,7 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   rateLimit: RateLimit,
   http: Http,
 ): Promise<void> {
+  refuseCrowd(ctx, route.method === 'GET')
   const body = await readBody(http.req, API_BODY_BYTES)
   const target = http.req.url ?? ''
   const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })

@@ -76,6 +76,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(text, 'paygate_job_heartbeat_seconds{job="expire"}')).to.equal(5)
     expect(sample(text, 'paygate_database_connections{thread="daemon",state="used"}')).to.be.a('number')
     expect(sample(text, 'paygate_database_connections{thread="daemon",state="waiting"}')).to.equal(0)
+    expect(sample(text, 'paygate_expected_wait_seconds')).to.equal(0)
     expect(sample(text, 'paygate_database_connections{thread="expire",state="used"}')).to.equal(4)
     expect(sample(text, 'paygate_database_connections{thread="expire",state="waiting"}')).to.equal(7)
   })

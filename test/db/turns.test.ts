@@ -56,6 +56,24 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(order).to.deep.equal(['0 stranger', '1 known', '2 stranger', '3 known'])
   })
 
+  it('come first to those who go first, one at a time and within the share of strangers', async () => {
+    const order: string[] = []
+    await holdAll()
+    const asked = [KNOWN, STRANGER, { ...STRANGER, goesFirst: true }, { ...STRANGER, goesFirst: true }].map(
+      (request, index) =>
+        inTurn(pool(), request, async (db) => {
+          order.push(`${index} begins`)
+          await db.one(ONE, 'SELECT 1 AS one')
+          order.push(`${index} ends`)
+        }),
+    )
+    for (const connection of held.splice(0)) connection.release()
+    await Promise.all(asked)
+    expect(order.indexOf('2 begins')).to.equal(0)
+    expect(order.indexOf('3 begins')).to.be.greaterThan(order.indexOf('2 ends'))
+    expect(order.indexOf('1 begins')).to.be.lessThan(order.indexOf('3 begins'))
+  })
+
   it('give strangers two connections of ten at most, and known callers go past those who wait for them', async () => {
     let inside = 0
     let most = 0

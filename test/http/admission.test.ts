@@ -3,6 +3,8 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
 import type { PoolConnection } from 'mysql2'
+import { expectedWaitMs, inTurn } from '#db/turns.ts'
+import { isCrowd } from '#http/admission.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
@@ -16,6 +18,7 @@ import { until } from '../support/until.ts'
 const AN = { name: 'An', email: 'an@example.com' }
 const PURCHASE = { mode: 'payment', plan_ref: 'book', amount: 1999, currency: 'USD' } as const
 const TRANSFER = { reference: 'FT1', amount: 1999, paymentLinkId: 'link', code: '00' } as const
+const PATIENT = { isStranger: false, patienceMs: 60_000, late: () => new Error('late') }
 /** How many connections of the pool are left while others are held: a slow database. */
 const LEFT = 3
 
@@ -78,6 +81,37 @@ describe('more callers at once than the database takes', () => {
     expectRefusal(await refused, 429, 'rate_limited')
     release()
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
+  })
+
+  it('are refused at once where the queue moves too slowly, even before a signature is checked; a notification is not', async () => {
+    const { service, first } = shop
+    const { ctx } = service
+    const card = await shop.open()
+    shop.stripe.pay(card.session)
+    held = await takeConnections(ctx.db, 9)
+    const crowd = Array.from({ length: 400 }, () => inTurn(ctx.db.pool, PATIENT, (db) => db.run('DO SLEEP(0.02)')))
+    await until(() => expectedWaitMs(ctx.db.pool) > 1000)
+    const refused = [
+      first.client.get('/api/v1/plans'),
+      first.client.post('/api/v1/customers', AN),
+      service.call('GET', '/api/v1/plans'),
+    ]
+    const notification = shop.notify(shop.event(card.session))
+    for (const answer of await Promise.all(refused)) {
+      expectRefusal(answer, 429, 'rate_limited')
+      expect(answer.headers['retry-after']).to.equal('1')
+    }
+    expect(expectedWaitMs(ctx.db.pool)).to.be.greaterThan(0)
+    release()
+    expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
+    await Promise.all(crowd)
+    expect((await first.client.get('/api/v1/plans')).status).to.equal(200)
+    expect(await ctx.db.query('SELECT id FROM customers')).to.deep.equal([])
+  })
+
+  it('are refused from 0.3 s on where they read, from 0.5 s on where they change something', () => {
+    expect([299, 301].map((ms) => isCrowd(ms, true))).to.deep.equal([false, true])
+    expect([499, 501].map((ms) => isCrowd(ms, false))).to.deep.equal([false, true])
   })
 
   it('leave /healthz and the pages’ files alone', async () => {

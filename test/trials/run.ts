@@ -14,6 +14,7 @@ import { mailFuzz } from './mail-fuzz.ts'
 import { mailServer } from './mail-server.ts'
 import { killedMailers } from './killed-mailers.ts'
 import { operatorWalk } from './operator-walk.ts'
+import { overload } from './overload.ts'
 import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
@@ -53,6 +54,18 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'stop-on-hung-receiver': fixed(() => stopOnHungReceiver({ timeoutMs: 60_000 })),
   'deadlock-storm': seeded(18, (seed) => deadlockStorm({ payments: 200, rivals: 10, seed })),
   'http-abuse': fixed(() => httpAbuse({ slowSockets: 1000, slowBodies: 100 })),
+  overload: fixed(() =>
+    overload({
+      perSecond: 2000,
+      times: 2,
+      seconds: 20,
+      capacitySeconds: 10,
+      notifications: 100,
+      reminders: 50,
+      mostP99Ms: 2000,
+      leastShare: 0.8,
+    }),
+  ),
   'two-daemons': fixed(() => twoDaemons({ payments: 200, reminders: 100, daemons: 2 })),
   'clock-skew-seconds': fixed(() => clockSkew({ skewMs: 1000, events: 200 })),
   'clock-skew-hours': fixed(() => clockSkew({ skewMs: 5 * 3_600_000, events: 200 })),

@@ -1,0 +1,68 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { QueuePace } from '#db/queue-pace.ts'
+
+describe('how long one would wait in a queue', () => {
+  /** Looked at each 50 ms from 0 on, as `begun` says how many began since the last look; what one behind 100 would wait for at the end. */
+  function paced(...begun: number[]): number {
+    const pace = new QueuePace()
+    pace.start()
+    pace.look(0, 0)
+    for (const [index, count] of begun.entries()) {
+      for (let one = 0; one < count; one += 1) pace.began()
+      pace.look((index + 1) * 50, (index + 1) * 50)
+    }
+    return pace.expectedMs(100)
+  }
+  const steady = (looks: number, begun: number) => Array.from({ length: looks }, () => begun)
+
+  it('is how long each took lately, times those in front', () => {
+    expect(paced(...steady(10, 5))).to.equal(1000)
+    expect(paced(...steady(10, 1))).to.equal(5000)
+  })
+
+  it('is not known in the first quarter of a second: a burst is served', () => {
+    expect(paced(...steady(4, 1))).to.equal(0)
+    expect(paced(...steady(5, 1))).to.equal(5000)
+  })
+
+  it('is not known in a quarter of a second of our own time, however long a busy machine takes for it', () => {
+    const pace = new QueuePace()
+    pace.start()
+    pace.look(0, 0)
+    for (let look = 1; look <= 5; look += 1) {
+      expect(pace.expectedMs(100)).to.equal(0)
+      pace.began()
+      pace.look(look * 200, look * 50)
+    }
+    expect(pace.expectedMs(100)).to.equal(20_000)
+  })
+
+  it('is not known where nothing moved yet', () => {
+    expect(paced(...steady(100, 0))).to.equal(0)
+  })
+
+  it('follows the last second', () => {
+    expect(paced(...steady(40, 10), ...steady(20, 1))).to.equal(5000)
+  })
+
+  it('counts no more than 300 ms of a time in which nothing moved', () => {
+    const before = steady(14, 1)
+    expect(paced(...before, ...steady(200, 0), 1)).to.equal((100 * (14 * 50 + 300)) / 15)
+  })
+
+  it('is not known again once the queue was empty', () => {
+    const pace = new QueuePace()
+    pace.look(0, 0)
+    for (let at = 50; at <= 500; at += 50) {
+      pace.began()
+      pace.look(at, at)
+    }
+    expect(pace.expectedMs(10)).to.equal(500)
+    pace.start()
+    expect(pace.expectedMs(10)).to.equal(0)
+    pace.began()
+    pace.look(550, 550)
+    expect(pace.expectedMs(10)).to.equal(0)
+  })
+})

@@ -1,0 +1,117 @@
+import { Client } from 'undici'
+import { answerOrders } from '../../bench/worker.ts'
+import type { LoadRequest } from '../../bench/workers/load.ts'
+
+export interface OfferOrder {
+  readonly origin: string
+  /** Sent one after the other, again and again. */
+  readonly requests: readonly LoadRequest[]
+  /** Requests are sent at their due time, whatever became of those before. */
+  readonly perSecond: number
+  readonly seconds: number
+}
+
+export interface OfferResult {
+  readonly offered: number
+  /** How many were answered so, by status; 0 stands for a connection that broke. */
+  readonly answers: Readonly<Record<number, number>>
+  /** How long each that was answered with a 2xx took since it was due, in milliseconds, the fastest first. */
+  readonly acceptedMs: readonly number[]
+  /** The same of those that were answered 429. */
+  readonly refusedMs: readonly number[]
+  /** Those among the 429 that did not say when to try again. */
+  readonly withoutRetryAfter: number
+}
+
+/** How often is looked what is due. */
+const TICK_MS = 4
+/** The machine is to be slow, not this process: it has as many connections as it needs. */
+const MOST_CONNECTIONS = 15_000
+const KEPT_CONNECTIONS = 1000
+const CONNECTIONS_AT_ONCE = 100
+
+answerOrders(async ({ origin, requests, perSecond, seconds }: OfferOrder): Promise<OfferResult> => {
+  const idle: Client[] = []
+  const fresh: Client[] = []
+  const clients: Client[] = []
+  const answers: Record<number, number> = {}
+  const acceptedMs: number[] = []
+  const refusedMs: number[] = []
+  const pending = new Set<Promise<void>>()
+  let withoutRetryAfter = 0
+  let offered = 0
+
+  const takeClient = (): Client => {
+    const free = idle.pop()
+    if (free) return free
+    if (clients.length === MOST_CONNECTIONS) throw new Error(`${MOST_CONNECTIONS} requests are without an answer`)
+    const client = new Client(origin)
+    clients.push(client)
+    return client
+  }
+  const offer = async (request: LoadRequest, dueMs: number): Promise<void> => {
+    const client = takeClient()
+    const { status, retryAfter } = await ask(client, request)
+    idle.push(client)
+    answers[status] = (answers[status] ?? 0) + 1
+    const tookMs = performance.now() - dueMs
+    if (status >= 200 && status < 300) acceptedMs.push(tookMs)
+    if (status !== 429) return
+    refusedMs.push(tookMs)
+    if (retryAfter === undefined) withoutRetryAfter += 1
+  }
+
+  // As a proxy keeps them: making connections is not what is measured.
+  while (clients.length < KEPT_CONNECTIONS) {
+    const more = Array.from({ length: CONNECTIONS_AT_ONCE }, takeClient)
+    await Promise.all(more.map((client) => ask(client, { method: 'GET', path: '/healthz', headers: {} })))
+    fresh.push(...more)
+  }
+  idle.push(...fresh)
+  const startedMs = performance.now()
+  const total = Math.round(perSecond * seconds)
+  while (offered < total) {
+    const due = Math.min(total, Math.floor(((performance.now() - startedMs) / 1000) * perSecond))
+    for (; offered < due; offered += 1) {
+      const dueMs = startedMs + (offered / perSecond) * 1000
+      const one: Promise<void> = offer(requests[offered % requests.length]!, dueMs).finally(() => pending.delete(one))
+      pending.add(one)
+    }
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+  }
+  await Promise.all(pending)
+  await Promise.all(clients.map((client) => client.close()))
+  const ascending = (a: number, b: number): number => a - b
+  return {
+    offered,
+    answers,
+    acceptedMs: acceptedMs.sort(ascending),
+    refusedMs: refusedMs.sort(ascending),
+    withoutRetryAfter,
+  }
+})
+
+/** `status` 0: the connection broke. */
+function ask(
+  client: Client,
+  { method, path, headers, body }: LoadRequest,
+): Promise<{ status: number; retryAfter: string | undefined }> {
+  return new Promise((resolve) => {
+    let status = 0
+    let retryAfter: string | undefined
+    client.dispatch(
+      { method, path, headers, ...(body === undefined ? {} : { body }) },
+      {
+        onRequestStart: () => undefined,
+        onResponseStart: (_controller, statusCode, answered) => {
+          status = statusCode
+          const value = answered['retry-after']
+          retryAfter = typeof value === 'string' ? value : undefined
+        },
+        onResponseData: () => undefined,
+        onResponseEnd: () => resolve({ status, retryAfter }),
+        onResponseError: () => resolve({ status: 0, retryAfter }),
+      },
+    )
+  })
+}

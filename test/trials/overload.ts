@@ -1,0 +1,241 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { request } from 'undici'
+import { DAY_MS, SECOND_MS, addMs, formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { signed } from '../../bench/shop.ts'
+import { startWorker } from '../../bench/worker.ts'
+import type { LoadOrder, LoadRequest, LoadResult } from '../../bench/workers/load.ts'
+import { requireCleanLedger } from '../support/clean-ledger.ts'
+import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
+import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
+import { enableMethod } from '../support/operators.ts'
+import { Receiver } from '../support/receiver.ts'
+import {
+  sessionFacts,
+  signedEvent,
+  startStripePeer,
+  type PeerSession,
+  type StripePeer,
+} from '../support/stripe-peer.ts'
+import { until } from '../support/until.ts'
+import type { OfferOrder, OfferResult } from './open-loop.ts'
+
+export interface OverloadOptions {
+  /** Checkouts a second that are offered at least. */
+  readonly perSecond: number
+  /** As many times the capacity are offered, where that is more. */
+  readonly times: number
+  /** How long they are offered. */
+  readonly seconds: number
+  /** How long the capacity is measured, half of it before and half after. */
+  readonly capacitySeconds: number
+  /** Card payments that are reported meanwhile, evenly. */
+  readonly notifications: number
+  /** Mails that become due when it begins. */
+  readonly reminders: number
+  /** Of 100 that are accepted, 99 must be answered in this time. */
+  readonly mostP99Ms: number
+  /** Of the capacity, this share must be left. */
+  readonly leastShare: number
+}
+
+export interface OverloadFigures {
+  /** Checkouts a second of 32 connections that wait for each answer. */
+  readonly capacity: number
+  readonly offered: number
+  /** Checkouts a second that were opened. */
+  readonly goodput: number
+  /** Of the capacity. */
+  readonly goodputShare: number
+  /** Since they were due, as the other times of answers. */
+  readonly acceptedP50Ms: number
+  readonly acceptedP99Ms: number
+  readonly refused: number
+  readonly refusedP99Ms: number
+  readonly notifications: number
+  readonly slowestNotificationMs: number
+  readonly webhooks: number
+  /** Since the notification was due. */
+  readonly slowestWebhookMs: number
+  readonly reminders: number
+  /** Sent before the overload ended. */
+  readonly remindersMeanwhile: number
+}
+
+const SECRET_KEY = 'sk_test_trial'
+const WEBHOOK_SECRET = 'whsec_trial'
+const CONNECTIONS = 32
+const BUYERS = 1000
+/** A month's end is near enough then that the reminder of three days before is due. */
+const BEGAN_DAYS_AGO = 28
+
+/**
+ * Offers a daemon more checkouts a second than it can open, each at its due time, while card payments are reported, webhooks go out and
+ * reminders become due. Throws where something else than 201 and 429 is answered, where a notification is not taken at once, where a
+ * webhook or a mail never comes, where accepted requests take too long or too few are accepted, and where the ledger has a fault.
+ */
+export async function overload(options: OverloadOptions): Promise<OverloadFigures> {
+  const { seconds, notifications, reminders } = options
+  const home = mkdtempSync(join(tmpdir(), 'paygate-overload-'))
+  const stripe = await startStripePeer(systemClock, [SECRET_KEY])
+  const receiver = await Receiver.start()
+  const arrivedMs = noteArrivals(receiver)
+  const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_HOME: home, BILLING_SWEEP_SECONDS: '5' }
+  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const load = startWorker<LoadOrder, LoadResult>(join('workers', 'load.ts'))
+  const offer = startWorker<OfferOrder, OfferResult>(join('..', 'test', 'trials', 'open-loop.ts'))
+  const daemon = await startDaemonProcess(settings)
+  try {
+    const sessions = await openSessions(ctx, stripe, receiver, daemon, notifications)
+    const app = await anApp(ctx)
+    const price = priceId(await aPlan(ctx, app))
+    const requests = await checkoutsOf(ctx, app, price)
+    const measured = { isRepeated: true, connections: CONNECTIONS, expectedStatus: 201 }
+    const measure = async (): Promise<number> =>
+      (await load.ask({ ...measured, requests, seconds: options.capacitySeconds / 2, origin: daemon.url })).perSecond
+    const before = await measure()
+    const perSecond = Math.max(options.perSecond, Math.ceil(options.times * before))
+    const [result, reported] = await Promise.all([
+      offer.ask({ requests, perSecond, seconds, origin: daemon.url }),
+      evenly(notifications, seconds, (number) => report(daemon, stripe, sessions[number]!)),
+      evenly(reminders, 1, (number) => beginLongAgo(ctx, app, price, number)),
+    ])
+    const after = await measure()
+    const capacity = (before + after) / 2
+    const folder = join(home, 'mail')
+    const sent = (): number => (existsSync(folder) ? readdirSync(folder).length : 0)
+    const remindersMeanwhile = sent()
+    await until(() => reported.every(({ externalRef }) => arrivedMs.has(externalRef)))
+    const webhooks = reported.map(({ externalRef, atMs }) => arrivedMs.get(externalRef)! - atMs)
+    await until(() => sent() === reminders)
+    checkAnswers(result)
+    await requireCleanLedger(ctx, 'after the overload')
+    const goodput = result.acceptedMs.length / seconds
+    const figures = {
+      capacity: Math.round(capacity),
+      offered: perSecond,
+      goodput: Math.round(goodput),
+      goodputShare: Math.round((goodput / capacity) * 100) / 100,
+      acceptedP50Ms: quantile(result.acceptedMs, 0.5),
+      acceptedP99Ms: quantile(result.acceptedMs, 0.99),
+      refused: result.refusedMs.length,
+      refusedP99Ms: quantile(result.refusedMs, 0.99),
+      notifications,
+      slowestNotificationMs: Math.round(Math.max(...reported.map(({ tookMs }) => tookMs))),
+      webhooks: webhooks.length,
+      slowestWebhookMs: Math.round(Math.max(...webhooks)),
+      reminders,
+      remindersMeanwhile,
+    }
+    if (figures.goodputShare < options.leastShare || figures.acceptedP99Ms > options.mostP99Ms)
+      throw new Error(`too few accepted, or too late: ${JSON.stringify(figures)}`)
+    return figures
+  } finally {
+    await Promise.all([load.stop(), offer.stop()])
+    await daemon.stop()
+    await receiver.stop()
+    await stripe.stop()
+    rmSync(home, { recursive: true, force: true })
+  }
+}
+
+/** Card payments that were made at the provider, and not reported yet. */
+async function openSessions(
+  ctx: TestContext,
+  stripe: StripePeer,
+  receiver: Receiver,
+  daemon: DaemonProcess,
+  count: number,
+): Promise<PeerSession[]> {
+  const app = await anApp(ctx, { sandbox: false, webhookUrl: receiver.url })
+  await enableMethod(ctx, 'trial', app.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
+  const price_id = priceId(await aPlan(ctx, app))
+  for (let number = 0; number < count; number += 1) {
+    const checkout = await aCheckout(ctx, app, { price_id, external_ref: `payer-${number}` })
+    const answer = await request(`${daemon.url}/checkout/${tokenOf(checkout)}/resolve`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ payment_method: 'card' }),
+    })
+    if (answer.statusCode !== 200) throw new Error(`the card was refused: ${await answer.body.text()}`)
+    await answer.body.dump()
+    stripe.pay(stripe.sessions.at(-1)!)
+  }
+  return stripe.sessions
+}
+
+async function checkoutsOf(ctx: TestContext, app: TestApp, price: string): Promise<LoadRequest[]> {
+  const customer = `cus_${(await aCustomer(ctx, app)).id}`
+  return Array.from({ length: BUYERS }, (_, number) =>
+    signed({ ctx, app, price, customer }, 'POST', '/api/v1/checkout-sessions', {
+      external_ref: `buyer-${number}`,
+      mode: 'subscription',
+      price_id: price,
+      customer_id: customer,
+      success_url: 'https://shop.example/ok',
+      cancel_url: 'https://shop.example/no',
+    }),
+  )
+}
+
+/** Does the work `count` times, each at its time in so many seconds, however long those before take. */
+async function evenly<T>(count: number, seconds: number, work: (number: number) => Promise<T>): Promise<T[]> {
+  const startedMs = performance.now()
+  const begun: Promise<T>[] = []
+  for (let number = 0; number < count; number += 1) {
+    await delay(Math.max(0, startedMs + (number / count) * seconds * SECOND_MS - performance.now()))
+    const one = work(number)
+    one.catch(() => undefined)
+    begun.push(one)
+  }
+  return Promise.all(begun)
+}
+
+interface Reported {
+  readonly externalRef: string
+  readonly atMs: number
+  readonly tookMs: number
+}
+
+async function report(daemon: DaemonProcess, stripe: StripePeer, session: PeerSession): Promise<Reported> {
+  const atMs = performance.now()
+  const at = unixSeconds(systemClock.now())
+  const { body, headers } = signedEvent(WEBHOOK_SECRET, at, 'checkout.session.completed', sessionFacts(session))
+  const answer = await request(`${daemon.url}/api/v1/webhooks/card-provider`, { method: 'POST', headers, body })
+  const text = await answer.body.text()
+  if (answer.statusCode !== 200 || !text.includes('processed'))
+    throw new Error(`a card payment was reported, and answered ${answer.statusCode} ${text}`)
+  return { externalRef: `payer-${stripe.sessions.indexOf(session)}`, atMs, tookMs: performance.now() - atMs }
+}
+
+/** A subscription whose first reminder is due. */
+async function beginLongAgo(ctx: TestContext, app: TestApp, price: string, number: number): Promise<void> {
+  const past = { ...ctx, clock: new TestClock(formatTimestamp(addMs(systemClock.now(), -BEGAN_DAYS_AGO * DAY_MS))) }
+  const customer = await aCustomer(past, app, { email: `due-${number}@example.com` })
+  await paid(past, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
+}
+
+/** When the first webhook about each end user came. */
+function noteArrivals(receiver: Receiver): ReadonlyMap<string, number> {
+  const arrivedMs = new Map<string, number>()
+  receiver.answer = (response, { body }) => {
+    const ref: string = body.data.external_ref
+    if (!arrivedMs.has(ref)) arrivedMs.set(ref, performance.now())
+    response.writeHead(200).end()
+  }
+  return arrivedMs
+}
+
+function checkAnswers({ answers, withoutRetryAfter }: OfferResult): void {
+  const others = Object.keys(answers).filter((status) => status !== '201' && status !== '429')
+  if (others.length > 0) throw new Error(`what was offered was answered ${JSON.stringify(answers)}`)
+  if (withoutRetryAfter > 0) throw new Error(`${withoutRetryAfter} were not told when to try again`)
+}
+
+/** In whole milliseconds; 0 of none. */
+function quantile(ascending: readonly number[], part: number): number {
+  return Math.round(ascending[Math.floor(ascending.length * part)] ?? 0)
+}
