@@ -166,15 +166,27 @@ function byWhom({ actor, note }: { readonly actor: string | null; readonly note:
 async function effectMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
   const application = await findApplicationOfTransaction(ctx.db, transaction.id)
   const changes = await listChanges(ctx.db, transaction.id)
-  return changes.map((change) => ({
+  const completion = await plainCompletion(ctx, transaction, changes)
+  return [...changes, ...completion].map((change) => ({
     at: change.at,
     part: change.kind === 'bank_page' ? 'checkout' : 'effect',
     text: `${changeText(change, transaction, application)}${byWhom(change)}`,
   }))
 }
 
+/** A completion that nobody decided and nothing is wrong with is told by its first event alone, which is as old as it. */
+async function plainCompletion(
+  ctx: Context,
+  { id, completedAt }: Transaction,
+  changes: readonly TransactionChange[],
+): Promise<Pick<TransactionChange, 'at' | 'kind' | 'flagReason' | 'actor' | 'note'>[]> {
+  if (completedAt === null || changes.some(({ kind }) => kind === 'completed')) return []
+  const [first] = await listEventsOfTransaction(ctx.db, id)
+  return first ? [{ at: first.writtenAt, kind: 'completed', flagReason: null, actor: null, note: null }] : []
+}
+
 function changeText(
-  { kind, flagReason }: TransactionChange,
+  { kind, flagReason }: Pick<TransactionChange, 'kind' | 'flagReason'>,
   { transferCode }: Transaction,
   application: PaymentApplication | null,
 ): string {

@@ -14,7 +14,7 @@ export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'fla
 
 /**
  * Changes a transaction that was read under the end user's lock, and writes down what an operator must find in its timeline: each flag
- * that is raised or cleared, its completion and the refund of all of it. Returns the transaction as it is then.
+ * that is raised or cleared, a completion that was decided or flagged, and the refund of all of it. Returns the transaction as it is then.
  */
 export async function changeTransaction(
   tx: Tx,
@@ -31,7 +31,7 @@ export async function changeTransaction(
   const write = { ...changes, updatedAt: now, ...(isReflagged ? { flaggedAt } : {}) }
   if (!(await updateTransactionIn(tx, id, status, write)))
     throw new Error(`transaction ${id} was changed by another under the lock`)
-  for (const { kind, flagReason } of historyOf(before, after)) {
+  for (const { kind, flagReason } of historyOf(before, after, decision)) {
     await insertChange(tx, {
       appId: app.id,
       transactionId: id,
@@ -49,11 +49,13 @@ interface Happening {
   readonly flagReason: FlagReason | null
 }
 
-function historyOf(before: Transaction, after: Transaction): Happening[] {
+function historyOf(before: Transaction, after: Transaction, decision: Decision | null): Happening[] {
   const happenings: Happening[] = []
   const isReflagged = before.flagReason !== after.flagReason
   if (isReflagged && before.flagReason) happenings.push({ kind: 'unflagged', flagReason: before.flagReason })
-  if (before.status !== after.status && (after.status === 'completed' || after.status === 'refunded'))
+  // A plain completion has its events, written at that time.
+  const isPlain = after.status === 'completed' && after.flagReason === null && decision === null
+  if (before.status !== after.status && !isPlain && (after.status === 'completed' || after.status === 'refunded'))
     happenings.push({ kind: after.status, flagReason: null })
   if (isReflagged && after.flagReason) happenings.push({ kind: 'flagged', flagReason: after.flagReason })
   return happenings

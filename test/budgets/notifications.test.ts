@@ -27,25 +27,25 @@ describe('statement budgets of notifications', () => {
     return counted
   }
 
-  it('a card event takes 15', async () => {
+  it('a card event takes 14', async () => {
     const shop = await startCardShop()
     stops.push(() => shop.stop())
     const plan = await aPlan(shop.service.ctx, shop.first.app)
     const opened = await shop.open(shop.first, { mode: 'subscription', price_id: priceId(plan) })
     shop.stripe.pay(opened.session)
     const counted = await count(shop.service)
-    const answer = await counted.atMost(15, () => shop.notify(shop.event(opened.session)))
+    const answer = await counted.atMost(14, () => shop.notify(shop.event(opened.session)))
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('a PayOS notification takes 16: PayOS is asked, and its link may have been taken as a whole', async () => {
+  it('a PayOS notification takes 15: PayOS is asked, and its link may have been taken as a whole', async () => {
     const shop = await startPayosShop()
     stops.push(() => shop.stop())
     const plan = await aPlan(shop.service.ctx, shop.app)
     const { link } = await shop.open({ mode: 'subscription', price_id: priceId(plan) })
     const transfer = shop.payos.transfer(link, link.amount)
     const counted = await count(shop.service)
-    const answer = await counted.atMost(16, () => shop.notify(link, transfer))
+    const answer = await counted.atMost(15, () => shop.notify(link, transfer))
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
@@ -53,7 +53,7 @@ describe('statement budgets of notifications', () => {
     ['ACB', 'that names the account'],
     ['TIMO', 'to the mailbox of the account'],
   ] satisfies [MailBank, string][]) {
-    it(`a bank mail ${what} takes 15, the look for sessions to close among them`, async () => {
+    it(`a bank mail ${what} takes 14, the look for sessions to close among them`, async () => {
       const shop = await aBankShop(bank)
       stops.push(() => shop.service.stop())
       const { ctx } = shop.service
@@ -64,7 +64,7 @@ describe('statement budgets of notifications', () => {
       const payment = await getTransaction(ctx.db, checkout.transaction_id!)
       const mail = await genuineMail(bank, transferFor(payment))
       const counted = await count(shop.service)
-      const answer = await counted.atMost(15, async () => {
+      const answer = await counted.atMost(14, async () => {
         const decided = await shop.relay(mail)
         await until(() => counted.seen.some((statement) => statement.includes('FROM provider_sessions')))
         return decided
