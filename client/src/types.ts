@@ -67,6 +67,10 @@ export type CreateCheckoutSessionInput =
        */
       plan_ref: string
       /**
+       * What the payer reads instead of `plan_ref`.
+       */
+      plan_name?: string
+      /**
        * In the currency's smallest unit.
        */
       amount: number

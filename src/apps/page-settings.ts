@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { emailAddress, text, webAddress } from '#shared/validate.ts'
+import { unreadable } from './accent.ts'
 
 /** What an app says about its pages and mails; what is absent has its default. */
 export interface PageSettings {
@@ -6,17 +8,48 @@ export interface PageSettings {
   readonly time_zone?: string
   /** Whether the bank page links to banking apps, through vietqr.io; it does by default. */
   readonly bank_app_links?: boolean
+  /** `#rrggbb` of links and buttons; readable on light ground. */
+  readonly accent?: string
+  /** An e-mail address or a web page. */
+  readonly support?: string
+  readonly terms_url?: string
+  readonly privacy_url?: string
+  /** What the payment is called on a payer's card or bank statement. */
+  readonly statement_name?: string
+  /** SHA-256 of the logo, in hex. */
+  readonly logo?: string
 }
 
 /** What `app update` takes of them; null restores a default. */
 export const pageSettingsInput = {
   time_zone: z.string().refine(isTimeZone, 'must be a time zone such as Asia/Ho_Chi_Minh or Europe/Berlin').nullish(),
   bank_app_links: z.boolean().nullish(),
+  accent: z
+    .string()
+    .regex(/^#[0-9a-f]{6}$/i, 'must be a colour such as #1b5fc1')
+    .transform((colour) => colour.toLowerCase())
+    .check(({ value, issues }) => {
+      const fault = unreadable(value)
+      if (fault)
+        issues.push({
+          code: 'custom',
+          input: value,
+          message: `has a contrast of ${fault.contrast.toFixed(1)} : 1 to the page, and 4.5 : 1 is needed to read it: the nearest such colour is ${fault.nearest}`,
+        })
+    })
+    .nullish(),
+  support: z.union([emailAddress, webAddress], 'must be an e-mail address or an absolute http(s) address').nullish(),
+  terms_url: webAddress.nullish(),
+  privacy_url: webAddress.nullish(),
+  statement_name: text(40).nullish(),
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
 
 /** The settings after a change; null where every one has its default. */
-export function changeSettings(settings: PageSettings | null, changes: PageSettingsInput): PageSettings | null {
+export function changeSettings(
+  settings: PageSettings | null,
+  changes: PageSettingsInput & { readonly logo?: string | null },
+): PageSettings | null {
   const known = Object.entries({ ...settings, ...changes }).filter(([, value]) => value !== null && value !== undefined)
   return known.length === 0 ? null : Object.fromEntries(known)
 }

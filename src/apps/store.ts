@@ -1,4 +1,4 @@
-import { bigint, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
+import { bigint, bytes, exact, flag, id, json, longtext, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
 import { anyOf } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -52,6 +52,16 @@ export const paymentMethods = table('payment_methods', {
   updatedAt: realTime('updated_at'),
 })
 export type PaymentMethod = Row<typeof paymentMethods>
+
+/** The logo of an app's pages; `digest` is its SHA-256, and its public name. */
+export const appLogos = table('app_logos', {
+  id: id(),
+  appId: bigint('app_id'),
+  digest: exact('digest', 64),
+  type: exact('type', 32),
+  content: bytes('content'),
+})
+export type AppLogo = Row<typeof appLogos>
 
 type SecretColumn = 'api_secret' | 'webhook_secret' | 'realtime_service_account'
 
@@ -117,4 +127,14 @@ export async function updatePaymentMethod(
   changes: Pick<PaymentMethod, 'isEnabled'>,
 ): Promise<boolean> {
   return (await tx.update(paymentMethods, { appId, method }, { ...changes, updatedAt: tx.now })) === 1
+}
+
+export async function findLogo(db: Queries, digest: string): Promise<AppLogo | null> {
+  return db.one(appLogos, 'WHERE digest = ? LIMIT 1', [digest])
+}
+
+/** Puts the logo in place of the one before; null takes it away. */
+export async function replaceLogo(tx: Tx, appId: number, logo: Omit<AppLogo, 'id' | 'appId'> | null): Promise<void> {
+  await tx.run('DELETE FROM app_logos WHERE app_id = ?', [appId])
+  if (logo) await tx.insert(appLogos, { ...logo, appId })
 }

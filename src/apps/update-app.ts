@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { command, nothing } from '#commands/command.ts'
 import type { Config } from '#config.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import { emailAddress, text } from '#shared/validate.ts'
@@ -8,7 +10,8 @@ import { changeSettings, pageSettingsInput } from './page-settings.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
-import { getApp, updateAppRow, type App } from './store.ts'
+import { readLogo } from './logo.ts'
+import { getApp, replaceLogo, updateAppRow, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
 const updateAppInput = ({ env, webhook }: Config) =>
@@ -22,6 +25,8 @@ const updateAppInput = ({ env, webhook }: Config) =>
     /** Null allows any again. */
     return_origins: returnOrigins(env === 'development').nullish(),
     ...pageSettingsInput,
+    /** The file's bytes; null takes the logo away. */
+    logo: z.instanceof(Buffer, { error: 'must be a file' }).nullish(),
   })
 
 /** Changes an app's settings; null clears one. Throws `invalid_request` where nothing is to be changed. */
@@ -33,7 +38,7 @@ export const updateApp = command({
     if (changes.path && !app.realtimeDatabaseUrl)
       throw invalidField('path', 'needs a realtime database: use app set-realtime')
     refuseForServers(app, changes)
-    const { name, webhook_url, mail_from, path, client_amounts, return_origins, ...settings } = changes
+    const { name, webhook_url, mail_from, path, client_amounts, return_origins, logo, ...settings } = changes
     await updateAppRow(
       tx,
       app.id,
@@ -44,7 +49,7 @@ export const updateApp = command({
         realtimePath: path,
         allowsClientAmounts: client_amounts,
         returnOrigins: return_origins,
-        pageSettings: changeSettings(app.pageSettings, settings),
+        pageSettings: changeSettings(app.pageSettings, { ...settings, ...(await placeLogo(tx, app, logo)) }),
       }),
     )
     const updated = await getApp(tx, app.id)
@@ -53,6 +58,16 @@ export const updateApp = command({
     return updated
   },
 })
+
+/** Stores the logo, and returns what the settings keep of it: nothing where it stays as it is. */
+async function placeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Promise<{ logo?: string | null }> {
+  if (file === undefined) return {}
+  const logo = file && readLogo(file)
+  if (logo && 'fault' in logo) throw invalidField('logo', logo.fault)
+  const placed = logo && { ...logo, digest: sha256Hex(logo.content) }
+  await replaceLogo(tx, app.id, placed)
+  return { logo: placed?.digest ?? null }
+}
 
 /** These limit clients alone: on an app whose server signs they would seem to protect and do nothing. */
 function refuseForServers(app: App, changes: object): void {

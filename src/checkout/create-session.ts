@@ -53,6 +53,7 @@ const PaymentCheckout = z.strictObject({
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
     .describe('Your name for what is bought; it need not be the code of a plan.'),
+  plan_name: text(191).optional().describe('What the payer reads instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })
@@ -186,6 +187,7 @@ async function openSubscriptionCheckout(
     ...(await quotePayment(tx, { ...found, current, endUserId }, { isTrial: trial !== null, isRenewal: false }, now)),
     mode: 'subscription',
     planRef: plan.code,
+    planName: null,
     planId: plan.id,
     priceId: price.id,
     amount: trial === null ? price.amount : trial.amount,
@@ -210,6 +212,7 @@ async function openPaymentCheckout(
     externalRef: input.external_ref,
     mode: 'payment',
     planRef: input.plan_ref,
+    planName: input.plan_name ?? null,
     planId: null,
     priceId: null,
     customerId,

@@ -5,6 +5,7 @@ interface ClientChoices {
   readonly mode: 'subscription' | 'payment'
   readonly success_url: string
   readonly cancel_url: string
+  readonly plan_name?: string | undefined
 }
 
 /**
@@ -17,6 +18,8 @@ export function refuseClientChoices(app: App, input: ClientChoices): void {
       'forbidden',
       'clients of this app may not open checkouts of mode payment: they would choose the amount',
     )
+  // On a page under the seller's name it would be the seller's word.
+  if (/:\/\/|www\./i.test(input.plan_name ?? '')) throw invalidField('plan_name', 'must not hold an address')
   for (const field of ['success_url', 'cancel_url'] as const) {
     if (app.returnOrigins && !app.returnOrigins.includes(new URL(input[field]).origin))
       throw invalidField(field, 'must have one of the origins that the app allows')

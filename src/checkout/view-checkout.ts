@@ -29,8 +29,10 @@ export interface CheckoutView {
   readonly state: CheckoutState
   /** Until the link expires, in the app's own time; 0 once it has. */
   readonly secondsLeft: number
-  /** The plan's name, or the plan_ref of a one-time purchase. */
+  /** The plan's name, or the `plan_name` or `plan_ref` of a one-time purchase. */
   readonly title: string
+  /** The plan's. */
+  readonly description: string | null
   /** Null for a one-time purchase. */
   readonly price: Price | null
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
@@ -64,7 +66,8 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     transaction,
     state: state === 'open' && isOvertaken(preview) ? 'overtaken' : state,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
-    title: plan?.name ?? transaction.planRef,
+    title: plan?.name ?? transaction.planName ?? transaction.planRef,
+    description: plan?.description ?? null,
     price,
     customer,
     methods: await payableMethods(ctx, app, session, transaction),

@@ -169,6 +169,7 @@ function registerUpdate(app: Command): void {
     'app update 2 --return-origins https://reader.example.com,https://www.reader.example.com',
     'app update 2 --client-amounts on',
     'app update 1 --time-zone Asia/Ho_Chi_Minh',
+    "app update 1 --logo ./logo.svg --accent '#0b6b3a' --support help@shop.example.com",
   )
 }
 

@@ -20,6 +20,12 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   client_amounts: '--client-amounts',
   return_origins: '--return-origins',
   time_zone: '--time-zone',
+  logo: '--logo',
+  accent: '--accent',
+  support: '--support',
+  terms_url: '--terms-url',
+  privacy_url: '--privacy-url',
+  statement_name: '--statement-name',
   cursor: '--cursor',
 }
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/

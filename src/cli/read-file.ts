@@ -17,6 +17,15 @@ export function readTextFile(path: string): string {
   }
 }
 
+/** The bytes of a file. */
+export function readBytes(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'no such file'}`)
+  }
+}
+
 /** The JSON value in a file; `-` is standard input. */
 export function readJsonFile(path: string): unknown {
   const text = readTextFile(path)

@@ -24,6 +24,7 @@ import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-toke
 import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
 import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settings.ts'
 import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
+import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { exact } from './columns.ts'
 import { insertedNew } from './database-error.ts'
@@ -60,6 +61,7 @@ export const MIGRATIONS: Migrations = [
   ReminderRetries1795200000022,
   PageSettings1795200000023,
   DeliveryLeases1795200000024,
+  AppLooks1795200000025,
 ]
 
 const LEASE_SECONDS = 15

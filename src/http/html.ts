@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Middleware, ParameterizedContext } from 'koa'
 import type { Liquid } from 'liquidjs'
 import type { Context } from '#context.ts'
-import { sha256Hex } from '#shared/crypto.ts'
+import { sha256Base64, sha256Hex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { API_BODY_BYTES } from './body.ts'
 import type { RequestState } from './errors.ts'
@@ -47,8 +47,21 @@ export interface PageOwner {
   readonly takesTransfers?: boolean
   /** What the link sells will not happen any more: the subscription has changed since it was made. */
   readonly isOvertaken?: boolean
+  /** How the seller's pages look; see `brandOf`. */
+  readonly brand?: Brand
   /** A part of the money that has arrived for it; absent where none has, or all of it. */
   readonly part?: PartPaid
+}
+
+/** What a seller has set of its pages' looks. */
+export interface Brand {
+  /** Path of its logo. */
+  readonly logo: string | null
+  /** A style sheet of its colours. */
+  readonly style: string | null
+  readonly support: string | null
+  readonly terms: string | null
+  readonly privacy: string | null
 }
 
 /** Amounts in the smallest unit of `currency`. */
@@ -91,8 +104,24 @@ const LANGUAGES = [
   { lang: 'vi', name: 'Tiếng Việt' },
 ] as const
 const LAYOUT_WORDS = {
-  en: { test: 'sandbox, no real money', skip: 'Skip to content', language: 'Language' },
-  vi: { test: 'thử nghiệm, không thu tiền thật', skip: 'Đến nội dung chính', language: 'Ngôn ngữ' },
+  en: {
+    test: 'sandbox, no real money',
+    skip: 'Skip to content',
+    language: 'Language',
+    about: (appName: string) => `About ${appName}`,
+    support: 'Help',
+    terms: 'Terms',
+    privacy: 'Privacy',
+  },
+  vi: {
+    test: 'thử nghiệm, không thu tiền thật',
+    skip: 'Đến nội dung chính',
+    language: 'Ngôn ngữ',
+    about: (appName: string) => `Thông tin về ${appName}`,
+    support: 'Hỗ trợ',
+    terms: 'Điều khoản',
+    privacy: 'Quyền riêng tư',
+  },
 } as const
 
 /** Loaded for the first page, as what reads forms is for the first form: a service without pages holds neither. */
@@ -143,12 +172,18 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   const { css, js } = pageFiles()
   const base = pathBase(ctx)
   const { leadsTo } = page
+  const { owner } = http.state
+  const style = owner?.brand?.style ?? null
   const frame = {
     locale,
     base,
     keep: keptLanguage(http),
     title: page.title,
-    appName: http.state.owner?.appName ?? null,
+    appName: owner?.appName ?? null,
+    logo: owner?.brand?.logo ? base + owner.brand.logo : null,
+    style,
+    about: LAYOUT_WORDS[locale].about(owner?.appName ?? ''),
+    links: owner?.brand ? linksOf(owner.brand, locale) : [],
     isTest: http.state.owner?.isTest ?? false,
     reload: page.reload ?? null,
     leadsTo: leadsTo && linkable(leadsTo.url) ? { seconds: leadsTo.seconds, url: new URL(leadsTo.url).href } : null,
@@ -164,19 +199,29 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   const liquid = await (engine ??= openEngine())
   const html = (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
   http.status = page.status ?? 200
-  setPageHeaders(http, page.formSources ?? [])
+  setPageHeaders(http, page.formSources ?? [], style)
   http.set('Content-Language', locale)
   http.vary('Accept-Language')
   http.type = 'text/html; charset=utf-8'
   http.body = html
 }
 
-/** The headers of everything behind a token: nothing outside is loaded, nothing is kept, no address is told (reliability 4.3). */
-export function setPageHeaders(http: PageHttp, formSources: readonly string[] = []): void {
+function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href: string; label: string }[] {
+  const words = LAYOUT_WORDS[locale]
+  const links: [string | null, string][] = [
+    [support?.includes('://') === false ? `mailto:${support}` : support, words.support],
+    [terms, words.terms],
+    [privacy, words.privacy],
+  ]
+  return links.flatMap(([href, label]) => (href === null ? [] : [{ href, label }]))
+}
+
+/** `style`: the one that stands in the page itself. The headers of everything behind a token: nothing outside is loaded, nothing is kept, no address is told (reliability 4.3). */
+export function setPageHeaders(http: PageHttp, formSources: readonly string[] = [], style: string | null = null): void {
   http.set({
     'Content-Security-Policy': [
       "default-src 'none'",
-      "style-src 'self'",
+      `style-src 'self'${style === null ? '' : ` 'sha256-${sha256Base64(style)}'`}`,
       "img-src 'self' data:",
       "script-src 'self'",
       "connect-src 'self'",

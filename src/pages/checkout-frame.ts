@@ -6,6 +6,7 @@ import type { RequestState } from '#http/errors.ts'
 import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp, type PartPaid } from '#http/html.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import type { Transaction } from '#transactions/store.ts'
+import { brandOf } from './brand.ts'
 import { pageTexts } from './texts.ts'
 
 /** A request whose path holds a `:token`. */
@@ -28,6 +29,7 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     isOvertaken: state === 'overtaken',
     takesTransfers: takesTransfers(transaction),
     ...partOf(transaction),
+    brand: brandOf(app),
   }
   return view
 }

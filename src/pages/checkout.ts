@@ -32,6 +32,7 @@ import {
   whileOpen,
   type TokenHttp,
 } from './checkout-frame.ts'
+import { descriptionOf, sendLogo } from './brand.ts'
 import { effectOf } from './effect.ts'
 import { friendlyErrors } from './message.ts'
 import { pageTexts } from './texts.ts'
@@ -45,6 +46,7 @@ export function checkoutPages(ctx: Context): Router<RequestState> {
   router.get('/checkout/:token/status', (http) => sendStatus(ctx, http))
   router.use(friendlyErrors(ctx))
   router.get('/assets/:file', sendAsset)
+  router.get('/logo/:digest', (http) => sendLogo(ctx, http, http.params['digest'] ?? ''))
   router.get('/checkout/:token', (http) => whileOpen(ctx, http, sendCheckout))
   router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
   // Phones open the address of a form's answer again when they restore a tab.
@@ -91,6 +93,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       words: texts.checkout,
       title,
       price_name: price?.name ?? null,
+      description: descriptionOf(view.description),
       amount: formatMoney(dueOf(transaction), transaction.currency, locale),
       terms: termsOf(view, locale),
       after_trial: afterTrial(view, locale),
@@ -102,6 +105,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       status_path: checkoutPath(ctx, http, session.token, '/status'),
       paid: texts.bank.paid,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      statement: app.pageSettings?.statement_name ? texts.checkout.statement(app.pageSettings.statement_name) : null,
       no_methods: texts.checkout.noMethods(app.name),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),

@@ -26,6 +26,7 @@ import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { tokenOf, type TokenHttp } from './checkout-frame.ts'
+import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage } from './message.ts'
 import { paidViewOf, wayBack } from './paid.ts'
@@ -80,6 +81,7 @@ function setOwner(http: PageHttp, { app, customer }: RenewalView, token: string)
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
     home: `/renew/${token}`,
+    brand: brandOf(app),
   }
 }
 
@@ -119,6 +121,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       words,
       title: plan.name,
       price_name: price.name,
+      description: descriptionOf(plan.description),
       amount: formatMoney(price.amount, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
@@ -133,6 +136,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       refusal: refusalOf(view, locale),
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
+      statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
       no_methods: words.noMethods(app.name),
       period_end: formatTimestamp(subscription.currentPeriodEnd),
       renew_path: renewPath(ctx, http),

@@ -41,6 +41,8 @@ export interface PageTexts {
     readonly refusedLifetime: string
     readonly refusedPeriod: (appName: string) => string
     readonly noAutomaticCharge: string
+    readonly statement: (name: string) => string
+    readonly about: string
     readonly timeLeft: string
     readonly cancel: (appName: string) => string
   }
@@ -164,6 +166,8 @@ const en: PageTexts = {
     refusedPeriod: (appName) =>
       `This payment cannot be applied at the moment. Please contact ${appName} before you pay.`,
     noAutomaticCharge: 'You pay once. Nothing is charged automatically.',
+    statement: (name) => `Your statement shows this payment as ${name}.`,
+    about: 'About this plan',
     timeLeft: 'Expires in',
     cancel: (appName) => `Cancel and go back to ${appName}`,
   },
@@ -296,6 +300,8 @@ const vi: PageTexts = {
     refusedPeriod: (appName) =>
       `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi trả tiền.`,
     noAutomaticCharge: 'Bạn chỉ trả một lần. Không có khoản nào bị thu tự động.',
+    statement: (name) => `Sao kê sẽ ghi khoản thanh toán này là ${name}.`,
+    about: 'Thông tin về gói này',
     timeLeft: 'Hết hạn sau',
     cancel: (appName) => `Hủy và quay lại ${appName}`,
   },

@@ -92,6 +92,7 @@ const openPayment = command({
       externalRef,
       mode: 'subscription',
       planRef: plan.code,
+      planName: null,
       planId: plan.id,
       priceId: price.id,
       // As the seller is shown it; a customer attached before it is paid stays.

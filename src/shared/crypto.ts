@@ -34,6 +34,11 @@ export function constantTimeEqual(a: string, b: string): boolean {
   return timingSafeEqual(hash('sha256', a, 'buffer'), hash('sha256', b, 'buffer'))
 }
 
+/** As a content security policy names a style. */
+export function sha256Base64(content: string): string {
+  return createHash('sha256').update(content).digest('base64')
+}
+
 export function sha256Hex(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('hex')
 }

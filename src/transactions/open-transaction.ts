@@ -9,6 +9,7 @@ export type NewTransaction = Pick<
   | 'externalRef'
   | 'mode'
   | 'planRef'
+  | 'planName'
   | 'planId'
   | 'priceId'
   | 'customerId'

@@ -27,6 +27,8 @@ export const transactions = table('transactions', {
   externalRef: exact('external_ref', 191),
   mode: exact('mode', 16).as<Mode>(),
   planRef: exact('plan_ref', 64),
+  /** What the payer of a one-time purchase reads instead. */
+  planName: words('plan_name', 191).nullable(),
   planId: bigint('plan_id').nullable(),
   priceId: bigint('price_id').nullable(),
   customerId: bigint('customer_id').nullable(),

@@ -126,6 +126,11 @@ describe("the command line: apps, methods and banks' accounts", function () {
     const id = String((await anApp(testContext())).app.id)
     const settings: [option: string, value: string, field: string, shown: unknown, byDefault: unknown][] = [
       ['--time-zone', 'Asia/Tokyo', 'time_zone', 'Asia/Tokyo', null],
+      ['--accent', '#0B6B3A', 'accent', '#0b6b3a', null],
+      ['--support', 'help@shop.example', 'support', 'help@shop.example', null],
+      ['--terms-url', 'https://shop.example/terms', 'terms_url', 'https://shop.example/terms', null],
+      ['--privacy-url', 'https://shop.example/privacy', 'privacy_url', 'https://shop.example/privacy', null],
+      ['--statement-name', 'SHOP', 'statement_name', 'SHOP', null],
     ]
     const changed = await cli.json(['app', 'update', id, ...settings.flatMap(([option, value]) => [option, value])])
     for (const [, , field, shown] of settings) expect(changed[field], field).to.deep.equal(shown)
@@ -139,6 +144,15 @@ describe("the command line: apps, methods and banks' accounts", function () {
     for (const [, , field, , byDefault] of settings) expect(restored[field], field).to.deep.equal(byDefault)
     await cli.faults(
       [1, ['app', 'update', id, '--time-zone', 'Hanoi'], 'error: --time-zone: must be a time zone such as'],
+      [1, ['app', 'update', id, '--accent', '#ffd54a'], 'the nearest such colour is #'],
+      [1, ['app', 'update', id, '--accent', 'red'], 'error: --accent: must be a colour such as'],
+      [1, ['app', 'update', id, '--support', 'javascript:alert(1)'], 'error: --support: must be an e-mail address or'],
+      [
+        1,
+        ['app', 'update', id, '--logo', 'package.json'],
+        'error: --logo: is neither a PNG picture nor an SVG drawing',
+      ],
+      [2, ['app', 'update', id, '--logo', 'nowhere.png'], 'nowhere.png cannot be read'],
       [1, ['app', 'update', id, '--time-zone', '+07:00'], 'error: --time-zone: must be a time zone such as'],
     )
   })

@@ -1,7 +1,7 @@
 import { providerSessions } from '#providers/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { enableMethod } from '../support/operators.ts'
+import { changeApp, enableMethod } from '../support/operators.ts'
 import type { Story } from '../support/story.ts'
 import { startBankStory, transfer } from './bank-story.ts'
 
@@ -66,6 +66,20 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     return second.checkout_url
   },
   'an unknown link': (story) => Promise.resolve(`${story.service.url}/checkout/unknown`),
+  'a checkout under the seller’s name': async (story, [monthly]) => {
+    await changeApp(story.service.ctx, 'tester', story.app.app, {
+      logo: Buffer.from(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 30 20"><path d="M2 2h12v16H2zM16 2h12v16H16z" fill="#0b6b3a"/></svg>',
+      ),
+      accent: '#0b6b3a',
+      support: 'help@shop.example',
+      terms_url: 'https://shop.example/terms',
+      privacy_url: 'https://shop.example/privacy',
+      statement_name: 'SACH NOI HAY',
+    })
+    await story.service.ctx.db.query('UPDATE plans SET description = ?', ['Mọi cuốn sách nói.\nTrên mọi thiết bị.'])
+    return (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url
+  },
   'an expired link, paid in part': async (story, [monthly]) => {
     const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
     await story.service.call('GET', `${checkout_url}/bank`)

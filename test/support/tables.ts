@@ -1,4 +1,4 @@
-import { apps, paymentMethods } from '#apps/store.ts'
+import { appLogos, apps, paymentMethods } from '#apps/store.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { customers } from '#customers/store.ts'
 import { auditLog, commitTokens } from '#commands/store.ts'
@@ -19,6 +19,7 @@ import { deliveryAttempts, events } from '#webhooks/store.ts'
 /** Every table that a store describes. */
 export const TABLES: readonly AnyTable[] = [
   apps,
+  appLogos,
   paymentMethods,
   bankAccounts,
   bankAccountAssignments,

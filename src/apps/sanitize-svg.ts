@@ -1,0 +1,90 @@
+import { Parser } from 'htmlparser2'
+
+const words = (list: string): ReadonlySet<string> => new Set(list.split(' '))
+
+/** Elements that draw, or that those refer to. Whatever can run, load or embed is none of them. */
+const ELEMENTS = words(
+  'svg g defs symbol use title desc path rect circle ellipse line polyline polygon text tspan linearGradient radialGradient stop clipPath mask',
+)
+/** Left out with what they hold, without a word: drawing programs write them, and nothing of them is seen. */
+const IGNORED = /^(metadata|sodipodi:.*|inkscape:.*)$/
+const ATTRIBUTES = words(
+  'id viewBox width height x y x1 y1 x2 y2 cx cy r rx ry fx fy d points transform preserveAspectRatio fill fill-rule fill-opacity stroke stroke-width stroke-linecap ' +
+    'stroke-linejoin stroke-miterlimit stroke-dasharray stroke-dashoffset stroke-opacity opacity clip-path clip-rule mask color display visibility vector-effect offset ' +
+    'stop-color stop-opacity gradientUnits gradientTransform spreadMethod clipPathUnits maskUnits maskContentUnits paint-order text-anchor dominant-baseline dx dy ' +
+    'font-family font-size font-weight font-style letter-spacing href xlink:href style',
+)
+const OWN_REFERENCE = /^#[\w.-]+$/
+const MOST_DEPTH = 100
+
+/**
+ * The drawing of an SVG file, written anew of the elements and attributes that draw; what is wrong where it is no SVG, or where leaving
+ * something out would change how it looks.
+ */
+export function sanitizeSvg(file: Buffer): string | { readonly fault: string } {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(file)
+  } catch {
+    return { fault: 'is neither a PNG picture nor an SVG drawing' }
+  }
+  const out: string[] = []
+  const open: string[] = []
+  let ignored = 0
+  const faults: string[] = []
+  const fail = (reason: string): void => {
+    faults.push(reason)
+  }
+  const parser = new Parser(
+    {
+      onopentag(name, attributes) {
+        if (ignored > 0 || IGNORED.test(name)) {
+          ignored += 1
+          return
+        }
+        if (open.length === 0 && (name !== 'svg' || out.length > 0)) fail('is neither a PNG picture nor an SVG drawing')
+        if (!ELEMENTS.has(name))
+          fail(`holds <${name.slice(0, 30)}>, which a logo may not: export it as plain paths, or as PNG`)
+        if (open.length >= MOST_DEPTH) fail('is nested too deeply')
+        out.push(`<${name}${open.length === 0 ? ' xmlns="http://www.w3.org/2000/svg"' : ''}${written(attributes)}>`)
+        open.push(name)
+      },
+      ontext(data) {
+        if (ignored === 0 && open.length > 0) out.push(escaped(data))
+      },
+      onclosetag(name) {
+        if (ignored > 0) {
+          ignored -= 1
+          return
+        }
+        if (open.pop() !== name) fail('is not well-formed')
+        out.push(`</${name}>`)
+      },
+    },
+    { xmlMode: true, decodeEntities: true },
+  )
+  parser.end(text)
+  if (out.length === 0) fail('is neither a PNG picture nor an SVG drawing')
+  const [fault] = faults
+  return fault === undefined ? out.join('') : { fault }
+}
+
+/** The attributes that draw. One that refers to anything but a part of the drawing itself is left out. */
+function written(attributes: Readonly<Record<string, string>>): string {
+  return Object.entries(attributes)
+    .filter(([name, value]) => ATTRIBUTES.has(name) && isHarmless(name, value))
+    .map(([name, value]) => ` ${name === 'xlink:href' ? 'href' : name}="${escaped(value)}"`)
+    .join('')
+}
+
+function isHarmless(name: string, value: string): boolean {
+  if (name === 'href' || name === 'xlink:href') return OWN_REFERENCE.test(value)
+  // What could hide a reference: an escape of CSS, a rule of its own, a comment.
+  if (/[\\@<>]|\/\*/.test(value)) return false
+  const references = value.toLowerCase().split('url(').slice(1)
+  return references.every((reference) => /^['"]?#[\w.-]+['"]?\)/.test(reference))
+}
+
+function escaped(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
+}

@@ -1,0 +1,47 @@
+import { accentStyle } from '#apps/accent.ts'
+import { findLogo, type App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { admit, isPageToken } from '#http/admission.ts'
+import type { Brand, PageHttp } from '#http/html.ts'
+import { notFound } from '#shared/errors.ts'
+
+/** How the app's pages look. */
+export function brandOf({ pageSettings }: App): Brand {
+  const { logo, accent, support, terms_url, privacy_url } = pageSettings ?? {}
+  return {
+    logo: logo === undefined ? null : `/logo/${logo}`,
+    style: accent === undefined ? null : accentStyle(accent),
+    support: support ?? null,
+    terms: terms_url ?? null,
+    privacy: privacy_url ?? null,
+  }
+}
+
+/** A description that is shown in full, or behind a fold where it would push the payment off a phone's screen. */
+export interface Description {
+  readonly text: string
+  readonly isLong: boolean
+}
+const LONG = 200
+
+export function descriptionOf(text: string | null | undefined): Description | null {
+  const trimmed = text?.trim() ?? ''
+  return trimmed === '' ? null : { text: trimmed, isLong: trimmed.length > LONG }
+}
+
+/**
+ * `GET /logo/{digest}`. A name of its content, so that browsers keep it for good. Opened by itself it is a document that may do nothing,
+ * whatever the drawing holds.
+ */
+export async function sendLogo(ctx: Context, http: PageHttp, digest: string): Promise<void> {
+  const logo = isPageToken(digest) ? await admit(ctx, 'stranger', (db) => findLogo(db, digest)) : null
+  if (!logo) throw notFound('logo')
+  http.set({
+    'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+    'X-Content-Type-Options': 'nosniff',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Cache-Control': 'public, max-age=31536000, immutable',
+  })
+  http.type = logo.type
+  http.body = logo.content
+}

@@ -1,0 +1,111 @@
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+import { crc32, deflateSync } from 'node:zlib'
+import { MOST_LOGO_BYTES, readLogo } from '#apps/logo.ts'
+
+const svg = (inner: string, root = 'viewBox="0 0 10 10"') =>
+  Buffer.from(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" ${root}>${inner}</svg>`)
+const cleaned = (file: Buffer) => {
+  const logo = readLogo(file)
+  return 'fault' in logo ? expect.fail(logo.fault) : logo.content.toString()
+}
+const faultOf = (file: Buffer) => {
+  const logo = readLogo(file)
+  return 'fault' in logo ? logo.fault : expect.fail('it was taken')
+}
+
+function chunk(name: string, content: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(name, 'latin1'), content])
+  const [length, sum] = [Buffer.alloc(4), Buffer.alloc(4)]
+  length.writeUInt32BE(content.length)
+  sum.writeUInt32BE(crc32(body))
+  return Buffer.concat([length, body, sum])
+}
+
+function png(width: number, ...extra: Buffer[]): Buffer {
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width, 0)
+  header.writeUInt32BE(1, 4)
+  header.set([8, 2, 0, 0, 0], 8)
+  const line = deflateSync(Buffer.alloc(1 + 3 * width))
+  const head = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  return Buffer.concat([head, chunk('IHDR', header), ...extra, chunk('IDAT', line), chunk('IEND', Buffer.alloc(0))])
+}
+
+describe('a logo', () => {
+  it('of paths, gradients and references to itself is kept as it is drawn', () => {
+    const drawing =
+      '<defs><linearGradient id="a"><stop offset="0" stop-color="#fff"/></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"/><use xlink:href="#a"/>'
+    expect(cleaned(svg(drawing))).to.equal(
+      '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><defs><linearGradient id="a"><stop offset="0" stop-color="#fff"></stop></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"></path><use href="#a"></use></svg>',
+    )
+  })
+
+  for (const element of [
+    'script',
+    'foreignObject',
+    'image',
+    'style',
+    'iframe',
+    'a',
+    'animate',
+    'set',
+    'feImage',
+    'handler',
+  ]) {
+    it(`that holds <${element}> is refused, with what to do`, () => {
+      expect(faultOf(svg(`<g><${element}>x</${element}></g>`))).to.equal(
+        `holds <${element}>, which a logo may not: export it as plain paths, or as PNG`,
+      )
+    })
+  }
+
+  for (const attribute of [
+    'onload="alert(1)"',
+    'href="javascript:alert(1)"',
+    'xlink:href="https://elsewhere.example/x"',
+    'href="data:image/svg+xml,x"',
+    'fill="url(https://elsewhere.example/x)"',
+    'style="fill:url( https://elsewhere.example )"',
+    'style="background:u\\72l(https://elsewhere.example/x)"',
+    'style="@import x"',
+    'class="a"',
+    'xml:base="https://elsewhere.example/"',
+  ]) {
+    it(`loses ${attribute}`, () => {
+      expect(cleaned(svg(`<path d="M0 0" ${attribute}/>`))).to.equal(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><path d="M0 0"></path></svg>',
+      )
+    })
+  }
+
+  it('loses document types, entities, comments, instructions and what drawing programs keep for themselves', () => {
+    const file = Buffer.from(
+      '<!DOCTYPE svg [<!ENTITY x "<script>alert(1)</script>">]><?xml-stylesheet href="x"?><svg xmlns:inkscape="x"><!-- x --><metadata><script>1</script></metadata><title>&x; &lt;b&gt;</title></svg>',
+    )
+    expect(cleaned(file)).to.equal('<svg xmlns="http://www.w3.org/2000/svg"><title>&amp;x; &lt;b&gt;</title></svg>')
+  })
+
+  it('that is no drawing, two drawings, or nested beyond reason is refused', () => {
+    for (const text of ['', 'GIF89a', '<html></html>', '<svg></svg><svg></svg>', '<g><svg/></g>'])
+      expect(faultOf(Buffer.from(text)), text).to.equal('is neither a PNG picture nor an SVG drawing')
+    expect(faultOf(Buffer.from([0x3c, 0xff]))).to.equal('is neither a PNG picture nor an SVG drawing')
+    expect(faultOf(svg('<g>'.repeat(200) + '</g>'.repeat(200)))).to.equal('is nested too deeply')
+  })
+
+  it('as PNG keeps the chunks that draw, and loses texts and what follows the end', () => {
+    const plain = png(2)
+    const wordy = Buffer.concat([png(2, chunk('tEXt', Buffer.from('Author\0An'))), Buffer.from('<script>')])
+    const logo = readLogo(wordy)
+    expect('content' in logo && logo.content.equals(plain)).to.equal(true)
+    expect(logo).to.include({ type: 'image/png' })
+  })
+
+  it('as PNG that is damaged, cut short or too large is refused', () => {
+    const damaged = png(2)
+    damaged[20] = 7
+    for (const file of [damaged, png(2).subarray(0, 40), png(2001), png(2, png(2).subarray(8, 33))])
+      expect(faultOf(file)).to.match(/^is no PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
+    expect(faultOf(Buffer.alloc(MOST_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
+  })
+})
