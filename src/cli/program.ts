@@ -6,7 +6,7 @@ import { printableLines } from './printable.ts'
 type Register = (program: Command) => void
 
 /** Headings of the list of commands. */
-type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Service'
+type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhooks and mails' | 'Development' | 'Service'
 
 interface Group {
   readonly section: Section
@@ -77,6 +77,15 @@ const GROUPS: readonly Group[] = [
     section: 'Webhooks and mails',
     words: { webhook: 'what apps were told, and what they have not heard' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
+  },
+  {
+    section: 'Development',
+    words: {
+      listen: "follow an app's events as they happen, and forward them to a local server",
+      trigger: 'make a real event on a sandbox app by doing the real thing for a new end user',
+      request: 'sign a call of the API as the app, send it, and print the answer',
+    },
+    load: async () => (await import('./developer-commands.ts')).registerDeveloperCommands,
   },
   {
     section: 'Webhooks and mails',

@@ -16,6 +16,7 @@ const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', '
 export function registerWebhookCommands(program: Command): void {
   const webhook = program.command('webhook').description('what apps were told, and what they have not heard')
   registerList(webhook)
+  registerShow(webhook)
   registerRetry(webhook)
   registerTest(webhook)
 }
@@ -61,6 +62,31 @@ function registerList(webhook: Command): void {
     )
   withPages(list)
   withExamples(list, 'webhook list 1', 'webhook list 1 --status failed')
+}
+
+function registerShow(webhook: Command): void {
+  const show = webhook
+    .command('show [event_id]')
+    .description('one event: its payload, its headers, each attempt with the answer, and the next try')
+    .action(async (eventId: string | undefined, _options: object, command: Command) => {
+      await inSession(command, async ({ ctx, out }) => {
+        const { showEvent } = await import('#webhooks/show-event.ts')
+        const event = await showEvent(ctx, await required(eventId, '<event_id>'))
+        const { payload, headers, tries, ...fields } = event
+        out.result(event, () => {
+          out.line(formatFields(fields))
+          out.line(`\n${JSON.stringify(payload, null, 2)}\n`)
+          out.line(formatFields(headers))
+          out.table({
+            head: ['try', 'at (UTC)', 'status', 'error', 'ms', 'answer'],
+            rows: tries.map((one) => [one.attempt, one.at, one.http_status, one.error, one.duration_ms, one.answer]),
+            none: 'no attempt yet',
+            optional: ['ms'],
+          })
+        })
+      })
+    })
+  withExamples(show, 'webhook show evt_17')
 }
 
 interface RetryOptions {

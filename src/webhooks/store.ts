@@ -113,6 +113,29 @@ export async function listEventRows(db: Queries, filter: EventFilter): Promise<E
   return db.all(events, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
 }
 
+/** The highest id of all events; 0 where there is none. */
+export async function lastEventId(db: Queries): Promise<number> {
+  const [{ last }] = (await db.all(shape({ last: bigint() }), 'SELECT COALESCE(MAX(id), 0) AS last FROM events')) as [
+    { last: number },
+  ]
+  return last
+}
+
+/** The first event of the app that was written at a time or after it; null where there is none. */
+export async function firstEventSince(db: Queries, appId: number, since: RealTime): Promise<number | null> {
+  const [first] = await db.all(
+    shape({ id: bigint() }),
+    'SELECT id FROM events WHERE app_id = ? AND written_at >= ? ORDER BY id LIMIT 1',
+    [appId, since],
+  )
+  return first?.id ?? null
+}
+
+/** Events of the app from an id on, the oldest first. */
+export async function listEventsFrom(db: Queries, appId: number, fromId: number, limit: number): Promise<Event[]> {
+  return db.all(events, 'WHERE app_id = ? AND id >= ? ORDER BY id LIMIT ?', [appId, fromId, limit])
+}
+
 export async function listAttempts(db: Queries, eventId: number): Promise<DeliveryAttempt[]> {
   return db.all(deliveryAttempts, 'WHERE event_id = ? ORDER BY id', [eventId])
 }

@@ -21,15 +21,23 @@ const READS = [
   ...['app list', 'app show', 'method list', 'notification list', 'bank-account list', 'bank-mail list'],
   ...['payment list', 'payment show'],
   ...['bank-mail forwarding', 'plan list', 'plan show', 'customer list', 'customer show', 'subscription list'],
-  ...['subscription show', 'transaction list', 'transaction show', 'ledger verify', 'webhook list', 'reminders plan'],
-  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion', 'find', 'open'],
+  ...[
+    'subscription show',
+    'transaction list',
+    'transaction show',
+    'ledger verify',
+    'webhook list',
+    'webhook show',
+    'reminders plan',
+  ],
+  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion', 'find', 'open', 'listen'],
 ]
 /** Contract 7, Command line: what has no transaction to roll back. */
-const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'app export']
+const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 'app export']
 /** Those with a preview of their own, which their own tests run. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install'],
+  ...['realtime resync', 'service install', 'request'],
 ]
 
 describe('--dry-run', () => {

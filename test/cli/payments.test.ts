@@ -367,6 +367,17 @@ describe('the command line: payments, and work that runs by itself', function ()
       [1, ['webhook', 'retry', 'evt_999'], 'billing-cli webhook list'],
     )
 
+    expect((await cli.both(['webhook', 'show', event])).text).to.include('no attempt yet')
+    const { event_id } = await cli.json(['webhook', 'test', id])
+    const { value: shown, text: page } = await cli.both(['webhook', 'show', event_id])
+    expect(shown).to.deep.include({ id: event_id, app_id: app.app.id, delivery_status: 'delivered', attempts: 1 })
+    expect(shown.payload).to.include({ event_type: 'webhook.test', app_id: app.app.id })
+    expect(shown.headers['X-Gateway-Event-Id']).to.equal(event_id)
+    expect(shown.tries).to.have.length(1)
+    expect(shown.tries[0]).to.include({ attempt: 1, http_status: 200, error: null })
+    expect(page).to.include('"event_type": "webhook.test"')
+    expect(await cli.refused(['webhook', 'show', 'evt_99999'])).to.include('not found')
+    receiver.received.length = 0
     expect(await cli.json(['webhook', 'test', id])).to.include({ delivered: true })
     expect(receiver.received).to.have.length(1)
     receiver.answer = 500

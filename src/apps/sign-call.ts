@@ -1,0 +1,27 @@
+import type { Context } from '#context.ts'
+import { AppError } from '#shared/errors.ts'
+import { unixSeconds } from '#shared/time.ts'
+import { signRequest } from './authenticate.ts'
+import { secretPlace, type App } from './store.ts'
+
+export interface UnsignedCall {
+  readonly method: string
+  /** Path with query, as it is sent. */
+  readonly target: string
+  readonly body: Buffer
+}
+
+/** The headers by which a call is the app's own (contract 2). Throws `invalid_request` for an app that has no secret. */
+export function signCall(ctx: Context, app: App, call: UnsignedCall): Record<string, string> {
+  if (app.apiSecret === null) {
+    throw new AppError('invalid_request', `app ${app.id} takes identity tokens: it has no secret to sign with`)
+  }
+  const secret = ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey))
+  const timestamp = String(unixSeconds(ctx.clock.now()))
+  return {
+    'X-App-Key': app.apiKey,
+    'X-Timestamp': timestamp,
+    'X-Signature': signRequest(secret, timestamp, call),
+    ...(call.body.length === 0 ? {} : { 'Content-Type': 'application/json' }),
+  }
+}

@@ -1,0 +1,248 @@
+import type { Command } from 'commander'
+import type { UnsignedCall } from '#apps/sign-call.ts'
+import type { App } from '#apps/store.ts'
+import type { Forwarded } from '#webhooks/follow-events.ts'
+import type { Event } from '#webhooks/store.ts'
+import { requiredChoice, required } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { printable } from './printable.ts'
+import { readTextFile } from './read-file.ts'
+import { banner, inSession, type Session } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+const REQUEST_DEADLINE_MS = 30_000
+
+/** `listen`, `trigger`, `request`: what a seller's developer tries things out with. */
+export function registerDeveloperCommands(program: Command): void {
+  registerListen(program)
+  registerTrigger(program)
+  registerRequest(program)
+}
+
+interface ListenOptions {
+  readonly forwardTo?: string
+  readonly since?: string
+  readonly events?: string
+  readonly count?: string
+}
+
+function registerListen(program: Command): void {
+  const listen = program
+    .command('listen [app]')
+    .description("follow an app's events as they happen, and forward them to a local server")
+    .option('--forward-to <url>', 'post each event there, signed as real deliveries are')
+    .option('--since <age>', 'begin with the events of the last 30m, 2h or 7d')
+    .option('--events <types>', 'only these: subscription.*,transaction.completed')
+    .option('--count <n>', 'end after so many events')
+    .action(async (named: string | undefined, options: ListenOptions, command: Command) => {
+      await inSession(command, (session) => listenTo(session, named, options))
+    })
+  withExamples(
+    listen,
+    'listen 1 --forward-to http://127.0.0.1:3000/hooks',
+    'listen 1 --since 2h --events subscription.* --forward-to http://127.0.0.1:3000/hooks',
+  )
+}
+
+async function listenTo(
+  { ctx, out, app: pick }: Session,
+  named: string | undefined,
+  options: ListenOptions,
+): Promise<void> {
+  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { formatTimestamp, addMs }] = await Promise.all([
+    import('#webhooks/follow-events.ts'),
+    import('#shared/time.ts'),
+  ])
+  let left = options.count === undefined ? Infinity : countOf(options.count)
+  const isWanted = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
+  const { forwardTo } = options
+  if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
+    throw new UsageError('--forward-to must be an http(s) address')
+  const since = options.since === undefined ? null : addMs(ctx.clock.now(), -ageOf(options.since))
+  const app = await pick(named)
+  const forwarder = forwardTo === undefined ? null : openForwarder(ctx, app, forwardTo)
+  const stop = new AbortController()
+  const end = (): void => stop.abort()
+  process.once('SIGINT', end).once('SIGTERM', end)
+  out.hint(`${banner(app)}: listening${forwardTo === undefined ? '' : `, forwarding to ${forwardTo}`}; Ctrl-C ends`)
+  try {
+    for await (const event of followEvents(ctx, app, { since, signal: stop.signal })) {
+      if (!isWanted(event.eventType)) continue
+      const answer = forwarder === null ? null : await forwarder.send(event)
+      const view = {
+        id: eventIdOf(event),
+        event_type: event.eventType,
+        at: formatTimestamp(event.writtenAt),
+        ...(JSON.parse(event.body.toString('utf8')) as object),
+        forwarded: answer,
+      }
+      out.result(view, () => out.line(lineOf(event, view.id, view.at, answer)))
+      left -= 1
+      if (left === 0) break
+    }
+  } finally {
+    process.off('SIGINT', end).off('SIGTERM', end)
+    forwarder?.close()
+  }
+}
+
+function lineOf({ eventType, externalRef }: Event, id: string, at: string, answer: Forwarded | null): string {
+  const about = externalRef === null ? '' : `  ${printable(externalRef)}`
+  return `${at.slice(11)}  ${id}  ${eventType}${about}${answer === null ? '' : `  ${answerOf(answer)}`}`
+}
+
+function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwarded): string {
+  if (error === null) return `-> ${status ?? ''} (${ms} ms)`
+  return `-> ${error} (${ms} ms)${answer === null || answer === '' ? '' : `: ${printable(answer).slice(0, 200)}`}`
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+function countOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError('--count must be a whole number of at least 1')
+  return Number(text)
+}
+
+/** `30m`, `2h`, `7d` in milliseconds. */
+function ageOf(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,4})([mhd])$/.exec(text) ?? []
+  const ms = UNIT_MS[unit]
+  if (ms === undefined) throw new UsageError('--since must be an age such as 30m, 2h or 7d')
+  return Number(count) * ms
+}
+
+function registerTrigger(program: Command): void {
+  const trigger = program
+    .command('trigger [app] [event]')
+    .description('make a real event on a sandbox app by doing the real thing for a new end user')
+    .option('--email <address>', 'where a triggered reminder is sent')
+    .action(
+      async (
+        named: string | undefined,
+        wanted: string | undefined,
+        { email }: { email?: string },
+        command: Command,
+      ) => {
+        await inSession(command, async ({ ctx, out, caller, app: pick }) => {
+          const [{ triggerEvent }, { EVENTS }] = await Promise.all([
+            import('#operations/trigger-event.ts'),
+            import('#webhooks/events.ts'),
+          ])
+          const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
+          const app = await pick(named)
+          const picked = await requiredChoice(wanted, '<event>', 'Which event?', () =>
+            Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
+          )
+          const type = types.find((one) => one === picked)
+          if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
+          const done = await triggerEvent(ctx, caller, app, type, { email })
+          out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
+            out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
+            out.table({
+              head: ['id', 'event'],
+              rows: done.events.map((event) => [event.id, event.event_type]),
+              none: 'no events',
+            })
+          })
+        })
+      },
+    )
+  withExamples(
+    trigger,
+    'trigger 1 subscription.updated',
+    'trigger 1 subscription.renewal_reminder_sent --email me@example.com',
+  )
+}
+
+interface RequestOptions {
+  readonly data?: string
+  readonly url?: string
+  readonly dryRun?: boolean
+}
+
+function registerRequest(program: Command): void {
+  const request = program
+    .command('request [app] [method] [path]')
+    .description('sign a call of the API as the app, send it, and print the answer')
+    .option('--data <json>', 'the body; @file reads a file, - standard input')
+    .option('--url <address>', 'where the service is; BILLING_BASE_URL by default')
+    .option('--dry-run', 'only show what would be sent')
+    .action(
+      async (
+        named: string | undefined,
+        method: string | undefined,
+        path: string | undefined,
+        options: RequestOptions,
+        command: Command,
+      ) => {
+        await inSession(command, async (session) => {
+          const app = await session.app(named)
+          const call = {
+            method: (await required(method, '<method>')).toUpperCase(),
+            target: targetOf(await required(path, '<path>')),
+            body: bodyOf(options.data),
+          }
+          await sendCall(session, app, call, options)
+        })
+      },
+    )
+  withExamples(
+    request,
+    'request 1 GET /plans?status=active',
+    `request 1 POST /customers --data '{"name":"An","email":"an@example.com"}'`,
+  )
+}
+
+async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, options: RequestOptions): Promise<void> {
+  const [{ signCall }, { requestEndpoint }] = await Promise.all([
+    import('#apps/sign-call.ts'),
+    import('#http/outbound.ts'),
+  ])
+  if (!/^(GET|POST|PUT|PATCH)$/.test(call.method)) throw new UsageError('method must be GET, POST, PUT or PATCH')
+  const base = (options.url ?? ctx.config.baseUrl).replace(/(?<!\/)\/+$/, '')
+  if (!URL.canParse(base)) throw new UsageError('--url must be an http(s) address')
+  const headers = signCall(ctx, app, call)
+  const url = base + call.target
+  if (options.dryRun) {
+    const shown = { dry_run: true, method: call.method, url, headers, body: call.body.toString('utf8') }
+    out.result(shown, () => {
+      out.line(`${call.method} ${url}`)
+      for (const [name, value] of Object.entries(headers)) out.line(`${name}: ${value}`)
+      if (call.body.length > 0) out.line(`\n${call.body.toString('utf8')}`)
+    })
+    return
+  }
+  const answer = await requestEndpoint({
+    method: call.method as 'GET',
+    url,
+    headers,
+    ...(call.body.length === 0 ? {} : { body: call.body }),
+    deadlineMs: REQUEST_DEADLINE_MS,
+  })
+  const body = parsed(answer.body)
+  out.result({ status: answer.status, body }, () => {
+    out.hint(`${call.method} ${url}: ${answer.status}`)
+    out.line(typeof body === 'string' ? printable(body) : JSON.stringify(body, null, 2))
+  })
+  if (answer.status >= 400) process.exitCode = 1
+}
+
+/** `/plans` is short for `/api/v1/plans`. */
+function targetOf(path: string): string {
+  if (!path.startsWith('/')) throw new UsageError('path must begin with /')
+  return path.startsWith('/api/') ? path : `/api/v1${path}`
+}
+
+function bodyOf(data: string | undefined): Buffer {
+  if (data === undefined) return Buffer.alloc(0)
+  const isFile = data === '-' || data.startsWith('@')
+  return Buffer.from(isFile ? readTextFile(data.replace(/^@/, '')) : data)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,122 @@
+import type { App } from '#apps/store.ts'
+import { chooseMethod } from '#checkout/choose-method.ts'
+import { createCheckoutSession } from '#checkout/create-session.ts'
+import type { Caller } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import type { Context } from '#context.ts'
+import { createCustomer } from '#customers/create-customer.ts'
+import { createPlan } from '#plans/create-plan.ts'
+import { listPlansOf } from '#plans/list-plans.ts'
+import { sandboxProvider } from '#providers/providers.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { randomHex } from '#shared/crypto.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import type { EventType } from '#webhooks/events.ts'
+import { sendTestEvent } from '#webhooks/send-test-event.ts'
+import { lastEventId, listEventsFrom } from '#webhooks/store.ts'
+
+/** A plan of this code is made where the app has none. */
+const PLAN = {
+  code: 'paygate-trigger',
+  name: 'Trigger',
+  prices: [
+    { name: 'Monthly', amount: 10_000, currency: 'VND', interval_unit: 'month', interval_count: 1 },
+    { name: 'Daily', amount: 10_000, currency: 'VND', interval_unit: 'day', interval_count: 1 },
+  ],
+} as const
+const MOST_EVENTS = 100
+
+export interface Triggered {
+  /** The end user for whom it was done; null where there is none. */
+  readonly external_ref: string | null
+  /** What the app is told, in this order. */
+  readonly events: readonly { readonly id: string; readonly event_type: string }[]
+}
+
+export interface TriggerOptions {
+  /** Where a reminder goes. */
+  readonly email?: string | undefined
+}
+
+/**
+ * Makes a real event on a sandbox app by doing the real thing, for a new end user each time: a checkout, a payment by the test method,
+ * a renewal, a reminder. Throws `forbidden` for live apps, `invalid_request` for a reminder without an address.
+ */
+export async function triggerEvent(
+  ctx: Context,
+  caller: Caller,
+  app: App,
+  type: EventType,
+  { email }: TriggerOptions = {},
+): Promise<Triggered> {
+  if (!app.isSandbox) throw new AppError('forbidden', 'events are triggered on sandbox apps only')
+  if (type === 'webhook.test') {
+    const { event_id } = await sendTestEvent(ctx, caller, app)
+    return { external_ref: null, events: [{ id: event_id, event_type: type }] }
+  }
+  const before = await lastEventId(ctx.db)
+  const externalRef = `trigger-${randomHex(4)}`
+  await act(ctx, caller, app, { type, externalRef, email })
+  const written = await listEventsFrom(ctx.db, app.id, before + 1, MOST_EVENTS)
+  const own = written.filter((event) => event.externalRef === externalRef)
+  return {
+    external_ref: externalRef,
+    events: own.map(({ id, eventType }) => ({ id: formatId('evt', id), event_type: eventType })),
+  }
+}
+
+interface Wanted extends TriggerOptions {
+  readonly type: Exclude<EventType, 'webhook.test'>
+  readonly externalRef: string
+}
+
+async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, email }: Wanted): Promise<void> {
+  const buy = (choice: object): Promise<void> => payCheckout(ctx, caller, app, { external_ref: externalRef, ...choice })
+  switch (type) {
+    case 'transaction.completed':
+      return buy({ mode: 'payment', plan_ref: PLAN.code, amount: 10_000, currency: 'VND' })
+    case 'subscription.updated':
+      return buy({ mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') })
+    case 'subscription.renewed': {
+      const choice = { mode: 'subscription', price_id: await priceOf(ctx, caller, app, 'month') }
+      await buy(choice)
+      return buy(choice)
+    }
+    case 'subscription.renewal_reminder_sent': {
+      if (email === undefined)
+        throw new AppError('invalid_request', 'email: is required, since a reminder is sent', { field: 'email' })
+      const customer = await perform(ctx, caller, createCustomer, { name: 'Trigger', email }, { app })
+      // A period of one day is in its last day from the beginning.
+      await buy({
+        mode: 'subscription',
+        price_id: await priceOf(ctx, caller, app, 'day'),
+        customer_id: formatId('cus', customer.id),
+      })
+      await sendDueReminders(ctx, { appId: app.id })
+    }
+  }
+}
+
+async function payCheckout(ctx: Context, caller: Caller, app: App, choice: object): Promise<void> {
+  const { method } = sandboxProvider()
+  const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
+  const session = await perform(
+    ctx,
+    caller,
+    createCheckoutSession,
+    { ...urls, ...choice, payment_method: method },
+    { app, endUser: null },
+  )
+  await chooseMethod(ctx, session.checkout_url.slice(session.checkout_url.lastIndexOf('/') + 1), method)
+}
+
+/** The price of the plan for triggers that is paid by this unit. */
+async function priceOf(ctx: Context, caller: Caller, app: App, unit: 'day' | 'month'): Promise<string> {
+  const found = (await listPlansOf(ctx, app.id, {})).find(({ code }) => code === PLAN.code)
+  const plan = found ?? (await perform(ctx, caller, createPlan, PLAN, { app }))
+  const price = plan.prices.find(({ intervalUnit, status }) => intervalUnit === unit && status === 'active')
+  if (!price)
+    throw new AppError('invalid_request', `the plan ${PLAN.code} has no active price by the ${unit}: restore it`)
+  return formatId('price', price.id)
+}

@@ -1,0 +1,103 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { secretPlace, type App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
+import { openGuardedClient } from '#http/outbound.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import { unixSeconds, type RealTime } from '#shared/time.ts'
+import { EVENTS } from './events.ts'
+import { webhookHeaders } from './signature.ts'
+import { firstEventSince, lastEventId, listEventsFrom, type Event } from './store.ts'
+
+const POLL_MS = 500
+const PAGE = 100
+/** A transaction that took its id earlier may commit later: so many ids back are looked at again. */
+const OVERLAP = 1000
+
+/** What `pattern` names: `subscription.updated`, or `subscription.*`. */
+export function eventTypesOf(patterns: readonly string[]): (type: string) => boolean {
+  for (const pattern of patterns) {
+    if (!Object.keys(EVENTS).some((type) => isNamed(type, pattern))) {
+      throw new AppError('invalid_request', `events: ${pattern} names none of ${Object.keys(EVENTS).join(', ')}`)
+    }
+  }
+  return (type) => patterns.length === 0 || patterns.some((pattern) => isNamed(type, pattern))
+}
+
+function isNamed(type: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
+}
+
+/** An app's events as they are written, each once, the oldest first; those since a time before, where one is given. Ends by the signal. */
+export async function* followEvents(
+  ctx: Context,
+  app: App,
+  { since, signal }: { readonly since: RealTime | null; readonly signal: AbortSignal },
+): AsyncGenerator<Event, void, undefined> {
+  const last = await lastEventId(ctx.db)
+  const first = since === null ? last + 1 : ((await firstEventSince(ctx.db, app.id, since)) ?? last + 1)
+  const seen = new Set<number>()
+  let highest = first - 1
+  while (!signal.aborted) {
+    const from = Math.max(first, highest - OVERLAP + 1)
+    const known = [...seen].filter((id) => id >= from)
+    const page = await listEventsFrom(ctx.db, app.id, from, PAGE + known.length)
+    const fresh = page.filter(({ id }) => !seen.has(id))
+    for (const event of fresh) {
+      seen.add(event.id)
+      highest = Math.max(highest, event.id)
+      yield event
+    }
+    for (const id of known) if (id < highest - 2 * OVERLAP) seen.delete(id)
+    if (fresh.length === 0) await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+/** How a local server answered an event. `error` is null where it acknowledged. */
+export interface Forwarded {
+  readonly http_status: number | null
+  readonly error: string | null
+  readonly duration_ms: number
+  readonly answer: string | null
+}
+
+export interface Forwarder {
+  send(event: Event): Promise<Forwarded>
+  close(): void
+}
+
+/**
+ * Sends events to an address of the operator's own choice, this machine's too, signed as real deliveries are. Nothing is recorded:
+ * the real deliveries go on. Throws `invalid_request` where the app has no webhook secret, or it does not open.
+ */
+export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
+  if (app.webhookSecret === null) {
+    throw new AppError(
+      'invalid_request',
+      `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
+    )
+  }
+  const secret = ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey))
+  const client = openGuardedClient({ allowInsecure: true })
+  return {
+    async send({ id, eventType, body }) {
+      const timestamp = unixSeconds(ctx.clock.now())
+      const { httpStatus, fault, durationMs, responseHead } = await client.post({
+        ownerId: app.id,
+        url,
+        headers: webhookHeaders(secret, { eventId: id, eventType, attempt: 1, timestamp, body }),
+        body,
+        deadlineMs: ctx.config.webhook.timeoutMs,
+      })
+      const isAcknowledged = httpStatus !== null && httpStatus >= 200 && httpStatus < 300
+      const error = fault ?? (isAcknowledged ? null : `http_${httpStatus ?? 'none'}`)
+      return { http_status: httpStatus, error, duration_ms: durationMs, answer: responseHead }
+    },
+    close: () => client.close(),
+  }
+}
+
+/** `evt_12`. */
+export function eventIdOf({ id }: Event): string {
+  return formatId('evt', id)
+}

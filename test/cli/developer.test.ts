@@ -1,0 +1,187 @@
+import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { unixSeconds } from '#shared/time.ts'
+import { startService, type TestService } from '../support/api.ts'
+import { anApp, type TestApp } from '../support/factories.ts'
+import { Receiver } from '../support/receiver.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { TestClock } from '../support/context.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli, PROGRAM, type Cli } from './run-cli.ts'
+
+describe('the command line: what developers try out', function () {
+  this.timeout(120_000)
+  let service: TestService
+  let receiver: Receiver
+  let app: TestApp
+  let id: string
+  let cli: Cli
+
+  beforeEach(async () => {
+    const clock = new TestClock()
+    clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    service = await startService({}, clock)
+    receiver = await Receiver.start()
+    app = await anApp(service.ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
+    receiver.secret = app.webhookSecret ?? null
+    id = String(app.app.id)
+    cli = openCli({ BILLING_BASE_URL: service.url })
+  })
+
+  afterEach(async () => {
+    await receiver.stop()
+    await service.stop()
+  })
+
+  it('request signs a call as the app, sends it, and prints the answer', async () => {
+    const { value, text } = await cli.both(['request', id, 'get', '/plans?status=active'])
+    expect(value).to.deep.equal({ status: 200, body: { success: true, data: { plans: [] } } })
+    expect(JSON.parse(text)).to.deep.equal(value.body)
+    const body = '{"name":"An","email":"an@example.com"}'
+    const made = await cli.json(['request', id, 'POST', '/api/v1/customers', '--data', body])
+    expect([made.status, made.body.data.name]).to.deep.equal([201, 'An'])
+    const file = join(scratchFolder('request'), 'body.json')
+    writeFileSync(file, body)
+    expect((await cli.json(['request', id, 'POST', '/customers', '--data', `@${file}`])).status).to.equal(201)
+    const read = await cli.run(['request', id, 'POST', '/customers', '--data', '-', '--json'], { stdin: body })
+    expect(JSON.parse(read.stdout).status).to.equal(201)
+  })
+
+  it('request shows with --dry-run what it would send, and never the secret', async () => {
+    const { value, text } = await cli.both(['request', id, 'POST', '/customers', '--data', '{}', '--dry-run'])
+    expect(value).to.include({ dry_run: true, method: 'POST', url: `${service.url}/api/v1/customers`, body: '{}' })
+    expect(value.headers['X-Signature']).to.match(/^[0-9a-f]{64}$/)
+    expect(Math.abs(Number(value.headers['X-Timestamp']) - unixSeconds(new Date()))).to.be.below(60)
+    expect(text).to.include(`X-App-Key: ${app.apiKey}`).and.not.to.include(app.secret)
+  })
+
+  it('request exits 1 where the service refuses, and says what is wrong with the line', async () => {
+    const refused = await cli.run(['request', id, 'POST', '/customers', '--data', '{}', '--json'])
+    expect(refused.code).to.equal(1)
+    expect(JSON.parse(refused.stdout)).to.deep.include({ status: 400 })
+    const identity = await anApp(service.ctx, { auth: 'identity' })
+    await cli.faults(
+      [2, ['request', id, 'DELETE', '/plans'], 'method'],
+      [2, ['request', id, 'GET', 'plans'], 'path'],
+      [2, ['request', id, 'GET'], '<path>'],
+      [2, ['request', id, 'GET', '/plans', '--url', 'nowhere'], '--url'],
+      [1, ['request', id, 'GET', '/plans', '--url', 'http://127.0.0.1:1'], 'http://127.0.0.1:1'],
+      [1, ['request', String(identity.app.id), 'GET', '/plans'], 'identity tokens'],
+    )
+  })
+
+  it('trigger makes each event by doing the real thing, for a new end user each time', async () => {
+    const { value, text } = await cli.both(['trigger', id, 'subscription.updated'])
+    expect(value.external_ref).to.match(/^trigger-[0-9a-f]{8}$/)
+    expect(value.events.map((event: any) => event.event_type)).to.deep.equal(['subscription.updated'])
+    expect(text).to.include('[TEST] Reader').and.to.include('subscription.updated')
+    const types = async (type: string, ...options: string[]): Promise<string[]> =>
+      (await cli.json(['trigger', id, type, ...options])).events.map((event: any) => event.event_type)
+    expect(await types('subscription.renewed')).to.have.members([
+      'subscription.updated',
+      'subscription.updated',
+      'subscription.renewed',
+    ])
+    expect(await types('transaction.completed')).to.deep.equal(['transaction.completed'])
+    expect(await types('webhook.test')).to.deep.equal(['webhook.test'])
+  })
+
+  it('trigger sends a real reminder to the address that it is given', async () => {
+    const inbox = await SmtpInbox.open()
+    try {
+      const mailing = openCli({
+        BILLING_BASE_URL: service.url,
+        BILLING_SMTP_URL: inbox.url,
+        BILLING_MAIL_FROM: 'pay@shop.example',
+      })
+      const words = ['trigger', id, 'subscription.renewal_reminder_sent', '--email', 'me@example.com']
+      const { events } = await mailing.json(words)
+      expect(events.map((event: any) => event.event_type)).to.deep.equal([
+        'subscription.updated',
+        'subscription.renewal_reminder_sent',
+      ])
+      expect(inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['me@example.com']])
+    } finally {
+      await inbox.stop()
+    }
+  })
+
+  it('trigger refuses live apps, other events, and a reminder to nobody', async () => {
+    const live = await anApp(service.ctx, { sandbox: false })
+    await cli.faults(
+      [1, ['trigger', String(live.app.id), 'subscription.updated'], 'sandbox apps only'],
+      [2, ['trigger', id, 'subscription.lost'], 'subscription.renewed'],
+      [2, ['trigger', id], '<event>'],
+      [1, ['trigger', id, 'subscription.renewal_reminder_sent'], 'email'],
+    )
+  })
+
+  it('listen forwards what has happened since a time, signed as real deliveries are, and shows how it was answered', async () => {
+    await cli.json(['trigger', id, 'subscription.updated'])
+    await cli.json(['trigger', id, 'transaction.completed'])
+    const listen = [
+      'listen',
+      id,
+      '--since',
+      '1h',
+      '--events',
+      'transaction.*',
+      '--count',
+      '1',
+      '--forward-to',
+      receiver.url,
+    ]
+    const event = await cli.json(listen)
+    expect(event).to.include({ event_type: 'transaction.completed', app_id: app.app.id })
+    expect(event.forwarded).to.include({ http_status: 200, error: null })
+    receiver.answer = 500
+    expect(await cli.table(listen)).to.match(
+      /evt_\d+ {2}transaction\.completed {2}trigger-\w+ {2}-> http_500 \(\d+ ms\)\n$/,
+    )
+    expect(receiver.received.map(({ eventType, verified }) => [eventType, verified])).to.deep.equal([
+      ['transaction.completed', true],
+      ['transaction.completed', true],
+    ])
+    // Real deliveries go on by themselves.
+    const { attempts } = (await cli.json(['webhook', 'list', id])).find((row: any) => row.id === event.id)
+    expect(attempts).to.equal(0)
+  })
+
+  it('listen follows what happens from then on, one line each, until Ctrl-C', async () => {
+    const program = spawn(PROGRAM, ['listen', id, '--json'], { env: cli.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
+    try {
+      const lines = createInterface(program.stdout)[Symbol.asyncIterator]()
+      const first = lines.next()
+      // It says nothing to scripts before the first event: events are made until one is seen.
+      let seen = null as { done?: boolean; value?: string } | null
+      void first.then((line) => (seen = line as { value?: string }))
+      const told: string[] = []
+      while (seen === null) told.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0].id)
+      expect(told).to.include(JSON.parse(seen.value ?? '').id)
+      program.kill('SIGINT')
+      expect(await ended).to.equal(0)
+    } finally {
+      program.kill('SIGKILL')
+    }
+  })
+
+  it('listen says what is wrong with the line, and what an app lacks', async () => {
+    const silent = await anApp(service.ctx)
+    const local = ['--forward-to', 'http://127.0.0.1:1/hooks']
+    await cli.faults(
+      [2, ['listen', id, '--since', 'yesterday'], '30m, 2h or 7d'],
+      [2, ['listen', id, '--forward-to', 'localhost:3000'], 'http(s)'],
+      [2, ['listen', id, '--count', '0'], '--count'],
+      [1, ['listen', id, '--events', 'payment.*'], 'subscription.updated'],
+      [1, ['listen', String(silent.app.id), ...local], 'rotate-webhook-secret'],
+    )
+  })
+
+  itRunsEveryForm('developer.test.ts')
+})
