@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import { addressesOf } from '#shared/database-url.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -8,7 +9,7 @@ import { parseKeyring } from '#shared/crypto.ts'
 /** The settings, checked: README lists the variable behind each (contract 1). */
 export interface Config {
   readonly env: 'development' | 'production'
-  /** `mysql://…`; null stands for the embedded database under `home`. */
+  /** `mysql://…`, with a host for each node of a cluster; null stands for the embedded database under `home`. */
   readonly databaseUrl: string | null
   readonly home: string
   readonly host: string
@@ -91,10 +92,14 @@ const text = z
 
 const Settings = z.object({
   BILLING_ENV: z.enum(['development', 'production'], 'must be development or production').default('development'),
-  BILLING_DATABASE_URL: address(
-    /^(mysql|mariadb):\/\/[^/]+\/[^/?]+/,
-    'must be mysql://user:password@host:port/database',
-  ),
+  BILLING_DATABASE_URL: z
+    .string()
+    .refine(
+      (value) => addressesOf(value).every((one) => /^(mysql|mariadb):\/\/[^/]+\/[^/?]+/.test(one) && URL.canParse(one)),
+      'must be mysql://user:password@host:port/database, of a cluster mysql://user:password@h1:port,h2:port,h3:port/database',
+    )
+    .optional()
+    .transform((value) => value ?? null),
   BILLING_ALLOW_EMBEDDED_DB: flag(false),
   BILLING_HOME: z.string().default('./var'),
   BILLING_HOST: z

@@ -605,6 +605,7 @@ export interface ErrorBody {
       | 'rate_limited'
       | 'internal_error'
       | 'provider_error'
+      | 'service_unavailable'
     /**
      * For developers, in English. It may change.
      */

@@ -1,6 +1,7 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
 import { shape, table, together, type Row } from '#db/table.ts'
 import { anyOf } from '#db/conditions.ts'
+import { onDuplicate, retryable } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
 import { SharedRead } from '#db/shared-read.ts'
 import { apps } from '#apps/store.ts'
@@ -63,8 +64,11 @@ export async function hasSession(tx: Tx, token: string): Promise<boolean> {
   return found !== null
 }
 
+/** Of a cluster, the row of an earlier attempt may come from another node after `hasSession` looked: the next attempt finds it. */
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
-  return tx.insert(checkoutSessions, row)
+  return onDuplicate('checkout_sessions_token', tx.insert(checkoutSessions, row), () =>
+    retryable('the checkout was opened before'),
+  )
 }
 
 const shownCustomers = customers.only('id', 'email', 'locale')

@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { PoolConnection } from 'mysql2'
 import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
+import { retrying } from '#db/retry.ts'
 import type { RealTime } from '#shared/time.ts'
 
 type Effect = () => Promise<void> | void
@@ -19,8 +19,6 @@ export interface Tx extends Queries {
   readonly afterCommit: (effect: Effect) => void
 }
 
-const MAX_ATTEMPTS = 5
-const FIRST_DELAY_MS = 5
 /** After this no further attempt begins: each one may meet a server that is silent until a deadline, and somebody waits for the answer. */
 const RETRY_FOR_MS = 10_000
 
@@ -63,25 +61,19 @@ class CommittedBefore extends Error {
  * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
  */
 export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
-  const startedMs = performance.now()
   const reached: Outcome<T>[] = []
-  for (let attempt = 1; ; attempt += 1) {
+  const run = async (attempt: number): Promise<void> => {
     try {
       await runOnce(ctx, unit, attempt, reached)
     } catch (error) {
-      if (!(error instanceof CommittedBefore)) {
-        const isLast = attempt >= MAX_ATTEMPTS || performance.now() - startedMs > RETRY_FOR_MS
-        if (isLast || !isRetryable(error)) throw error
-        ctx.count('transaction_retries_total')
-        await delay(Math.random() * FIRST_DELAY_MS * 4 ** attempt)
-        continue
-      }
+      if (!(error instanceof CommittedBefore)) throw error
     }
-    const outcome = reached.at(-1)
-    if (!outcome) throw new Error('a transaction was committed whose work had not come to its end')
-    await runEffects(ctx, outcome.effects)
-    return outcome.result
   }
+  await retrying(run, RETRY_FOR_MS, () => ctx.count('transaction_retries_total'))
+  const outcome = reached.at(-1)
+  if (!outcome) throw new Error('a transaction was committed whose work had not come to its end')
+  await runEffects(ctx, outcome.effects)
+  return outcome.result
 }
 
 /** Notes in `reached` what the work came to, before it is committed: the answer to the commit may be lost. */

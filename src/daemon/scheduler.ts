@@ -93,7 +93,8 @@ export interface SchedulerOptions {
 const MISSED_HEARTBEATS = 3
 /** A thread loads its modules and connects before its first heartbeat. */
 const START_MS = 30 * SECOND_MS
-const LONGEST_RESTART_MS = MINUTE_MS
+/** After a long outage of the database, jobs go on no later than this. */
+const LONGEST_RESTART_MS = 15 * SECOND_MS
 /** A job that lived this long has recovered: its failures are forgotten. */
 const RECOVERED_MS = 5 * MINUTE_MS
 

@@ -3,8 +3,11 @@ import { isIP } from 'node:net'
 import type { Pool, SslOptions } from 'mysql2'
 import type { DataSource } from 'typeorm'
 import type { Config } from '#config.ts'
-import { sendOver, takeConnection } from './mysql-adapter.ts'
-import { queriesOver, type Queries } from './queries.ts'
+import { addressesOf } from '#shared/database-url.ts'
+import { sendOn, takeConnection, type Place } from './mysql-adapter.ts'
+import { queriesOver, type Queries, type Send } from './queries.ts'
+import { readingAgain } from './retry.ts'
+import { Servers } from './servers.ts'
 import { openPool } from './session.ts'
 
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
@@ -26,10 +29,7 @@ export interface OpenOptions {
   readonly statementSeconds?: number
 }
 
-interface Target {
-  readonly host?: string
-  readonly port?: number
-  readonly socketPath?: string
+export interface Target extends Place {
   readonly user: string
   readonly password?: string
   readonly database: string
@@ -38,7 +38,7 @@ interface Target {
 
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
-const CONNECT_TIMEOUT_MS = 5000
+export const CONNECT_TIMEOUT_MS = 5000
 /** Of one connection: the server keeps 16 382 for all by default, and of statements whose text varies only the last are worth keeping. */
 const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
@@ -55,7 +55,7 @@ export async function openDatabase(
   const [{ startEmbedded }, { runMigrations }] = await Promise.all([import('./embedded.ts'), import('./migrate.ts')])
   const embedded = await startEmbedded(config.home)
   try {
-    const opened = await openPoolOf(embedded.connection, options)
+    const opened = await openPoolOf([embedded.connection], options)
     await runMigrations(opened.db)
     const close = async (): Promise<void> => {
       await opened.close()
@@ -68,10 +68,10 @@ export async function openDatabase(
   }
 }
 
-async function openPoolOf(target: Target, options: OpenOptions): Promise<OpenDatabase> {
+async function openPoolOf(targets: readonly Target[], options: OpenOptions): Promise<OpenDatabase> {
   const pool = openPool(
     {
-      ...target,
+      ...targets[0],
       charset: 'utf8mb4',
       timezone: 'Z',
       supportBigNumbers: true,
@@ -80,6 +80,7 @@ async function openPoolOf(target: Target, options: OpenOptions): Promise<OpenDat
       connectionLimit: options.poolSize ?? DEFAULT_POOL_SIZE,
       maxPreparedStatements: MAX_PREPARED,
     },
+    new Servers(targets),
     options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS,
   )
   // What is wrong with the address is said at once, and the connection is there for the first statement.
@@ -88,7 +89,7 @@ async function openPoolOf(target: Target, options: OpenOptions): Promise<OpenDat
   let source: Promise<DataSource> | null = null
   return {
     db: {
-      ...queriesOver(sendOver(pool)),
+      ...queriesOver(againWhereRead(sendOn(pool))),
       pool,
       dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool))),
     },
@@ -96,12 +97,25 @@ async function openPoolOf(target: Target, options: OpenOptions): Promise<OpenDat
   }
 }
 
+/** A read that meets a lost connection or a node without a majority goes on at another one. */
+function againWhereRead(send: Send): Send {
+  return async (sql, params) => (sql.startsWith('SELECT') ? readingAgain(() => send(sql, params)) : send(sql, params))
+}
+
 /**
- * Reads `mysql://user:password@host:port/database`. `?ssl=` is `true` (the server's certificate is checked against the system's
- * authorities and for the host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`;
- * `?socketPath=` takes the place of host and port. Any other parameter is refused: it would be ignored in silence.
+ * Reads `mysql://user:password@host:port/database`, where the nodes of a cluster stand with commas between them:
+ * `h1:3306,h2:3306,h3:3306`. `?ssl=` is `true` (the server's certificate is checked against the system's authorities and for the
+ * host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`; `?socketPath=` takes the place of
+ * host and port. Any other parameter is refused: it would be ignored in silence.
  */
-export function parseDatabaseUrl(text: string): Target {
+export function parseDatabaseUrl(text: string): Target[] {
+  const targets = addressesOf(text).map(parseAddress)
+  if (targets.length > 1 && targets.some(({ socketPath }) => socketPath !== undefined))
+    throw new Error('BILLING_DATABASE_URL: socketPath is for one server, and several hosts are named')
+  return targets
+}
+
+function parseAddress(text: string): Target {
   const url = new URL(text)
   for (const name of url.searchParams.keys()) {
     if (name !== 'ssl' && name !== 'socketPath') {

@@ -1,8 +1,27 @@
+/** A node without a majority; a server that is read-only, as a cluster's secondaries are. Another server may serve. */
+const UNUSABLE_ERRNO = new Set([1047, 1290, 1836])
 /** Errors that mean "nothing of this happened, or it may have: run the whole work again" (DECISIONS 4). */
 const RETRYABLE_ERRNO = new Set([
-  1213, 1205, 1020, 1180, 1047, 3101, 8002, 8005, 9007, 8022, 8028,
+  ...UNUSABLE_ERRNO,
+  // Conflicts, the last ones of TiDB; a table that was changed meanwhile.
+  1213,
+  1205,
+  1020,
+  1180,
+  3100,
+  3101,
+  1412,
+  8002,
+  8005,
+  9007,
+  8022,
+  8028,
   // The server is going away or the connection was killed.
-  1053, 1927, 2006, 2013, 4031,
+  1053,
+  1927,
+  2006,
+  2013,
+  4031,
 ])
 const RETRYABLE_CODE = new Set([
   'PROTOCOL_CONNECTION_LOST',
@@ -19,6 +38,23 @@ export function isRetryable(error: unknown): boolean {
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
   // The driver's word for a connection that was found closed has no code at all.
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
+}
+
+/** An error by which the whole work is run again, as by a deadlock. */
+export function retryable(message: string, errno = 1213): Error {
+  return Object.assign(new Error(message), { errno })
+}
+
+/** Whether the server cannot serve at this time, and another one of its cluster may. */
+export function isServerUnusable(error: unknown): boolean {
+  return UNUSABLE_ERRNO.has(databaseFault(error).errno ?? 0)
+}
+
+/** Whether it is the database that could not do the work, though it was tried again for as long as somebody waits. */
+export function isDatabaseBusy(error: unknown): boolean {
+  if (!isRetryable(error)) return false
+  const { errno, isFatal } = databaseFault(error)
+  return isFatal || (errno !== undefined && errno > 0)
 }
 
 /** Whether the error is a duplicate (1062) on the named unique key. */

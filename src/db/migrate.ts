@@ -26,6 +26,7 @@ import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settin
 import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
 import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { randomHex } from '#shared/crypto.ts'
+import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
 import { insertedNew } from './database-error.ts'
 import type { Queries } from './queries.ts'
@@ -85,6 +86,7 @@ export async function runMigrations(
 ): Promise<string[]> {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
   const source = await db.dataSource()
+  await refuseOwnSchema(source)
   await createBookkeeping(source)
   const token = randomHex(16)
   while (!(await holdLease(source, token))) {
@@ -99,6 +101,15 @@ export async function runMigrations(
     clearInterval(renewal)
     await source.query('UPDATE schema_lease SET token = NULL, lease_until = NULL WHERE id = 1 AND token = ?', [token])
   }
+}
+
+/** Of a cluster's node by RSU the others would get the note that a migration was applied, and not the migration. */
+async function refuseOwnSchema(db: DataSource): Promise<void> {
+  const node = await readClusterNode((sql) => db.query<unknown[]>(sql))
+  if (node && node.schemaMethod !== 'TOI')
+    throw new Error(
+      `wsrep_osu_method of this node is ${node.schemaMethod}, so that it alone would be migrated: SET GLOBAL wsrep_osu_method = 'TOI', then run migrate again`,
+    )
 }
 
 async function appliedMigrations(db: Readable): Promise<Set<string>> {

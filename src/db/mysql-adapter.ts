@@ -1,8 +1,16 @@
 import type { Socket } from 'node:net'
-import mysql, { type Pool, type PoolConnection, type PrepareStatementInfo, type TypedParameterValue } from 'mysql2'
+import mysql, {
+  type Pool,
+  type PoolConnection,
+  type PoolOptions,
+  type PrepareStatementInfo,
+  type TypedParameterValue,
+} from 'mysql2'
+import { isServerUnusable } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
-type Line = Pool | PoolConnection
+/** Where a server listens. */
+export type Place = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>
 
 /** What mysql2's pool counts for nobody (`test/db/mysql-adapter.test.ts` notices when it counts in another way). */
 interface CountedPool {
@@ -28,6 +36,25 @@ export function socketOf(connection: PoolConnection): Socket {
   return (connection as unknown as { readonly stream: Socket }).stream
 }
 
+/** The settings of connections: the pool's, of which each connection keeps a copy as they were when it was made. */
+interface Aimed {
+  place?: Place
+}
+
+/** Where the pool's connections go that are made from now on. */
+export function aim(pool: Pool, place: Place): void {
+  const { connectionConfig } = pool.config as unknown as { readonly connectionConfig: Aimed }
+  const { host, port, socketPath } = place
+  Object.assign(connectionConfig, { host, port, socketPath, place })
+}
+
+/** The place that the connection was aimed at, the very object. */
+export function placeOf(connection: PoolConnection): Place {
+  const { place } = connection.config as unknown as Aimed
+  if (!place) throw new Error('the connection was made before the pool was aimed')
+  return place
+}
+
 /** A caller that has waited too long for a connection gets an error; the connection that comes after all goes to the next caller. */
 export function boundWaiting(pool: Pool, waitMs: number): void {
   const take = pool.getConnection.bind(pool)
@@ -47,7 +74,7 @@ export function boundWaiting(pool: Pool, waitMs: number): void {
 
 /** An error that `isRetryable` takes for a lost connection. */
 export function timedOut(message: string): Error {
-  return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error(message), { code: 'ETIMEDOUT', fatal: true })
 }
 
 /** A connection of the pool, for one transaction; it goes back by `release`, or is ended by `destroy`. */
@@ -70,15 +97,12 @@ const NOT_PREPARED = new Set([1461, 1615, 1243])
  * Sends statements as prepared ones, which cost the server and the driver least. Where a list is among the parameters, the text
  * depends on its length: the driver writes the values into it.
  */
-export function sendOver(line: Line): Send {
-  const execute = 'prepare' in line ? executeOn(line) : line.execute.bind(line)
+export function sendOver(connection: PoolConnection): Send {
+  const execute = executeOn(connection)
   return async (sql, params) =>
     new Promise((resolve, reject) => {
-      const settle = (error: Error | null, result: unknown): void => {
-        if (error) reject(error)
-        else resolve(result)
-      }
-      const sendText = (): unknown => line.query(sql, params as Param[], settle)
+      const settle = settling(connection, resolve, reject)
+      const sendText = (): unknown => connection.query(sql, params as Param[], settle)
       if (params.some((value) => Array.isArray(value))) sendText()
       else {
         execute(sql, params.map(bound), (error: Error | null, result: unknown) => {
@@ -118,14 +142,45 @@ function executeOn(connection: PoolConnection): Execute {
   }
 }
 
+/** Sends each statement on a connection that is free. */
+export function sendOn(pool: Pool): Send {
+  return async (sql, params) => {
+    const connection = await takeConnection(pool)
+    try {
+      return await sendOver(connection)(sql, params)
+    } finally {
+      connection.release()
+    }
+  }
+}
+
 /** Sends what the protocol cannot prepare: the start and the end of a transaction. */
-export async function command(line: Line, sql: 'START TRANSACTION' | 'COMMIT' | 'ROLLBACK'): Promise<void> {
+export async function command(
+  connection: PoolConnection,
+  sql: 'START TRANSACTION' | 'COMMIT' | 'ROLLBACK',
+): Promise<void> {
   return new Promise((resolve, reject) => {
-    line.query(sql, (error: Error | null) => {
-      if (error) reject(error)
-      else resolve()
-    })
+    connection.query(
+      sql,
+      settling(connection, () => resolve(), reject),
+    )
   })
+}
+
+/** Notes on the connection, as the event `refused`, that its server serves nobody at this time. */
+function settling(
+  connection: PoolConnection,
+  resolve: (result: unknown) => void,
+  reject: (error: Error) => void,
+): (error: Error | null, result: unknown) => void {
+  return (error, result) => {
+    if (!error) {
+      resolve(result)
+      return
+    }
+    if (isServerUnusable(error)) connection.emit('refused')
+    reject(error)
+  }
 }
 
 /** Taken once: the package looks the file up again at each `TypedParameter`, which took 4 % of a payment. */

@@ -2,6 +2,7 @@ import type { Pool, PoolConnection } from 'mysql2'
 import { poolCounts, sendOver, takeConnection } from './mysql-adapter.ts'
 import { queriesOver, type Queries } from './queries.ts'
 import { QueuePace } from './queue-pace.ts'
+import { readingAgain } from './retry.ts'
 
 /** How many requests wait for their first connection. */
 export function waitingForTurn(pool: Pool): number {
@@ -36,12 +37,17 @@ export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Que
   // The connection is taken the moment the turn comes; what goes wrong with it is thrown below.
   await queue.turn(request, () => void takeConnection(pool).then(taken.resolve, taken.reject))
   try {
-    const connection = await taken.promise
-    try {
-      return await read(queriesOver(sendOver(connection)))
-    } finally {
-      connection.release()
-    }
+    let first: Promise<PoolConnection> | null = taken.promise
+    return await readingAgain(async () => {
+      const taking = first ?? takeConnection(pool)
+      first = null
+      const connection = await taking
+      try {
+        return await read(queriesOver(sendOver(connection)))
+      } finally {
+        connection.release()
+      }
+    })
   } finally {
     queue.left(request)
   }

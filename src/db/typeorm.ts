@@ -1,7 +1,7 @@
 import type { Pool } from 'mysql2'
 import { DataSource } from 'typeorm'
 import { words } from './columns.ts'
-import { sendOver } from './mysql-adapter.ts'
+import { sendOn } from './mysql-adapter.ts'
 import { queriesOver } from './queries.ts'
 import { shape } from './table.ts'
 
@@ -9,7 +9,7 @@ const versions = shape({ version: words('version', 255) })
 
 /** TypeORM on the connections of the pool. It is not to be destroyed: that would end the pool. */
 export async function openDataSource(pool: Pool): Promise<DataSource> {
-  const found = await queriesOver(sendOver(pool)).one(versions, 'SELECT VERSION() AS version')
+  const found = await queriesOver(sendOn(pool)).one(versions, 'SELECT VERSION() AS version')
   const source = new DataSource({
     // With the other family's type, TypeORM writes SQL that the server does not know.
     type: found?.version.includes('MariaDB') ? 'mariadb' : 'mysql',

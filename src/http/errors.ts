@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
+import { isDatabaseBusy } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
+
+/** When a caller may try again whom the database could not serve. */
+const RETRY_AFTER_SECONDS = 1
 
 /** What a request carries through the middlewares. */
 export interface RequestState {
@@ -52,6 +56,13 @@ export function asAppError(ctx: Context, thrown: unknown, requestId: string, pla
     return thrown
   }
   if (isClientFault(thrown)) return new AppError('invalid_request', 'the request cannot be read')
+  if (isDatabaseBusy(thrown)) {
+    ctx.log.warn({ error: thrown, requestId, place }, 'the database could not serve a request')
+    const headers = { 'Retry-After': String(RETRY_AFTER_SECONDS) }
+    return new AppError('service_unavailable', `not possible at this moment: try again in ${RETRY_AFTER_SECONDS} s`, {
+      headers,
+    })
+  }
   ctx.log.error({ error: thrown, requestId, place }, 'a request failed')
   return new AppError('internal_error', `something went wrong on our side; quote ${requestId} when you report it`)
 }

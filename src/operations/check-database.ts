@@ -1,7 +1,9 @@
 import type { Context } from '#context.ts'
+import type { ClusterNode } from '#db/cluster.ts'
+import { lookAtServers } from '#db/look-at-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { fault, sound, type Finding } from '#shared/finding.ts'
+import { fault, sound, warning, type Finding } from '#shared/finding.ts'
 import { readServerFacts, type ServerFacts } from './store.ts'
 
 const MOST_SKEW_MS = 2 * SECOND_MS
@@ -12,7 +14,48 @@ export async function checkDatabase(ctx: Context): Promise<Finding[]> {
   const database = isReadOnly
     ? fault('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
     : sound('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
-  return [database, clockFinding(skewMs)]
+  return [database, clockFinding(skewMs), ...(await checkCluster(ctx))]
+}
+
+/** Each server of `BILLING_DATABASE_URL`, where there are several or it is a cluster's node. */
+async function checkCluster({ config: { databaseUrl } }: Context): Promise<Finding[]> {
+  if (databaseUrl === null) return []
+  const servers = await lookAtServers(databaseUrl)
+  const findings = servers.flatMap(({ place, node, failure }) => {
+    if (failure !== null)
+      return [fault('cluster', `${place}: ${failure}`, 'start it, or take it out of BILLING_DATABASE_URL')]
+    return node === null ? [] : wrongWith(place, node)
+  })
+  if (findings.length > 0) return findings
+  const sizes = servers.flatMap(({ node }) => (node === null ? [] : [node.size]))
+  return sizes.length === 0
+    ? []
+    : [sound('cluster', `${Math.min(...sizes)} nodes, synced: ${servers.map(({ place }) => place).join(', ')}`)]
+}
+
+function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNode): Finding[] {
+  if (!isPrimary)
+    return [
+      fault(
+        'cluster',
+        `${place} is cut off from the majority and serves nobody`,
+        "mend its network; where the others are gone for good: SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES' at this one",
+      ),
+    ]
+  return [
+    ...(state === 'Synced'
+      ? []
+      : [warning('cluster', `${place} is ${state}`, 'it lags behind the others until it is Synced')]),
+    ...(schemaMethod === 'TOI'
+      ? []
+      : [
+          warning(
+            'cluster',
+            `${place} has wsrep_osu_method ${schemaMethod}`,
+            "migrate needs TOI: SET GLOBAL wsrep_osu_method = 'TOI'",
+          ),
+        ]),
+  ]
 }
 
 /** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */

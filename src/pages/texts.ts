@@ -9,7 +9,7 @@ interface Notice {
 /** Every word of the checkout, bank and message pages in one language. */
 export interface PageTexts {
   readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
-    Readonly<Record<'invalid_request' | 'internal_error', Notice>>
+    Readonly<Record<'invalid_request' | 'internal_error' | 'service_unavailable', Notice>>
   /** In place of `checkout_expired` where the subscription has changed since the link was made. */
   readonly overtaken: Notice
   /** In place of its lines where the payment takes bank transfers. */
@@ -126,6 +126,10 @@ const en: PageTexts = {
     internal_error: {
       heading: 'Something went wrong on our side',
       lines: ['Please try again in a moment. If the problem continues, tell us the reference below.'],
+    },
+    service_unavailable: {
+      heading: 'This is not possible at the moment',
+      lines: ['Please try again in a moment.'],
     },
   },
   overtaken: {
@@ -258,6 +262,10 @@ const vi: PageTexts = {
     internal_error: {
       heading: 'Hệ thống gặp lỗi',
       lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn lỗi, hãy báo cho chúng tôi mã tham chiếu bên dưới.'],
+    },
+    service_unavailable: {
+      heading: 'Tạm thời chưa thực hiện được',
+      lines: ['Vui lòng thử lại sau giây lát.'],
     },
   },
   overtaken: {

@@ -22,4 +22,6 @@ export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
     'Too many requests, or too many open checkouts of one end user. Nothing was done: try again after `Retry-After` seconds.',
   internal_error: 'A fault of ours. Quote the `request_id`.',
   provider_error: 'The payment provider cannot be reached, or refuses. Try again.',
+  service_unavailable:
+    'The database could not do the work in time. Try again after `Retry-After` seconds, with the same `Idempotency-Key`: the answer to a commit may have been lost.',
 }

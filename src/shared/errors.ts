@@ -16,6 +16,7 @@ export const ERROR_STATUS = {
   rate_limited: 429,
   internal_error: 500,
   provider_error: 502,
+  service_unavailable: 503,
 } as const
 export type ErrorCode = keyof typeof ERROR_STATUS
 

@@ -20,16 +20,22 @@ export function openLog(level: LogLevel, bindings: Record<string, string> = {}):
   )
 }
 
-/** What a log may say of an error: never the statement and its parameters, which a database error carries. */
+/**
+ * What a log may say of an error: never the statement and its parameters, which a database error carries. An error that crossed from
+ * another thread may come as a plain object.
+ */
 export function describeError(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { message: String(error) }
-  const { code, errno } = error as { code?: unknown; errno?: unknown }
+  const { name, message, code, errno, stack, cause } = (error ?? {}) as Partial<
+    Record<keyof Error | 'code' | 'errno', unknown>
+  >
+  if (typeof message !== 'string')
+    return { message: error === null || typeof error !== 'object' ? String(error) : 'an object that is no error' }
   return {
-    name: error.name,
-    message: error.message,
+    name,
+    message,
     ...(code === undefined ? {} : { code }),
     ...(errno === undefined ? {} : { errno }),
-    stack: error.stack,
-    ...(error.cause instanceof Error ? { cause: describeError(error.cause) } : {}),
+    stack,
+    ...(cause instanceof Error ? { cause: describeError(cause) } : {}),
   }
 }

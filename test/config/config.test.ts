@@ -68,6 +68,23 @@ describe('configuration (contract 1)', () => {
     ])
   })
 
+  for (const url of [
+    'mysql://u:p@h1:3306,,h3:3306/d',
+    'mysql://u:p@h1:3306,h2:x/d',
+    'mysql://u:p@h1,h2',
+    'mysql:/h1,h2/d',
+  ])
+    it(`names the field where the hosts are wrong: ${url}`, () => {
+      expect(faultsOf({ BILLING_DATABASE_URL: url }).map((fault) => fault.split(' ')[0])).to.deep.equal([
+        'BILLING_DATABASE_URL',
+      ])
+    })
+
+  it('takes the hosts of a cluster', () => {
+    const url = 'mysql://paygate:a,b@db1.example:3306,db2.example,[2001:db8::1]:3308/paygate?ssl=true'
+    expect(loadConfig({ BILLING_DATABASE_URL: url }).databaseUrl).to.equal(url)
+  })
+
   it('names what production refuses beside what is malformed', () => {
     const change = { BILLING_ENCRYPTION_KEYS: '', BILLING_PORT: 'x', BILLING_BASE_URL: 'http://pay.example.com' }
     expect(

@@ -85,21 +85,33 @@ describe('opening a database', () => {
 
 describe('the address of a database', () => {
   it('names host, port, user, password and database, each percent-decoded', () => {
-    expect(parseDatabaseUrl('mysql://pay%40gate:p%2Fw%3A@db.example:3307/bill%20ing')).to.deep.equal({
-      host: 'db.example',
-      port: 3307,
-      user: 'pay@gate',
-      password: 'p/w:',
-      database: 'bill ing',
-    })
+    expect(parseDatabaseUrl('mysql://pay%40gate:p%2Fw%3A@db.example:3307/bill%20ing')).to.deep.equal([
+      {
+        host: 'db.example',
+        port: 3307,
+        user: 'pay@gate',
+        password: 'p/w:',
+        database: 'bill ing',
+      },
+    ])
   })
 
   it('has port 3306 where it names none, and may be an IPv6 address', () => {
-    expect(parseDatabaseUrl('mariadb://u@[2001:db8::1]/d')).to.include({ host: '2001:db8::1', port: 3306 })
+    expect(parseDatabaseUrl('mariadb://u@[2001:db8::1]/d')[0]).to.include({ host: '2001:db8::1', port: 3306 })
+  })
+
+  it('may name several hosts, which share user, password, database and parameters', () => {
+    const targets = parseDatabaseUrl('mysql://u:a,b@db1.example:13306,db2.example,[::1]:13308/d')
+    const shared = { user: 'u', password: 'a,b', database: 'd' }
+    expect(targets).to.deep.equal([
+      { host: 'db1.example', port: 13306, ...shared },
+      { host: 'db2.example', port: 3306, ...shared },
+      { host: '::1', port: 13308, ...shared },
+    ])
   })
 
   it('may name a UNIX socket instead', () => {
-    const target = parseDatabaseUrl('mysql://u@localhost/d?socketPath=%2Frun%2Fdb.sock')
+    const [target] = parseDatabaseUrl('mysql://u@localhost/d?socketPath=%2Frun%2Fdb.sock')
     expect(target).to.deep.equal({ socketPath: '/run/db.sock', user: 'u', database: 'd' })
   })
 
@@ -108,6 +120,8 @@ describe('the address of a database', () => {
     ['mysql://u:p@h/d?ssl=perhaps', 'ssl must be'],
     ['mysql://u:p@192.0.2.1/d?ssl=true', 'must be a name'],
     ['mysql://h/d', 'user'],
+    ['mysql://u@h1,h2/d?socketPath=/s', 'several hosts'],
+    ['mysql://u@h1,192.0.2.1/d?ssl=true', 'must be a name'],
   ] as const) {
     it(`is refused as ${url}`, () => {
       expect(() => parseDatabaseUrl(url)).to.throw(word)

@@ -3,12 +3,17 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What becomes of a statement on its way: it passes, never arrives, arrives and its answer is lost, or nothing moves any more. */
-export type Fate = 'pass' | 'lost' | 'answer lost' | 'silence'
+/**
+ * What becomes of a statement on its way: it passes, never arrives, arrives and its answer is lost, nothing moves any more, or it is
+ * refused as by a cluster's node that is cut off from the majority.
+ */
+export type Fate = 'pass' | 'lost' | 'answer lost' | 'silence' | 'refused'
 
 /** A database server behind a line that breaks on demand. */
 export interface LossyServer {
   readonly socketPath: string
+  /** Of a line that is reached by TCP, at 127.0.0.1. */
+  readonly port: number
   /** Decides about each statement by its text. */
   fateOf: (statement: string) => Fate
   close(): Promise<void>
@@ -17,8 +22,15 @@ export interface LossyServer {
 const QUERY = 0x03
 const PREPARE = 0x16
 const EXECUTE = 0x17
+/** `ERROR 1047 (08S01)`, as MariaDB 10.11 answers without a majority. */
+const REFUSAL = (() => {
+  const words = Buffer.from('#08S01WSREP has not yet prepared node for application use')
+  const body = Buffer.concat([Buffer.from([0xff, 0x17, 0x04]), words])
+  return Buffer.concat([Buffer.from([body.length, 0, 0, 1]), body])
+})()
 
-export async function lossyServer(target: string): Promise<LossyServer> {
+/** The line is a UNIX socket, or with `byTcp` a port. */
+export async function lossyServer(target: string, byTcp = false): Promise<LossyServer> {
   const socketPath = join(tmpdir(), `lossy-${process.pid}-${Math.random().toString(36).slice(2)}.sock`)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -45,7 +57,10 @@ export async function lossyServer(target: string): Promise<LossyServer> {
       if (packet[4] === PREPARE) preparing = packet.subarray(5).toString('utf8')
       const statement = textOf(packet)
       if (fate === 'pass' && statement !== null) fate = lossy.fateOf(statement)
-      if (fate === 'lost') cut()
+      if (fate === 'refused') {
+        fate = 'pass'
+        client.write(REFUSAL)
+      } else if (fate === 'lost') cut()
       else if (fate !== 'silence') upstream.write(packet)
     })
     upstream.on('data', (answer) => {
@@ -55,10 +70,13 @@ export async function lossyServer(target: string): Promise<LossyServer> {
       else if (fate === 'pass') client.write(answer)
     })
   })
-  server.listen(socketPath)
+  if (byTcp) server.listen(0, '127.0.0.1')
+  else server.listen(socketPath)
   await once(server, 'listening')
+  const address = server.address()
   const lossy: LossyServer = {
     socketPath,
+    port: typeof address === 'object' && address !== null ? address.port : 0,
     fateOf: () => 'pass',
     close: async () => {
       for (const socket of sockets) socket.destroy()

@@ -1,9 +1,9 @@
 import { Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
-import type { PoolConnection } from 'mysql2'
+import { createPool, type PoolConnection } from 'mysql2'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { poolCounts, socketOf, takeConnection } from '#db/mysql-adapter.ts'
+import { aim, placeOf, poolCounts, socketOf, takeConnection } from '#db/mysql-adapter.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
 import { shape } from '#db/table.ts'
 import { testDatabase } from '../support/database.ts'
@@ -39,6 +39,21 @@ describe('what lies below the driver’s interface', () => {
     const connection = await takeConnection(await open())
     expect(socketOf(connection)).to.be.instanceOf(Socket)
     connection.release()
+  })
+
+  it('aims the connections that are made from now on; each keeps the place that it was made for', async () => {
+    await open()
+    const { socketPath } = testDatabase()
+    const nowhere = { socketPath: `${socketPath}.nowhere` }
+    const pool = createPool({ ...nowhere, user: 'root' })
+    const place = { socketPath }
+    aim(pool, place)
+    const connection = await takeConnection(pool)
+    aim(pool, nowhere)
+    expect(placeOf(connection)).to.equal(place)
+    expect(await takeConnection(pool).catch((error: unknown) => error)).to.include({ code: 'ENOENT' })
+    connection.destroy()
+    await pool.promise().end()
   })
 
   it('binds values as the columns have them, by prepared statements and by lists alike', async () => {

@@ -43,6 +43,7 @@ describe('the API when something is wrong', () => {
         rate_limited: 429,
         internal_error: 500,
         provider_error: 502,
+        service_unavailable: 503,
       })
     })
 

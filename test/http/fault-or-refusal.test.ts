@@ -8,8 +8,22 @@ describe('what failed while a request was answered', () => {
 
   it('is a fault of ours where a connection that we made was reset: who retries must be told to', () => {
     const reset = { code: 'ECONNRESET', errno: -104, syscall: 'read' }
-    expect(codeOf(Object.assign(new Error('read ECONNRESET'), { ...reset, fatal: true }))).to.equal('internal_error')
+    expect(codeOf(Object.assign(new Error('read ECONNRESET'), { ...reset, fatal: true }))).to.equal(
+      'service_unavailable',
+    )
     expect(codeOf(Object.assign(new Error('read ECONNRESET'), reset))).to.equal('internal_error')
+  })
+
+  it('is service_unavailable where the database has conflicts for too long, or no node with a majority: the caller is told when to try again', () => {
+    for (const errno of [1213, 1205, 1047, 1180, 1290]) {
+      const error = asAppError(testContext(), Object.assign(new Error('busy'), { errno }), 'req_1', 'POST /')
+      expect([error.code, error.status, error.headers]).to.deep.equal([
+        'service_unavailable',
+        503,
+        { 'Retry-After': '1' },
+      ])
+    }
+    expect(codeOf(Object.assign(new Error('no such table'), { errno: 1146 }))).to.equal('internal_error')
   })
 
   it('is the sender’s where the request itself was cut off', () => {

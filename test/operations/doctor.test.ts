@@ -294,6 +294,17 @@ describe('doctor (contract 6)', () => {
     expect(found.mend).to.include('what keys, above, says')
   })
 
+  it('a host of the database that cannot be reached is a fault, though the others serve', async () => {
+    const databaseUrl = 'mysql://root@127.0.0.1:1,127.0.0.1:2/paygate'
+    const ctx = aContext()
+    const findings = await examine({ ...ctx, config: { ...ctx.config, databaseUrl } })
+    const hosts = findings.filter(({ check }) => check === 'cluster')
+    expect(hosts.map(({ ok, detail }) => [ok, detail])).to.deep.equal([
+      [false, '127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1'],
+      [false, '127.0.0.1:2: connect ECONNREFUSED 127.0.0.1:2'],
+    ])
+  })
+
   it('a check that cannot be made says why in the words that it is given', async () => {
     const ctx = aContext()
     const explain = (error: unknown) => `explained: ${(error as Error).message}`

@@ -31,7 +31,7 @@ export interface OutageOptions {
 export interface DatabaseOutageFigures {
   readonly outage: DatabaseOutage
   readonly payments: number
-  /** Answers 500 and 429 in the error envelope. */
+  /** Answers 503 and 429 in the error envelope. */
   readonly refused: number
   readonly slowestMs: number
   /** From the moment at which the server was ended, or let go on, until a payment was answered. */
@@ -158,7 +158,7 @@ async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Ta
     }
     // 429: the database kept it waiting for 2 s, and nothing was done for it.
     const refusal = `${answer.statusCode} ${error?.code ?? ''}`
-    if (refusal !== '500 internal_error' && refusal !== '429 rate_limited') {
+    if (refusal !== '503 service_unavailable' && refusal !== '429 rate_limited') {
       throw new Error(`a payment answered ${refusal}`)
     }
     tally.refused += 1

@@ -8,6 +8,7 @@ import { clockSkew } from './clock-skew.ts'
 import { crashPayments } from './crash-payments.ts'
 import { DATABASE_OUTAGES, databaseOutage } from './database-outage.ts'
 import { deadlockStorm } from './deadlock-storm.ts'
+import { galera } from './galera.ts'
 import { httpAbuse } from './http-abuse.ts'
 import { killedHandlers } from './killed-handlers.ts'
 import { mailFuzz } from './mail-fuzz.ts'
@@ -67,6 +68,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
     }),
   ),
   'two-daemons': fixed(() => twoDaemons({ payments: 200, reminders: 100, daemons: 2 })),
+  galera: fixed(() => galera({ payments: 200, endUsers: 20, reminders: 40, payers: 12 })),
   'clock-skew-seconds': fixed(() => clockSkew({ skewMs: 1000, events: 200 })),
   'clock-skew-hours': fixed(() => clockSkew({ skewMs: 5 * 3_600_000, events: 200 })),
   'operator-walk': fixed(() => operatorWalk()),

@@ -70,11 +70,11 @@ export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOpt
 }
 
 /** Subscriptions with customers, begun almost a month ago. */
-async function begin(ctx: TestContext, app: TestApp, price: string, count: number): Promise<void> {
+export async function begin(ctx: TestContext, app: TestApp, price: string, count: number, name = 'due'): Promise<void> {
   const numbers = Array.from({ length: count }, (_, number) => number)
   await inTurns(numbers, async (number) => {
-    const customer = await aCustomer(ctx, app, { email: `due-${number}@example.com` })
-    await paid(ctx, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
+    const customer = await aCustomer(ctx, app, { email: `${name}-${number}@example.com` })
+    await paid(ctx, app, { external_ref: `${name}-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
   })
 }
 

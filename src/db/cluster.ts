@@ -1,0 +1,45 @@
+/** Sends a statement without parameters; returns its rows. */
+export type Ask = (sql: string) => Promise<readonly unknown[]>
+
+/** What a node of a Galera cluster says of itself. */
+export interface ClusterNode {
+  /** Whether it belongs to the majority: any other node answers no statement. */
+  readonly isPrimary: boolean
+  /** `Synced`; `Donor/Desynced` while another node or a backup copies from it. */
+  readonly state: string
+  readonly size: number
+  /** How it changes the schema: `TOI`, everywhere at once, or `RSU`, on this node alone. */
+  readonly schemaMethod: string
+}
+
+/** The node as it is now; null where the server is no node of a cluster. Needs no right, and no majority either. */
+export async function readClusterNode(ask: Ask): Promise<ClusterNode | null> {
+  const variables = await show(ask, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_osu_method')")
+  if (variables.get('wsrep_on') !== 'ON') return null
+  const status = await show(
+    ask,
+    `SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_status', 'wsrep_local_state_comment', 'wsrep_cluster_size')`,
+  )
+  return {
+    isPrimary: status.get('wsrep_cluster_status') === 'Primary',
+    state: status.get('wsrep_local_state_comment') ?? 'unknown',
+    size: Number(status.get('wsrep_cluster_size') ?? 0),
+    schemaMethod: variables.get('wsrep_osu_method') ?? 'unknown',
+  }
+}
+
+/** Whether the server is a node of a cluster. */
+export async function isClusterNode(ask: Ask): Promise<boolean> {
+  return (await show(ask, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).get('wsrep_on') === 'ON'
+}
+
+/** Whether the node answers statements at this moment. */
+export async function isReady(ask: Ask): Promise<boolean> {
+  return (await show(ask, "SHOW GLOBAL STATUS LIKE 'wsrep_ready'")).get('wsrep_ready') === 'ON'
+}
+
+async function show(ask: Ask, sql: string): Promise<ReadonlyMap<string, string>> {
+  const rows = (await ask(sql)) as readonly { readonly Variable_name: string; readonly Value: string }[]
+  // Servers spell the names in their own cases.
+  return new Map(rows.map(({ Variable_name: name, Value: value }) => [name.toLowerCase(), value]))
+}

@@ -1,0 +1,14 @@
+/**
+ * One address for each host of `mysql://user:password@h1:3306,h2:3306/database?…`, in this order; the text itself where it names one
+ * host. A comma in user or password is part of them: hosts stand behind the last `@`.
+ */
+export function addressesOf(url: string): string[] {
+  const start = url.indexOf('//') + 2
+  const length = url.slice(start).search(/[/?#]/)
+  const end = length === -1 ? url.length : start + length
+  const hostsStart = Math.max(start, url.lastIndexOf('@', end - 1) + 1)
+  return url
+    .slice(hostsStart, end)
+    .split(',')
+    .map((host) => url.slice(0, hostsStart) + host + url.slice(end))
+}
