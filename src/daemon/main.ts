@@ -1,3 +1,4 @@
+import './without-fetch.ts'
 import { ConfigError, loadConfig, type Config } from '#config.ts'
 import type { EmbeddedDatabase } from '#db/embedded.ts'
 
