@@ -27,7 +27,12 @@ export interface Queries {
     row: Omit<NoInfer<R>, 'id'>,
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<number>
-  insertAll<R extends object>(table: Table<R>, rows: readonly Omit<NoInfer<R>, 'id'>[]): Promise<void>
+  /** As `insert`, for a few rows where `sql` is given: each number of rows is a statement of its own. */
+  insertAll<R extends object>(
+    table: Table<R>,
+    rows: readonly Omit<NoInfer<R>, 'id'>[],
+    sql?: { readonly [K in keyof NoInfer<R>]?: string },
+  ): Promise<void>
   /** Changes the rows that are as `where` says; returns how many there are. */
   update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
 }
@@ -66,12 +71,17 @@ export function queriesOver(send: Send): Queries {
       })
       return insertedId((await send(text, values)) as Changed)
     },
-    insertAll: async (table, rows) => {
+    insertAll: async (table, rows, sql?: Readonly<Record<string, string>>) => {
       const [first] = rows
       if (!first) return
-      const columns = valuesOf(table, first).properties.map((property) => table.columnOf(property))
+      const { properties } = valuesOf(table, first)
+      const columns = properties.map((property) => table.columnOf(property)).join(', ')
       const values = rows.map((row) => valuesOf(table, row).values)
-      await send(`INSERT INTO ${table.name} (${columns.join(', ')}) VALUES ?`, [values])
+      const marks = sql && `(${properties.map((property) => sql[property] ?? '?').join(', ')})`
+      await send(
+        `INSERT INTO ${table.name} (${columns}) VALUES ${marks ? rows.map(() => marks).join(', ') : '?'}`,
+        marks ? values.flat() : [values],
+      )
     },
     update: async (table, where, changes) => {
       const set = valuesOf(table, changes)

@@ -107,18 +107,23 @@ class SmtpMailer implements Mailer {
     })
     this.#transport.use('stream', (message, done) => {
       const { handOver } = message.data as { handOver?: HandOver }
-      if (handOver) message.message.processFunc((input) => Readable.from(handOver.pass(input)))
+      if (handOver) message.message.processFunc((input) => new HandOverStream(handOver, input))
       done()
     })
   }
 
   async send(mail: Mail, options: SendOptions = {}): Promise<void> {
     const handOver = new HandOver(options.beforeHandOver)
+    // AbortSignal.timeout would keep its timer after the mail, and make an error when it is over.
+    const deadline = new AbortController()
+    const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
     try {
-      const message = { ...toMessage(mail), handOver, signal: AbortSignal.timeout(SEND_DEADLINE_MS) }
+      const message = { ...toMessage(mail), handOver, signal: deadline.signal }
       await this.#transport.sendMail(message)
     } catch (error) {
       throw new MailError(faultOf(error, handOver), handOver.refusal ?? error)
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -135,7 +140,7 @@ class SmtpMailer implements Mailer {
   }
 }
 
-/** Follows one message over the wire: nodemailer reads it only after the server's go-ahead (354). */
+/** Follows one message over the wire. */
 class HandOver {
   refusal: Error | null = null
   /** The end of the message may have left, which is what makes it the server's. */
@@ -146,15 +151,52 @@ class HandOver {
     this.#before = before
   }
 
-  async *pass(input: Readable): AsyncGenerator<Buffer> {
+  /** Throws where the message must not leave. */
+  async begin(): Promise<void> {
     try {
       await this.#before?.()
     } catch (error) {
       this.refusal = error instanceof Error ? error : new Error(String(error))
       throw this.refusal
     }
-    for await (const chunk of input) yield chunk as Buffer
-    this.isComplete = true
+  }
+}
+
+/** The message as nodemailer reads it, which it does only after the server's go-ahead (354). */
+class HandOverStream extends Readable {
+  readonly #handOver: HandOver
+  readonly #input: Readable
+  #hasBegun = false
+
+  constructor(handOver: HandOver, input: Readable) {
+    super()
+    this.#handOver = handOver
+    this.#input = input
+  }
+
+  override _read(): void {
+    if (this.#hasBegun) this.#input.resume()
+    else this.#begin()
+  }
+
+  #begin(): void {
+    this.#hasBegun = true
+    this.#handOver.begin().then(
+      () => this.#follow(),
+      (error: unknown) => this.destroy(error as Error),
+    )
+  }
+
+  #follow(): void {
+    this.#input
+      .on('data', (chunk: Buffer) => {
+        if (!this.push(chunk)) this.#input.pause()
+      })
+      .on('end', () => {
+        this.#handOver.isComplete = true
+        this.push(null)
+      })
+      .on('error', (error) => this.destroy(error))
   }
 }
 

@@ -3,34 +3,55 @@ import { command, nothing } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, formatTimestamp } from '#shared/time.ts'
 import { presentSubject } from '#subscriptions/present.ts'
-import { emitEvent } from '#webhooks/emit-event.ts'
+import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { markSent, type Claim } from './store.ts'
 
 /** What the app is sent about a mail. */
 export type SentReminder = Omit<DueReminder, 'price'>
 
-/** The mail server took the mail of a claim: performed by the job that sent it. */
-export const reminderSent = command({
+/** A mail that the mail server took, and the claim under which it was sent. */
+export interface SentMail {
+  readonly due: SentReminder
+  readonly claim: Claim
+}
+
+/** The mail server took mails: performed by the job that sent them. */
+export const remindersSent = command({
   name: 'reminder.sent',
   input: nothing,
-  // The claim is ended once.
+  // Each claim is ended once.
   isRepeatable: true,
-  run: (tx, _input, { due, claim }: { readonly due: SentReminder; readonly claim: Claim }) =>
-    recordSent(tx, due, claim),
+  run: (tx, _input, { mails }: { readonly mails: readonly SentMail[] }) => recordSent(tx, mails),
 })
 
-/** Records that the mail was sent and tells the app so, once per stage and period, never with the link (specification 6). */
-export async function recordSent(tx: Tx, due: SentReminder, claim: Claim): Promise<void> {
-  if (!(await markSent(tx, claim))) return
-  const { app, subscription, plan, customer, periodEnd, stage } = due
-  const data = {
-    ...presentSubject({ subscription, plan, customer }),
-    reminder_day: stage,
-    period_end: formatTimestamp(periodEnd),
-    in_trial: subscription.inTrial,
-    sent_at: formatIsoOffset(appNow(app, tx.now)),
-  }
-  const subject = { externalRef: subscription.externalRef, transactionId: null }
-  await emitEvent(tx, app, 'subscription.renewal_reminder_sent', data, subject)
+/**
+ * Records that mails were sent and tells their apps so, once per stage and period, never with the link (specification 6). A mail that
+ * an operator has settled meanwhile stays as it is; among others it is an error, and nothing is recorded.
+ */
+export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
+  const recorded = await markSent(
+    tx,
+    mails.map(({ claim }) => claim),
+  )
+  if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
+  else if (mails.length > 1) throw new Error('one of the mails was settled meanwhile')
 }
+
+const emissionIn =
+  (tx: Tx) =>
+  ({ due }: SentMail): Emission<'subscription.renewal_reminder_sent'> => {
+    const { app, subscription, plan, customer, periodEnd, stage } = due
+    return {
+      app,
+      type: 'subscription.renewal_reminder_sent',
+      data: {
+        ...presentSubject({ subscription, plan, customer }),
+        reminder_day: stage,
+        period_end: formatTimestamp(periodEnd),
+        in_trial: subscription.inTrial,
+        sent_at: formatIsoOffset(appNow(app, tx.now)),
+      },
+      subject: { externalRef: subscription.externalRef, transactionId: null },
+    }
+  }

@@ -1,22 +1,20 @@
-import { appNow } from '#apps/app-time.ts'
+import { realTime } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { job } from '#commands/caller.ts'
-import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { databaseNow } from '#db/database-now.ts'
+import { databaseNow, presentIn } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { shuffled } from '#shared/shuffled.ts'
-import { DAY_MS, MINUTE_MS, addMs, formatDay } from '#shared/time.ts'
+import { DAY_MS, MINUTE_MS, addMs } from '#shared/time.ts'
+import { openMailClaimer, type ClaimedMail } from './claim-mails.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
 import { dailyLimit, findSpentApps } from './daily-limit.ts'
-import { reminderSent } from './record-sent.ts'
 import { findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
-import { stageAt } from './stages.ts'
+import { openSentRecorder, type SentRecorder } from './sent-recorder.ts'
+import { stageWindow } from './stages.ts'
 import {
-  claimReminder,
-  countMail,
   dropClaim,
   freeClaim,
   hasFailed,
@@ -63,11 +61,6 @@ export interface SweepOptions {
 /** The mail stopped at the hand-over: what it tells was no longer so. */
 class NoLongerDue extends Error {
   override readonly name = 'NoLongerDue'
-}
-
-/** The app has sent as many mails today as it may. */
-class DayIsSpent extends Error {
-  override readonly name = 'DayIsSpent'
 }
 
 /** What a run knows while it sends. */
@@ -119,28 +112,26 @@ async function dropDeadClaims(ctx: Context): Promise<void> {
 async function sendOneSweep(ctx: Context, run: Run, sweep: Sweep, tries: Tries): Promise<void> {
   const spentApps = await findSpentApps(ctx)
   const dueMails = findDue(ctx, sweep, spentApps, tries)
-  const sendInTurn = async (): Promise<void> => {
+  const claimer = openMailClaimer(ctx, {
+    dueMails,
+    isLeftOut: (due) => spentApps.has(due.app.id) || run.failed.has(nameOf(due)),
+    onSpent: (app) => noteSpent(ctx, app, spentApps),
     // With the mail server away the next mail would fare no better, and each try keeps a claim from others for a while.
-    while (run.awayInARow < AWAY_IN_A_ROW && !run.signal.aborted) {
-      const next = await dueMails.next()
-      if (next.done) return
-      const due = next.value
-      if (spentApps.has(due.app.id) || run.failed.has(nameOf(due))) continue
-      const result = await sendOne(ctx, run.mailer, due)
-      if (!result) continue
-      if (result === 'held_back') {
-        noteSpent(ctx, due.app, spentApps)
-        continue
-      }
-      run.summary[result.outcome] += 1
-      ctx.count('reminders_total', { stage: String(due.stage), outcome: result.outcome })
-      if (result.outcome === 'failed') run.failed.add(nameOf(due))
-      run.awayInARow = result.isMailServerAway ? run.awayInARow + 1 : 0
-    }
+    isToEnd: () => run.awayInARow >= AWAY_IN_A_ROW || run.signal.aborted,
+  })
+  const recorder = openSentRecorder(ctx, REMINDERS, ({ due }) => count(ctx, run, due, 'sent'))
+  const sendInTurn = async (): Promise<void> => {
+    for (let mail = await claimer.next(); mail; mail = await claimer.next()) await sendOne(ctx, run, mail, recorder)
   }
   const turns = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendInTurn))
+  const ends = await Promise.allSettled([recorder.end(), claimer.releaseAll()])
   await dueMails.return(undefined)
-  for (const turn of turns) if (turn.status === 'rejected') throw turn.reason
+  for (const part of [...turns, ...ends]) if (part.status === 'rejected') throw part.reason
+}
+
+function count(ctx: Context, run: Run, due: DueReminder, outcome: Outcome): void {
+  run.summary[outcome] += 1
+  ctx.count('reminders_total', { stage: String(due.stage), outcome })
 }
 
 function noteSpent(ctx: Context, app: App, spentApps: Set<number>): void {
@@ -154,54 +145,34 @@ function nameOf({ subscription, stage }: DueReminder): string {
   return `${subscription.id} ${stage}`
 }
 
-/** Null where somebody else has the mail. */
-async function sendOne(
-  ctx: Context,
-  mailer: Mailer,
-  due: DueReminder,
-): Promise<{ outcome: Outcome; isMailServerAway: boolean } | 'held_back' | null> {
-  const claim = await claimMail(ctx, due)
-  if (claim === null || claim === 'held_back') return claim
+async function sendOne(ctx: Context, run: Run, claimed: ClaimedMail, recorder: SentRecorder): Promise<void> {
+  const { due, claim } = claimed
   try {
     const mail = await composeReminder(ctx.config, due)
-    await mailer.send(mail, { beforeHandOver: () => handOver(ctx, due, claim) })
+    await run.mailer.send(mail, { beforeHandOver: () => handOver(ctx, due, claim) })
   } catch (error) {
-    return {
-      outcome: await settleFailure(ctx, due, claim, error),
-      isMailServerAway: error instanceof MailError && error.fault === 'away',
-    }
+    const outcome = await settleFailure(ctx, due, claim, error)
+    count(ctx, run, due, outcome)
+    if (outcome === 'failed') run.failed.add(nameOf(due))
+    run.awayInARow = error instanceof MailError && error.fault === 'away' ? run.awayInARow + 1 : 0
+    return
   }
-  await perform(ctx, REMINDERS, reminderSent, undefined, { due, claim })
-  return { outcome: 'sent', isMailServerAway: false }
-}
-
-async function claimMail(ctx: Context, due: DueReminder): Promise<Claim | 'held_back' | null> {
-  const { app, subscription, periodEnd, stage, customer } = due
-  const key = { appId: app.id, subscriptionId: subscription.id, periodEnd, stage }
-  const limit = dailyLimit(ctx.config, app)
-  try {
-    return await inTransaction(ctx, async (tx) => {
-      const now = await databaseNow(ctx, tx)
-      const claim = await claimReminder(tx, key, customer.email, now)
-      if (!claim || limit === null) return claim
-      // The claim goes with the transaction: the mail stays due as it was.
-      return (await countMail(tx, claim, formatDay(now), limit)) ?? Promise.reject(new DayIsSpent())
-    })
-  } catch (error) {
-    if (error instanceof DayIsSpent) return 'held_back'
-    throw error
-  }
+  run.awayInARow = 0
+  await recorder.record(claimed)
 }
 
 /** The last look: a customer who has just paid or opted out gets no mail. */
-async function handOver(ctx: Context, due: DueReminder, claim: Claim): Promise<void> {
-  const { app, subscription, periodEnd, stage } = due
-  const { clockOffsetMs } = app
-  const expected = { subscriptionRevision: subscription.revision, clockOffsetMs }
-  const isDue = await inTransaction(ctx, async (tx) => {
-    const now = await databaseNow(ctx, tx)
-    const isInWindow = stageAt(subscription.periodStart, periodEnd, appNow(app, now)) === stage
-    return isInWindow && markHandedOver(tx, claim, expected, now)
+async function handOver(
+  ctx: Context,
+  { app, subscription, periodEnd, stage }: DueReminder,
+  claim: Claim,
+): Promise<void> {
+  const { from, until } = stageWindow(stage, periodEnd)
+  const isDue = await markHandedOver(ctx.db, presentIn(ctx), claim, {
+    subscriptionRevision: subscription.revision,
+    clockOffsetMs: app.clockOffsetMs,
+    from: realTime(app, from),
+    until: realTime(app, until),
   })
   if (!isDue) throw new NoLongerDue(`stage ${stage} is no longer due`)
 }

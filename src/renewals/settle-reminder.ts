@@ -63,7 +63,7 @@ export const settleReminder = command({
     }
     const claim = claimOf(reminder)
     if (outcome === 'not_sent') await freeClaim(tx, claim, 'not sent, an operator says')
-    else await recordSent(tx, await subjectOf(tx, reminder), claim)
+    else await recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }])
     await tx.audit({ appId: reminder.appId, subject: `reminder ${reminderId}`, after: { outcome } })
   },
 })

@@ -34,15 +34,6 @@ export function hasStage(stage: Stage, periodStart: AppTime, periodEnd: AppTime)
   return stageWindow(stage, periodEnd).from >= periodStart
 }
 
-/** The one stage whose window holds `now`, or null: before the first, after the last, or where the period skips it. */
-export function stageAt(periodStart: AppTime, periodEnd: AppTime, now: AppTime): Stage | null {
-  const open = STAGES.find((stage) => {
-    const { from, until } = stageWindow(stage, periodEnd)
-    return from <= now && now < until
-  })
-  return open !== undefined && hasStage(open, periodStart, periodEnd) ? open : null
-}
-
 /** The period ends whose window of `stage` holds `now`: later than `after`, and at the latest `upTo`. */
 export function endsInWindow(stage: Stage, now: AppTime): { readonly after: AppTime; readonly upTo: AppTime } {
   const days = (count: number): AppTime => addMs(now, count * DAY_MS)

@@ -1,6 +1,7 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
+import type { Present } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { prices, type Price } from '#plans/store.ts'
@@ -163,30 +164,46 @@ export async function listPricesByIds(db: Queries, priceIds: readonly number[]):
   return new Map(found.map((price) => [price.id, price]))
 }
 
-type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
+export type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
+
+/** A mail to claim; `countedOn`: the day that is to have it among its mails. */
+export type NewClaim = ReminderKey & Pick<Reminder, 'countedOn'>
 
 /** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. `countedOn`: the day that has it among its mails. */
 export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn' | 'failures'>
 
+/** The unique key that keeps two from claiming one mail. */
+export const REMINDER_KEY = 'reminders_subscription_end_stage'
+
+/** Claims mails that nobody has tried yet, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` where somebody has. */
+export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Claim[]> {
+  const fresh = { handedOverAt: null, sentAt: null, retryAt: null, failures: 0, lastError: null, refusedTo: null }
+  await tx.insertAll(
+    reminders,
+    mails.map((mail) => ({ ...mail, status: 'claimed', claimedAt: now, ...fresh }) as const),
+  )
+  const rows = await tx.all(reminders, `WHERE subscription_id IN (?) AND status = 'claimed' AND claimed_at = ?`, [
+    mails.map(({ subscriptionId }) => subscriptionId),
+    now,
+  ])
+  const claims = new Map(rows.map((row) => [nameOf(row), claimOf(row)]))
+  return mails.map((mail) => {
+    const claim = claims.get(nameOf(mail))
+    if (!claim) throw new Error('the reminder that was claimed is not there')
+    return claim
+  })
+}
+
+function nameOf({ subscriptionId, periodEnd, stage }: ReminderKey): string {
+  return `${subscriptionId} ${periodEnd.getTime()} ${stage}`
+}
+
 /**
- * Claims the mail to `address` for the caller, at `now` by the database's clock; null where it was sent, is being sent, is unconfirmed,
- * has to wait after a failure, or was refused for good.
+ * Claims the mail to `address` that somebody has tried before, at `now` by the database's clock; null where it was sent, is being sent, is
+ * unconfirmed, has to wait after a failure, or was refused for good.
  */
-export async function claimReminder(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
-  const row = {
-    ...key,
-    status: 'claimed',
-    claimedAt: now,
-    handedOverAt: null,
-    sentAt: null,
-    retryAt: null,
-    failures: 0,
-    lastError: null,
-    refusedTo: null,
-    countedOn: null,
-  } as const
-  const isNew = await insertedNew('reminders_subscription_end_stage', tx.insert(reminders, row))
-  if (!isNew && !(await takeOver(tx, key, address, now))) return null
+export async function claimTried(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
+  if (!(await takeOver(tx, key, address, now))) return null
   const { subscriptionId, periodEnd, stage } = key
   const claimed = await tx.one(reminders, 'WHERE subscription_id = ? AND period_end = ? AND stage = ?', [
     subscriptionId,
@@ -202,35 +219,37 @@ export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures 
 }
 
 /**
- * Counts a claimed mail among the app's mails of `day`; null where they are `limit` already: then the caller's transaction must not
- * be committed. One that a sweep died at is counted already. The statement that counts is the one that compares, so that no two
- * daemons have the last mail of a day both.
+ * Counts a mail that was tried before among the app's mails of `day`; null where they are `limit` already: then the caller's
+ * transaction must not be committed. One that a sweep died at is counted already.
  */
 export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
   if (claim.countedOn === day) return claim
   const { appId, reminderId } = claim
   await tx.update(reminders, { id: reminderId }, { countedOn: day })
-  // Where there is a count, it is full: another try to insert it would only make callers wait for each other.
-  const isCounted =
-    (await raiseCount(tx, appId, day, limit)) ||
-    ((await tx.count(dailyMails, 'WHERE app_id = ? AND day = ?', [appId, day])) === 0 &&
-      (await beginDay(tx, appId, day, limit)))
-  return isCounted ? { ...claim, countedOn: day } : null
+  return (await countMails(tx, appId, day, 1, limit)) ? { ...claim, countedOn: day } : null
 }
 
-async function raiseCount(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
+/**
+ * Adds `count` to the app's mails of `day`; false where they would be more than `limit`. The statement that counts is the one that compares,
+ * so that no two daemons have the last mail of a day both.
+ */
+export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
+  if (await raiseCount(tx, appId, day, count, limit)) return true
+  // Where there is a count, it is full: another try to insert it would only make callers wait for each other.
+  if ((await tx.count(dailyMails, 'WHERE app_id = ? AND day = ?', [appId, day])) > 0) return false
+  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
+  return raiseCount(tx, appId, day, count, limit)
+}
+
+async function raiseCount(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
   return (
-    (await tx.run('UPDATE daily_mails SET mails = mails + 1 WHERE app_id = ? AND day = ? AND mails < ?', [
+    (await tx.run('UPDATE daily_mails SET mails = mails + ? WHERE app_id = ? AND day = ? AND mails <= ?', [
+      count,
       appId,
       day,
-      limit,
+      limit - count,
     ])) === 1
   )
-}
-
-async function beginDay(tx: Tx, appId: number, day: string, limit: number): Promise<boolean> {
-  await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
-  return raiseCount(tx, appId, day, limit)
 }
 
 /** The mail of a claim that was just given up counts no more. */
@@ -281,35 +300,57 @@ async function takeOver(tx: Tx, key: ReminderKey, address: string, now: RealTime
   )
 }
 
-/** What must still hold at the hand-over: the subscription as the mail tells it, and the clock that it was due by. */
+/** What must still hold at the hand-over: the subscription as the mail tells it, the clock that it was due by, and its time. */
 export interface Expected {
   readonly subscriptionRevision: number
   readonly clockOffsetMs: number
+  /** Real times: the first at which the mail may leave, and the first at which it may not any more. */
+  readonly from: RealTime
+  readonly until: RealTime
 }
 
 /**
- * Marks, in one statement, that the mail leaves at `now`; false where the claim is lost, or where the subscription was changed, renewed or
- * opted out, or its app disabled or its clock moved, or the day ended that has it among its mails, since the mail was made. From here
- * on nobody sends it again on their own.
+ * Marks, in one statement that is a transaction by itself, that the mail leaves now; false where it is not the time, where the claim is lost,
+ * or where the subscription was changed, renewed or opted out, or its app disabled or its clock moved, or the day ended that has it among
+ * its mails, since the mail was made. From here on nobody sends it again on their own.
  */
-export async function markHandedOver(tx: Tx, claim: Claim, expected: Expected, now: RealTime): Promise<boolean> {
+export async function markHandedOver(db: Queries, now: Present, claim: Claim, expected: Expected): Promise<boolean> {
   return (
-    (await tx.run(
-      `UPDATE reminders r SET r.handed_over_at = ?
+    (await db.run(
+      `UPDATE reminders r SET r.handed_over_at = ${now.sql}
      WHERE r.id = ? AND r.status = 'claimed' AND r.claimed_at = ? AND r.handed_over_at IS NULL
-       AND (r.counted_on IS NULL OR r.counted_on = ?)
+       AND (r.counted_on IS NULL OR r.counted_on = DATE_FORMAT(${now.sql}, '%Y-%m-%d')) AND ${now.sql} >= ? AND ${now.sql} < ?
        AND EXISTS (
          SELECT 1 FROM subscriptions s JOIN apps a ON a.id = s.app_id
          WHERE s.id = r.subscription_id AND s.revision = ? AND s.current_period_end = r.period_end
            AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL AND a.clock_offset_ms = ?)`,
-      [now, claim.reminderId, claim.claimedAt, formatDay(now), expected.subscriptionRevision, expected.clockOffsetMs],
+      [
+        ...now.params,
+        claim.reminderId,
+        claim.claimedAt,
+        ...now.params,
+        ...now.params,
+        expected.from,
+        ...now.params,
+        expected.until,
+        expected.subscriptionRevision,
+        expected.clockOffsetMs,
+      ],
     )) === 1
   )
 }
 
-/** Records that the mail server took the mail; false where an operator has settled it meanwhile. */
-export async function markSent(tx: Tx, claim: Claim): Promise<boolean> {
-  return (await tx.update(reminders, heldBy(claim), { status: 'sent', sentAt: tx.now, lastError: null })) === 1
+/** Records that the mail server took the mails of claims; returns how many, which an operator has not settled meanwhile. */
+export async function markSent(tx: Tx, claims: readonly Claim[]): Promise<number> {
+  let sent = 0
+  for (const [claimedMs, ofOneTime] of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime())) {
+    sent += await tx.run(
+      `UPDATE reminders SET status = 'sent', sent_at = ?, last_error = NULL
+       WHERE id IN (?) AND status = 'claimed' AND claimed_at = ?`,
+      [tx.now, ofOneTime.map(({ reminderId }) => reminderId), new Date(claimedMs)],
+    )
+  }
+  return sent
 }
 
 /**

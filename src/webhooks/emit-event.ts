@@ -3,12 +3,20 @@ import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
-import { insertEvent } from './store.ts'
+import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
 /** What an event is found by, besides its type. */
 export interface EventSubject {
   readonly externalRef: string | null
   readonly transactionId: number | null
+}
+
+/** An event of an app that is to be written. */
+export interface Emission<Type extends EventType> {
+  readonly app: App
+  readonly type: Type
+  readonly data: EventData[Type]
+  readonly subject: EventSubject
 }
 
 /**
@@ -22,9 +30,23 @@ export async function emitEvent<Type extends EventType>(
   data: EventData[Type],
   subject: EventSubject,
 ): Promise<void> {
+  await insertEvent(tx, draft(tx, { app, type, data, subject }))
+}
+
+/** Writes a few events in one statement, each as `emitEvent` does. */
+export async function emitEvents<Type extends EventType>(tx: Tx, emissions: readonly Emission<Type>[]): Promise<void> {
+  await insertEvents(
+    tx,
+    emissions.map((emission) => draft(tx, emission)),
+  )
+}
+
+function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emission<Type>): NewEvent {
   const createdAt = appNow(app, tx.now)
   const isConfigured = app.webhookUrl !== null && app.webhookSecret !== null
-  await insertEvent(tx, {
+  tx.drafts.events.push({ event_type: type, app_id: app.id, data })
+  if (isConfigured) tx.afterCommit(() => tx.ctx.wakeSender())
+  return {
     appId: app.id,
     eventType: type,
     externalRef: subject.externalRef,
@@ -34,9 +56,7 @@ export async function emitEvent<Type extends EventType>(
     createdAt,
     writtenAt: tx.now,
     retries: tx.ctx.config.webhook.retryMinutes.length,
-  })
-  tx.drafts.events.push({ event_type: type, app_id: app.id, data })
-  if (isConfigured) tx.afterCommit(() => tx.ctx.wakeSender())
+  }
 }
 
 /** The bytes that are sent: event type, app, data, time, and nothing else (specification 6). */

@@ -70,8 +70,17 @@ const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
 /** Writes an event, due at once where it is to be delivered. Returns its id. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
+  return tx.insert(events, rowOf(event), { nextAttemptAt: AT_ONCE })
+}
+
+/** Writes a few events. */
+export async function insertEvents(tx: Tx, news: readonly NewEvent[]): Promise<void> {
+  await tx.insertAll(events, news.map(rowOf), { nextAttemptAt: AT_ONCE })
+}
+
+function rowOf(event: NewEvent): Omit<Event, 'id'> {
   const { retries, ...values } = event
-  const row = {
+  return {
     ...values,
     attempts: 0,
     retriesLeft: retries,
@@ -82,7 +91,6 @@ export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
     deliveredAt: null,
     lastError: null,
   }
-  return tx.insert(events, row, { nextAttemptAt: AT_ONCE })
 }
 
 export async function findEvent(db: Queries, eventId: number): Promise<Event | null> {

@@ -1,10 +1,14 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction } from '#commands/transaction.ts'
+import { sendDueReminders, type SweepSummary } from '#renewals/send-due-reminders.ts'
+import { randomHex } from '#shared/crypto.ts'
 import { systemClock } from '#shared/time.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { aScene, type Scene } from '../renewals/scene.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
 import { anApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { countStatements, type Counted } from './counted.ts'
@@ -13,7 +17,7 @@ const BATCH = 50
 /** Each app's receiver is sent so many at once before it has answered. */
 const AT_ONCE = 4
 
-describe('statement budgets of what is sent', () => {
+describe('statement budgets of webhooks', () => {
   let ctx: TestContext
   let receiver: Receiver
   let counted: Counted
@@ -49,5 +53,41 @@ describe('statement budgets of what is sent', () => {
     await emit(BATCH)
     counted = await countStatements(ctx)
     expect(await counted.atMost(12, () => deliverDue(ctx))).to.include({ delivered: BATCH })
+  })
+})
+
+describe('statement budgets of reminder mails', () => {
+  let scene: Scene
+  let counted: Counted
+
+  beforeEach(async () => {
+    scene = await aScene()
+    // The database's clock is asked, as it is by daemons.
+    Object.assign(scene.ctx, { clock: systemClock })
+    counted = await countStatements(scene.ctx)
+  })
+  afterEach(async () => {
+    await counted.close()
+    await scene.stop()
+  })
+
+  /** Makes so many mails of the first stage due. */
+  async function makeDue(count: number): Promise<void> {
+    for (let number = 0; number < count; number += 1) await scene.subscribe({ externalRef: `due-${randomHex(8)}` })
+    await testDatabase().db.query(
+      `UPDATE subscriptions SET period_start = UTC_TIMESTAMP() - INTERVAL 20 DAY, current_period_end = UTC_TIMESTAMP() + INTERVAL 2 DAY
+       WHERE external_ref LIKE 'due-%'`,
+    )
+  }
+
+  const sweep = (): Promise<SweepSummary> => sendDueReminders(scene.ctx)
+
+  it('one takes 6, beside the looks for what is due: it is claimed, marked when it leaves, and recorded', async () => {
+    await makeDue(1)
+    expect(await counted.atMost(40, sweep)).to.include({ sent: 1 })
+    const ofOne = counted.seen.length
+    await makeDue(30)
+    await scene.ctx.db.run('DELETE FROM reminders')
+    expect(await counted.atMost(ofOne + 30 * 6, sweep)).to.include({ sent: 31 })
   })
 })

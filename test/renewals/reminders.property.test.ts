@@ -5,13 +5,13 @@ import { describe, it } from 'mocha'
 import { appNow } from '#apps/app-time.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { stageAt } from '#renewals/stages.ts'
 import { HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
 import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
 import type { Mood } from '../mail/smtp-inbox.ts'
 import { aScene, partsOf, type Scene } from './scene.ts'
+import { stageAt } from './stage-at.ts'
 
 /** Prices whose periods have all stages, some, or none but the notice. */
 const PRICES = [

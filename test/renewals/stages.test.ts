@@ -1,8 +1,9 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { STAGES, endsInWindow, hasStage, stageAt, stageWindow } from '#renewals/stages.ts'
+import { STAGES, endsInWindow, hasStage, stageWindow } from '#renewals/stages.ts'
 import { DAY_MS, HOUR_MS, addMs, asAppTime, parseAppTime, type AppTime } from '#shared/time.ts'
+import { stageAt } from './stage-at.ts'
 
 const at = (text: string): AppTime => parseAppTime(text) ?? expect.fail(`no time: ${text}`)
 const instants = fc

@@ -1,0 +1,68 @@
+import type { Context } from '#context.ts'
+import type { Caller } from '#commands/caller.ts'
+import { perform } from '#commands/perform.ts'
+import { isRetryable } from '#db/database-error.ts'
+import type { ClaimedMail } from './claim-mails.ts'
+import { remindersSent } from './record-sent.ts'
+
+/** Mails that are recorded in one transaction. Those that wait for it are unconfirmed, should the daemon die. */
+const GROUP_SIZE = 5
+/** How long a mail waits for its group. */
+const GATHER_MS = 20
+
+/** Records mails that the mail server took, in groups: while one is written, the next gathers. */
+export interface SentRecorder {
+  /** Comes back at once, or when there is room for the next. Throws what kept a mail from being recorded: it is unconfirmed then. */
+  record(mail: ClaimedMail): Promise<void>
+  /** Waits until everything is recorded; throws as `record` does. */
+  end(): Promise<void>
+}
+
+/** `onRecorded` is called for each mail. */
+export function openSentRecorder(ctx: Context, caller: Caller, onRecorded: (mail: ClaimedMail) => void): SentRecorder {
+  const waiting: ClaimedMail[] = []
+  let writing: Promise<void> | null = null
+  let gathering: NodeJS.Timeout | null = null
+  let failure: Error | null = null
+
+  const write = async (mails: readonly ClaimedMail[]): Promise<void> => {
+    try {
+      await perform(ctx, caller, remindersSent, undefined, { mails })
+      mails.forEach(onRecorded)
+    } catch (error) {
+      if (mails.length === 1 || isRetryable(error))
+        failure ??= error instanceof Error ? error : new Error(String(error))
+      // One of them caused it: the others must not go with it.
+      else for (const mail of mails) await write([mail])
+    }
+  }
+
+  const writeAll = async (): Promise<void> => {
+    while (waiting.length > 0) await write(waiting.splice(0, GROUP_SIZE))
+  }
+
+  const startWriting = (): Promise<void> => {
+    if (gathering) clearTimeout(gathering)
+    gathering = null
+    writing ??= writeAll().finally(() => (writing = null))
+    return writing
+  }
+
+  const throwFailure = (): void => {
+    if (failure) throw failure
+  }
+
+  return {
+    async record(mail) {
+      waiting.push(mail)
+      if (waiting.length < GROUP_SIZE) gathering ??= setTimeout(() => void startWriting(), GATHER_MS)
+      else if (waiting.length === GROUP_SIZE) void startWriting()
+      else await startWriting()
+      throwFailure()
+    },
+    async end() {
+      while (writing || waiting.length > 0) await startWriting()
+      throwFailure()
+    },
+  }
+}
