@@ -129,6 +129,13 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Service',
+    words: {
+      watch: 'what happens now, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',
+    },
+    load: async () => (await import('./watch-commands.ts')).registerWatchCommands,
+  },
+  {
+    section: 'Service',
     words: { doctor: 'check the whole service; exit 1 when a check fails, each failure with its fix' },
     load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
   },

@@ -30,7 +30,18 @@ const READS = [
     'webhook show',
     'reminders plan',
   ],
-  ...['reminders unconfirmed', 'audit list', 'stats', 'doctor', 'docs', 'completion', 'find', 'open', 'listen'],
+  ...[
+    'reminders unconfirmed',
+    'audit list',
+    'stats',
+    'doctor',
+    'docs',
+    'completion',
+    'find',
+    'open',
+    'listen',
+    'watch',
+  ],
 ]
 /** Contract 7, Command line: what has no transaction to roll back. */
 const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 'app export']

@@ -1,0 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Command } from 'commander'
+import type { WatchReading } from '#support/read-watch.ts'
+import { isTerminal } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { inSession, withSandbox } from './session.ts'
+import { terminalWidth } from './table.ts'
+import { UsageError } from './usage-error.ts'
+import { drawWatch } from './watch-screen.ts'
+
+const EVERY_MS = 2000
+/** Between the two readings of `--once`: a rate needs two. */
+const RATE_MS = 1000
+const USUAL_ROWS = 24
+const CTRL_C = '\u0003'
+/** The terminal's other screen, without a cursor; what stood there before comes back with `LEAVE`. */
+const ENTER = '\u001b[?1049h\u001b[?25l'
+const LEAVE = '\u001b[?25h\u001b[?1049l'
+const HOME = '\u001b[H'
+const TO_END_OF_LINE = '\u001b[K'
+const TO_END_OF_SCREEN = '\u001b[J'
+
+/** `watch`: what happens now. */
+export function registerWatchCommands(program: Command): void {
+  const watch = program
+    .command('watch')
+    .description('what happens now, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits')
+    .option('--once', 'one reading, after a second in which requests are counted')
+    .action(async (options: { once?: boolean }, command: Command) => {
+      if (!options.once && (!isTerminal() || !process.stdout.isTTY))
+        throw new UsageError('watch needs a terminal; elsewhere use watch --once --json')
+      await inSession(command, async ({ ctx, out }) => {
+        const { openWatch } = await import('#support/read-watch.ts')
+        const read = openWatch(ctx)
+        if (!options.once) return watchUntilQuit(read)
+        await read()
+        await delay(RATE_MS)
+        const reading = await read()
+        const shown = { ...reading, payments: await withSandbox(ctx, reading.payments) }
+        out.result(shown, () => out.line(drawWatch(reading, sizeOf(Infinity)).join('\n')))
+      })
+    })
+  withExamples(watch, 'watch', 'watch --once --json')
+}
+
+function sizeOf(rows: number): { columns: number; rows: number } {
+  return { columns: terminalWidth(), rows }
+}
+
+async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> {
+  const { stdin, stdout } = process
+  const quit = new AbortController()
+  const onKey = (keys: Buffer | string): void => {
+    if (/[qQ]/.test(String(keys)) || String(keys).includes(CTRL_C)) quit.abort()
+  }
+  let shown: WatchReading | null = null
+  const draw = (): void => {
+    if (shown) stdout.write(frameOf(drawWatch(shown, sizeOf(stdout.rows || USUAL_ROWS))))
+  }
+  stdout.write(ENTER)
+  stdin.setRawMode(true).on('data', onKey)
+  stdout.on('resize', draw)
+  process.once('SIGTERM', () => quit.abort())
+  try {
+    while (!quit.signal.aborted) {
+      shown = await read()
+      draw()
+      await delay(EVERY_MS, undefined, { signal: quit.signal }).catch(() => undefined)
+    }
+  } finally {
+    stdout.off('resize', draw)
+    stdin.off('data', onKey).setRawMode(false).pause()
+    stdout.write(LEAVE)
+  }
+}
+
+/** Drawn over what was there, without clearing it first: nothing flickers. The last line has no line end, which would scroll. */
+function frameOf(lines: readonly string[]): string {
+  return `${HOME}${lines.map((line) => `${line}${TO_END_OF_LINE}`).join('\r\n')}${TO_END_OF_SCREEN}`
+}

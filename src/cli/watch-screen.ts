@@ -1,0 +1,74 @@
+import type { WatchReading } from '#support/read-watch.ts'
+import { minuteCell, moneyCell, stateCell } from './cells.ts'
+import { Coloured } from './coloured.ts'
+import { formatTable } from './table.ts'
+
+/** Of a terminal, in characters. */
+export interface ScreenSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** A job that has not run for so long is worth a look. */
+const QUIET_SECONDS = 600
+/** The lines of a table that are no rows: head, rules, and what it has no room for. */
+const TABLE_FRAME = 5
+const KEYS = 'q quits'
+
+/** A reading as lines of a screen: never more than its rows. Payments fill what is left. */
+export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize): string[] {
+  const upper = [`Paygate  ${reading.at} UTC  ${KEYS}`, ...linesOf(healthTable(reading, columns)), ...jobLines(reading)]
+  const room = Math.max(1, rows - upper.length - TABLE_FRAME)
+  return [...upper, ...linesOf(paymentTable(reading, columns, room))].slice(0, rows)
+}
+
+function linesOf(text: string): string[] {
+  return text.split('\n')
+}
+
+function healthTable(reading: WatchReading, columns: number): string {
+  const { daemon, outbox, flagged } = reading
+  const rows = [
+    ['daemon', daemon.answers ? new Coloured('answers', 'green') : new Coloured(daemon.error ?? '', 'red')],
+    ['requests', rateWords(reading.requests_per_second)],
+    ['deliveries', rateWords(reading.deliveries_per_second)],
+    ['outbox', outboxCell(outbox)],
+    ['needs review', flagged.length === 0 ? 'nothing' : new Coloured(flagged.map(flaggedWords).join('; '), 'red')],
+  ]
+  return formatTable({ head: ['now', ''], rows, none: '' }, columns)
+}
+
+function rateWords(rate: number | null): string {
+  return rate === null ? '-' : `${rate.toFixed(1)} per second`
+}
+
+function outboxCell({ events, oldest_due_seconds: lag }: WatchReading['outbox']): Coloured | string {
+  const words = `${events} waiting, the oldest due for ${lag} s`
+  return lag > QUIET_SECONDS / 2 ? new Coloured(words, 'red') : words
+}
+
+function flaggedWords({ sandbox, reason, currency, transactions, unapplied }: WatchReading['flagged'][number]): string {
+  return `${sandbox ? '[TEST] ' : ''}${transactions} ${reason} with ${moneyCell(unapplied, currency)}`
+}
+
+/** The jobs in one line: `expire 12 s`, or that none has run. */
+function jobLines({ jobs }: WatchReading): string[] {
+  const words = jobs.map(({ job, seconds_since_run: seconds }) => `${job} ${seconds} s`)
+  return words.length === 0
+    ? ['jobs: none has run yet']
+    : [`jobs, last run: ${words.slice(0, 2).join(', ')}`, `  ${words.slice(2).join(', ')}`]
+}
+
+function paymentTable({ payments }: WatchReading, columns: number, most: number): string {
+  const rows = payments
+    .slice(0, most)
+    .map((row) => [
+      minuteCell(row.received_at)?.slice(11),
+      row.external_ref,
+      moneyCell(row.amount, row.currency),
+      row.provider_code,
+      row.reason === null ? stateCell('completed') : new Coloured(row.reason, 'red'),
+    ])
+  const head = ['at', 'external_ref', 'payment', 'by', 'state']
+  return formatTable({ head, rows, none: 'no payments yet', optional: ['by', 'external_ref'] }, columns)
+}

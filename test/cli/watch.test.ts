@@ -1,0 +1,124 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { drawWatch } from '#cli/watch-screen.ts'
+import type { Context } from '#context.ts'
+import { systemClock } from '#shared/time.ts'
+import { openWatch, sumOf } from '#support/read-watch.ts'
+import { testContext } from '../support/context.ts'
+import { shownOn } from '../support/screen.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { expectFit, openCli } from './run-cli.ts'
+import { aBusyService } from './states.ts'
+import { onTerminal } from './terminal.ts'
+
+const SCREEN_ENTERED = '\u001b[?1049h'
+const SCREEN_LEFT = '\u001b[?1049l'
+
+describe('watch', function () {
+  this.timeout(60_000)
+  let ctx: Context
+  const stops: (() => Promise<unknown>)[] = []
+
+  beforeEach(async () => {
+    ctx = { ...testContext(), clock: systemClock }
+    await aBusyService(ctx)
+  })
+
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop()
+  })
+
+  /** A daemon that has answered ten requests more at each scrape; gives its port. */
+  async function aDaemon(token: string | null = null): Promise<number> {
+    let requests = 0
+    const server = createServer((request, response) => {
+      requests += 10
+      response.statusCode = token !== null && request.headers.authorization !== `Bearer ${token}` ? 401 : 200
+      response.end(
+        `paygate_http_request_seconds_count{route="/a",status="200"} ${requests}\npaygate_http_request_seconds_count{route="/b"} 5\npaygate_webhook_deliveries_total{outcome="delivered"} ${requests / 2}\n`,
+      )
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    stops.push(() => new Promise((resolve) => server.close(resolve)))
+    return (server.address() as AddressInfo).port
+  }
+
+  it('counts requests and deliveries per second by the daemon’s own counters, with its token', async () => {
+    let now = systemClock.now()
+    const port = await aDaemon('a-metrics-token-0123')
+    const config = { ...ctx.config, host: '127.0.0.1', port, metricsToken: 'a-metrics-token-0123' }
+    const read = openWatch({ ...ctx, config, clock: { now: () => now } })
+    expect(await read()).to.include({ requests_per_second: null, deliveries_per_second: null })
+    now = new Date(now.getTime() + 2000) as typeof now
+    const second = await read()
+    expect(second.daemon).to.include({ answers: true, error: null })
+    // Ten more, of which the scrape is one, in two seconds.
+    expect(second).to.include({ requests_per_second: 4.5, deliveries_per_second: 2.5 })
+    const refused = openWatch({ ...ctx, config: { ...config, metricsToken: null } })
+    expect((await refused()).daemon).to.include({ answers: false, error: '/metrics answered 401' })
+    expect(sumOf('a_b{x="1 2"} 3\na_b 4\na_bc 9\n', 'a_b')).to.equal(7)
+  })
+
+  it('fits 80×24, and says in red what needs review, without a daemon too', async () => {
+    const reading = await openWatch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } })()
+    expect(reading.daemon.answers).to.equal(false)
+    expect(reading.payments.length).to.be.greaterThan(3)
+    for (const [columns, rows] of [
+      [80, 24],
+      [60, 20],
+      [120, 40],
+      [200, 50],
+    ] as const) {
+      const lines = drawWatch(reading, { columns, rows })
+      expect(lines.length).to.be.at.most(rows)
+      for (const line of lines) expect(line.length, line).to.be.at.most(columns)
+      const shown = lines.join('\n')
+      for (const word of ['Paygate', 'q quits', 'daemon', 'no answer: ', 'outbox', 'underpaid', '₫99,000'])
+        expect(shown, `${columns}×${rows}`).to.include(word)
+    }
+  })
+
+  it('redraws in place on a terminal, and leaves what stood there when q is pressed', async () => {
+    const port = await aDaemon()
+    const { env } = openCli({ BILLING_HOST: '127.0.0.1', BILLING_PORT: String(port) })
+    const sat = await onTerminal(
+      env,
+      ['watch'],
+      [
+        ['per second', 'x'],
+        ['q quits', 'q'],
+      ],
+    )
+    expect([sat.code, sat.left], sat.text).to.deep.equal([0, []])
+    expect(sat.raw).to.include(SCREEN_ENTERED)
+    expect(sat.raw.indexOf(SCREEN_LEFT)).to.be.greaterThan(sat.raw.lastIndexOf('Paygate'))
+    expect((await shownOn(80, sat.raw, 24)).filter(({ text }) => text !== '')).to.deep.equal([])
+    const beforeItEnded = sat.raw.slice(0, sat.raw.indexOf(SCREEN_LEFT))
+    const lines = (await shownOn(80, beforeItEnded, 24)).map(({ text }) => text)
+    expect(lines[0]).to.match(/^Paygate .* q quits$/)
+    expect(
+      lines.filter((text) => text.startsWith('Paygate')),
+      'two frames, one screen',
+    ).to.have.length(1)
+    expect(lines).to.have.length(24)
+  })
+
+  it('prints one reading for scripts, and needs a terminal otherwise', async () => {
+    const cli = openCli({ BILLING_HOST: '127.0.0.1', BILLING_PORT: String(await aDaemon()) })
+    const reading = await cli.json(['watch', '--once'])
+    expect(reading).to.have.all.keys(
+      ...['at', 'daemon', 'requests_per_second', 'deliveries_per_second', 'outbox', 'reminders_late_seconds'],
+      ...['realtime_failed', 'flagged', 'jobs', 'payments'],
+    )
+    expect(reading.requests_per_second).to.be.greaterThan(0)
+    expect(reading.payments.some(({ sandbox }: { sandbox: boolean }) => sandbox)).to.equal(true)
+    const ran = await cli.run(['watch', '--once'])
+    expect(ran.stdout).to.match(/daemon +│ answers/)
+    expectFit(ran.stdout)
+    expect(await cli.misused(['watch'])).to.include('watch --once --json')
+  })
+
+  itRunsEveryForm('watch.test.ts')
+})
