@@ -23,15 +23,13 @@ async function main(): Promise<void> {
   ctx.db.pool.on('acquire', (connection) => {
     if (counted.has(connection)) return
     counted.add(connection)
-    for (const name of ['query', 'execute'] as const) {
-      const send = connection[name].bind(connection) as (...statement: unknown[]) => unknown
-      Object.assign(connection, {
-        [name]: (...statement: unknown[]) => {
-          statements += 1
-          if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
-          return send(...statement)
-        },
-      })
+    // Whatever sends something passes here.
+    const line = connection as unknown as { addCommand: (command: object) => unknown }
+    const send = line.addCommand.bind(line)
+    line.addCommand = (command) => {
+      if (command.constructor.name !== 'Prepare') statements += 1
+      if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
+      return send(command)
     }
   })
   const bytes = Buffer.from(body, 'base64')
