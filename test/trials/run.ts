@@ -20,6 +20,7 @@ import { paymentRace } from './payment-race.ts'
 import { quoteHistories } from './quote-histories.ts'
 import { OUTAGES, realtimeOutage } from './realtime-outage.ts'
 import { stopOnHungReceiver, stopUnderLoad } from './stop-under-load.ts'
+import { steadyMemory } from './steady-memory.ts'
 import { twoDaemons } from './two-daemons.ts'
 import { writeReport, type TrialRun } from './write-report.ts'
 
@@ -48,6 +49,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'mail-fuzz': seeded(22, (seed) => mailFuzz({ mails: 20_000, seed, connections: 4 })),
   'mail-server': fixed(() => mailServer()),
   'killed-mailers': seeded(6, (seed) => killedMailers({ mails: 600, kills: 60, seed })),
+  'steady-memory': fixed(() => steadyMemory({ sweeps: 20, mailsPerSweep: 500, mostGrowthKb: 4000 })),
   'database-outage': fixed(() =>
     databaseOutage({ outages: DATABASE_OUTAGES, payments: 400, payers: 40, frozenMs: 60_000 }),
   ),
