@@ -1,0 +1,38 @@
+// events.ts
+import { paygate } from './paygate.ts'
+import { save, state } from './store.ts'
+
+interface ShopEvent {
+  readonly id: string
+  readonly event_type: string
+  readonly data: { readonly external_ref?: unknown }
+}
+
+/** Handles an event once, however often and in whatever order events come. */
+export async function handle({ id, event_type, data }: ShopEvent): Promise<void> {
+  if (state.handled.includes(id)) {
+    console.log(`${id} again`)
+    return
+  }
+  const user = data.external_ref
+  if (event_type.startsWith('subscription.') && typeof user === 'string') {
+    // An event is a snapshot, and a later one may have come before it: ask how things are now.
+    const { current_period_end } = await paygate.subscriptions.get(user)
+    state.paidUntil[user] = current_period_end
+  }
+  state.handled.push(id)
+  save()
+  console.log(`${id} ${event_type}`)
+}
+
+/** Reads what happened since the last backfill, and handles what never arrived, oldest first. */
+export async function catchUp(): Promise<void> {
+  const events: ShopEvent[] = []
+  for await (const event of paygate.events.list({ limit: 100 })) {
+    if (event.id === state.readUpTo) break
+    events.unshift(event)
+  }
+  for (const event of events) await handle(event)
+  state.readUpTo = events.at(-1)?.id ?? state.readUpTo
+  save()
+}

@@ -1,0 +1,56 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+
+const END_OF_BLOCK = '@@@ the block has ended'
+
+/** What differs from run to run; and the documentation breaks its long lines. */
+export const withoutChance = (text: string): string =>
+  text
+    .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '<time>')
+    .replaceAll(/\d{1,2} [A-Z][a-z]+ \d{4}/g, '<date>')
+    .replaceAll(/[0-9a-f]{64}/g, '<token>')
+    .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')
+    .replaceAll(/\s+/g, '')
+
+/** A shell into which somebody pastes one block after another. */
+export class Shell {
+  readonly #child: ChildProcessWithoutNullStreams
+  readonly #lines: AsyncIterator<string>
+  #complaints = ''
+
+  constructor(folder: string, environment: Readonly<Record<string, string>>) {
+    this.#child = spawn('bash', ['-euo', 'pipefail'], { cwd: folder, env: environment, detached: true })
+    this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]()
+    this.#child.stderr.on('data', (chunk: Buffer) => (this.#complaints += chunk.toString('utf8')))
+  }
+
+  /** What the commands print; throws where one fails, which ends the shell. */
+  async paste(commands: string): Promise<string> {
+    this.#child.stdin.write(`${commands}\necho '${END_OF_BLOCK}'\n`)
+    const printed: string[] = []
+    for (;;) {
+      const line = await this.#lines.next()
+      if (line.done === true) throw new Error(`${commands}\n${printed.join('\n')}\n${this.#complaints}`)
+      if (line.value === END_OF_BLOCK) return printed.join('\n')
+      printed.push(line.value)
+    }
+  }
+
+  /** Ends it with everything that it started. */
+  async close(): Promise<void> {
+    if (this.#child.exitCode !== null) return
+    const gone = once(this.#child, 'exit')
+    process.kill(-this.#child.pid!, 'SIGKILL')
+    await gone
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
