@@ -1,5 +1,11 @@
+import { sendDueReceipts } from '#renewals/send-receipts.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { runJob, sweep } from './run-job.ts'
 
-/** Mails before a period ends, and the notice after. */
-await runJob(sweep(sendDueReminders))
+/** Mails before a period ends, the notice after, and receipts. */
+await runJob(
+  sweep(async (ctx, options) => {
+    await sendDueReceipts(ctx, options)
+    return sendDueReminders(ctx, options)
+  }),
+)

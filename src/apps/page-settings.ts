@@ -16,6 +16,8 @@ export interface PageSettings {
   readonly privacy_url?: string
   /** What the payment is called on a payer's card or bank statement. */
   readonly statement_name?: string
+  /** Whether payers get a mail when money came or went back; they do not by default. */
+  readonly receipts?: boolean
   /** SHA-256 of the logo, in hex. */
   readonly logo?: string
 }
@@ -42,6 +44,7 @@ export const pageSettingsInput = {
   terms_url: webAddress.nullish(),
   privacy_url: webAddress.nullish(),
   statement_name: text(40).nullish(),
+  receipts: z.boolean().nullish(),
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
 

@@ -25,6 +25,7 @@ export function presentApp(app: App): Record<string, unknown> {
     privacy_url: app.pageSettings?.privacy_url ?? null,
     statement_name: app.pageSettings?.statement_name ?? null,
     logo: app.pageSettings?.logo ?? null,
+    receipts: app.pageSettings?.receipts ?? false,
     bank_account_id: app.bankAccountId,
     clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),
     created_at: formatTimestamp(app.createdAt),

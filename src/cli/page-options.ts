@@ -17,6 +17,7 @@ const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }
     field: 'bank_app_links',
     option: onOrOff('--bank-app-links', 'whether the bank page links to banking apps on phones, through vietqr.io'),
   },
+  { field: 'receipts', option: onOrOff('--receipts', 'whether payers get a mail when money came or went back') },
   { field: 'logo', option: new Option('--logo <file>', 'logo of its pages: PNG or SVG of at most 100 KB') },
   { field: 'accent', option: new Option('--accent <colour>', 'colour of links and buttons, such as #1b5fc1') },
   {

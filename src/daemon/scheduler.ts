@@ -8,6 +8,7 @@ import { insertJobRun, type JobOutcome } from '#db/store.ts'
 import type { PoolUse } from '#db/session.ts'
 import { hasDueLookUps } from '#providers/reconcile-payments.ts'
 import { hasRunOut } from '#renewals/expire-due.ts'
+import { hasDueReceipts } from '#renewals/send-receipts.ts'
 import { hasDueReminders } from '#renewals/has-due-reminders.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
@@ -44,7 +45,7 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       name: 'send-reminders',
       memoryMb: 512,
       longestSweepMs: 30 * MINUTE_MS,
-      sweep: { everyMs, hasWork: hasDueReminders, isHourly: false },
+      sweep: { everyMs, hasWork: async (ctx) => (await hasDueReceipts(ctx)) || hasDueReminders(ctx), isHourly: false },
     },
     // Each hour, old rows are removed.
     {

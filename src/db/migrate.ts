@@ -25,6 +25,7 @@ import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder
 import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settings.ts'
 import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
 import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
+import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
@@ -63,6 +64,7 @@ export const MIGRATIONS: Migrations = [
   PageSettings1795200000023,
   DeliveryLeases1795200000024,
   AppLooks1795200000025,
+  Receipts1795200000026,
 ]
 
 const LEASE_SECONDS = 15

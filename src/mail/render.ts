@@ -5,7 +5,7 @@ import { Liquid, type Template } from 'liquidjs'
 /** Languages of mails (specification 2, Customer). */
 export type MailLocale = 'en' | 'vi'
 /** A pair of files `<name>.<locale>.mjml` and `<name>.<locale>.txt` under `templates/emails`. */
-export type MailTemplate = 'renewal-reminder' | 'expired-notice'
+export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
 /** What a template's placeholders become; HTML parts are escaped. */
 export type MailValues = Readonly<Record<string, string | number | boolean>>
 

@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import { orderReceipts } from './order-receipts.ts'
 import { insertChange, updateTransactionIn, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
 /** Who decided a change of a transaction, and why; absent where it follows from what a provider reported. */
@@ -41,6 +42,7 @@ export async function changeTransaction(
       note: decision?.note ?? null,
     })
   }
+  await orderReceipts(tx, app, before, after)
   return { ...after, flaggedAt }
 }
 

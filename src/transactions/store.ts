@@ -1,4 +1,4 @@
-import { appTime, bigint, exact, flag, id, realTime, text, words } from '#db/columns.ts'
+import { appTime, bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { shape, table, together, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
@@ -9,6 +9,7 @@ import { namedCustomers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
+import type { RealTime } from '#shared/time.ts'
 import { MONEY_RULES } from '#payments/store.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
@@ -101,6 +102,50 @@ export const providerEvents = table('provider_events', {
   receivedAt: realTime('received_at'),
 })
 export type ProviderEvent = Row<typeof providerEvents>
+
+/** What a mail to the payer is about: all of the money came, a part of it, or some went back. */
+export type ReceiptKind = 'received' | 'part' | 'refunded'
+
+/**
+ * A mail about money, ordered by the change that it is about. `due`: to be sent from `nextTryAt` on, which a sweep moves while it has it;
+ * `handed_over`: the mail server may have it, and nobody sends it again; `dropped`: nobody to write to, or not so any more.
+ */
+export const receipts = table('receipts', {
+  id: id(),
+  appId: bigint('app_id'),
+  transactionId: bigint('transaction_id'),
+  kind: exact('kind', 16).as<ReceiptKind>(),
+  /** What came or went back, in the transaction's currency. */
+  amount: bigint('amount'),
+  /** All that had come, or had gone back, by then: what makes it one of a kind. */
+  total: bigint('total'),
+  status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
+  failures: int('failures'),
+  /** By the database's clock, as are the next two. */
+  nextTryAt: realTime('next_try_at'),
+  lastError: words('last_error', 500).nullable(),
+  createdAt: realTime('created_at'),
+  sentAt: realTime('sent_at').nullable(),
+})
+export type Receipt = Row<typeof receipts>
+
+/** Orders a mail, once for the same change. */
+export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
+  await insertedNew('receipts_transaction_kind_total', tx.insert(receipts, row))
+}
+
+export async function listDueReceipts(db: Queries, now: RealTime, limit: number): Promise<Receipt[]> {
+  return db.all(receipts, `WHERE status = 'due' AND next_try_at <= ? ORDER BY next_try_at, id LIMIT ?`, [now, limit])
+}
+
+/** Changes a receipt that is still as it was read; false where another sweep has it. */
+export async function updateReceipt(
+  tx: Tx,
+  { id: receiptId, status, nextTryAt }: Receipt,
+  changes: Partial<Pick<Receipt, 'status' | 'failures' | 'nextTryAt' | 'lastError' | 'sentAt'>>,
+): Promise<boolean> {
+  return (await tx.update(receipts, { id: receiptId, status, nextTryAt }, changes)) === 1
+}
 
 export async function insertTransaction(tx: Tx, row: Omit<Transaction, 'id'>): Promise<number> {
   return tx.insert(transactions, row)

@@ -140,6 +140,8 @@ describe("the command line: apps, methods and banks' accounts", function () {
     })
     expect(await cli.json(['app', 'update', id, '--bank-app-links', 'off'])).to.include({ bank_app_links: false })
     expect(await cli.json(['app', 'update', id, '--bank-app-links', 'on'])).to.include({ bank_app_links: true })
+    expect(await cli.json(['app', 'update', id, '--receipts', 'on'])).to.include({ receipts: true })
+    expect(await cli.json(['app', 'update', id, '--receipts', 'off'])).to.include({ receipts: false })
     const restored = await cli.json(['app', 'update', id, ...settings.flatMap(([option]) => [option, ''])])
     for (const [, , field, , byDefault] of settings) expect(restored[field], field).to.deep.equal(byDefault)
     await cli.faults(

@@ -13,7 +13,7 @@ import { providerAccounts, providerPauses, providerSessions } from '#providers/s
 import { realtimeWrites } from '#realtime/store.ts'
 import { dailyMails, reminders } from '#renewals/store.ts'
 import { endUsers, paymentApplications, subscriptions, trialGrants } from '#subscriptions/store.ts'
-import { providerEvents, transactionChanges, transactions } from '#transactions/store.ts'
+import { providerEvents, receipts, transactionChanges, transactions } from '#transactions/store.ts'
 import { deliveryAttempts, events } from '#webhooks/store.ts'
 
 /** Every table that a store describes. */
@@ -32,6 +32,7 @@ export const TABLES: readonly AnyTable[] = [
   paymentApplications,
   realtimeWrites,
   transactions,
+  receipts,
   transactionChanges,
   payments,
   allocations,

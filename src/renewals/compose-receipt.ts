@@ -1,0 +1,64 @@
+import { readerOf } from '#apps/page-settings.ts'
+import { getApp } from '#apps/store.ts'
+import { findSessionOfTransaction } from '#checkout/store.ts'
+import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
+import { renderMail } from '#mail/render.ts'
+import { senderOf, type Mail } from '#mail/send.ts'
+import { dueOf } from '#payments/balance.ts'
+import { listRefundsOfTransaction } from '#payments/store.ts'
+import { findPlan } from '#plans/store.ts'
+import { asAppTime } from '#shared/time.ts'
+import { formatMoney } from '#shared/money.ts'
+import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
+import { getTransaction, type Receipt } from '#transactions/store.ts'
+import { dayWords } from './words.ts'
+
+/** The mail of a receipt; `wait` where a refund is still on its way, `drop` where there is nobody to write to or it is not so any more. */
+export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
+  const { kind, transactionId } = receipt
+  const [app, transaction] = [await getApp(ctx.db, receipt.appId), await getTransaction(ctx.db, transactionId)]
+  if (!app.pageSettings?.receipts) return 'drop'
+  if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
+    return 'drop'
+  if (kind === 'refunded') {
+    if (transaction.amountRefunded < receipt.total) return 'drop'
+    const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
+    if (refunds.some(({ status }) => status === 'pending')) return 'wait'
+  }
+  const session = await findSessionOfTransaction(ctx.db, transactionId)
+  const subscription =
+    transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
+  const customerId = transaction.customerId ?? session?.customerId ?? subscription?.customerId ?? null
+  const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
+  if (!customer) return 'drop'
+  const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
+  const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
+  const { locale } = customer
+  const reader = readerOf(app, locale)
+  const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
+  const from = senderOf(app, ctx.config)
+  const values = {
+    kind,
+    is_test: app.isSandbox,
+    app_name: app.name,
+    customer_name: customer.name,
+    title: plan?.name ?? transaction.planName ?? transaction.planRef,
+    amount: money(receipt.amount),
+    asked: money(transaction.amount),
+    missing: kind === 'part' ? money(dueOf(transaction)) : '',
+    code: transaction.bankPageOpenedAt ? (transaction.transferCode ?? '') : '',
+    until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
+    date: dayWords(asAppTime(receipt.createdAt), reader),
+    reference: transaction.transferCode ?? String(transactionId),
+  }
+  return {
+    from,
+    to: { name: customer.name, address: customer.email },
+    cc: customer.ccEmails,
+    bcc: customer.bccEmails,
+    ...(await renderMail('receipt', locale, values)),
+    messageId: `receipt.${receipt.id}@${from.address.split('@')[1] ?? 'localhost'}`,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  }
+}

@@ -1,0 +1,152 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { operator } from '#commands/caller.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { hasDueReceipts, sendDueReceipts } from '#renewals/send-receipts.ts'
+import { formatId } from '#shared/ids.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { changeApp } from '../support/operators.ts'
+import { aCheckout, aCustomer, priceId } from '../support/factories.ts'
+import { aScene, type Scene } from './scene.ts'
+
+describe('receipts', () => {
+  let scene: Scene
+  let references: number
+
+  beforeEach(async () => {
+    scene = await aScene()
+    references = 0
+    await changeApp(scene.ctx, 'tester', scene.seller.app, { receipts: true })
+  })
+  afterEach(() => scene.stop())
+
+  const open = async (locale = 'en'): Promise<number> => {
+    const customer = await aCustomer(scene.ctx, scene.seller, { locale })
+    const seller = { ...scene.seller, app: await scene.app() }
+    const session = await aCheckout(scene.ctx, seller, {
+      price_id: priceId(scene.plan),
+      customer_id: formatId('cus', customer.id),
+      external_ref: `user-${customer.id}`,
+    })
+    return session.transaction_id!
+  }
+  const pay = (transactionId: number, amount: number) =>
+    confirmPayment(scene.ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: `FT-${transactionId}-${(references += 1)}`,
+      transactionId,
+      amount,
+      currency: 'VND',
+      paidAt: scene.ctx.clock.now(),
+    })
+  const refund = (transactionId: number, amount?: number) =>
+    resolveTransaction(scene.ctx, operator('mai'), {
+      transactionId,
+      action: 'refund',
+      note: 'asked',
+      reference: `BACK-${(references += 1)}`,
+      ...(amount === undefined ? {} : { amount }),
+    })
+  const subjects = () => scene.inbox.mails.map(({ parsed }) => parsed.subject)
+  const sweep = () => sendDueReceipts(scene.ctx)
+
+  it('tell what came, what it bought and until when, once', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    expect(await hasDueReceipts(scene.ctx)).to.equal(true)
+    await sweep()
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const part of [text, html]) expect(part).to.contain('₫99,000').and.to.contain('1 April 2026')
+    expect(text).to.contain(`Reference: ${transactionId}`)
+    expect(await hasDueReceipts(scene.ctx)).to.equal(false)
+  })
+
+  it('tell each part and what is missing, in the customer’s language, and then all of it', async () => {
+    const transactionId = await open('vi')
+    await pay(transactionId, 60_000)
+    await sweep()
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects().map((subject) => subject?.replace(/\s/g, ' '))).to.deep.equal([
+      '[TEST] Đã nhận một phần thanh toán: còn thiếu 39.000 ₫',
+      '[TEST] Đã nhận thanh toán: Premium',
+    ])
+  })
+
+  it('say nothing of a part that was followed by the rest before the mail left', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
+  })
+
+  it('tell each refund', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    await refund(transactionId, 40_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects()).to.have.members([
+      '[TEST] Payment received: Premium',
+      '[TEST] Refunded: ₫40,000 for Premium',
+      '[TEST] Refunded: ₫59,000 for Premium',
+    ])
+  })
+
+  it('are not sent by default, nor after they were turned off', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await changeApp(scene.ctx, 'tester', await scene.app(), { receipts: false })
+    await pay(transactionId, 39_000)
+    await sweep()
+    expect(subjects()).to.deep.equal([])
+    expect(await hasDueReceipts(scene.ctx)).to.equal(false)
+  })
+
+  it('are ordered once where a payment is reported twice', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 99_000)
+    references -= 1
+    await pay(transactionId, 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(1)
+  })
+
+  it('leave once where several sweeps run at once', async () => {
+    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
+    await Promise.all([sweep(), sweep(), sweep()])
+    expect(subjects()).to.have.length(5)
+  })
+
+  it('that a sweep died at before the hand-over are sent by a later one, after it by none', async () => {
+    for (let made = 0; made < 2; made += 1) await pay(await open(), 99_000)
+    const rows: { id: number }[] = await scene.ctx.db.query('SELECT id FROM receipts ORDER BY id')
+    const later = '2026-03-01 10:02:00'
+    await scene.ctx.db.query('UPDATE receipts SET next_try_at = ? WHERE id = ?', [later, rows[0]!.id])
+    await scene.ctx.db.query("UPDATE receipts SET status = 'handed_over' WHERE id = ?", [rows[1]!.id])
+    await sweep()
+    expect(subjects()).to.have.length(0)
+    scene.ctx.clock.set('2026-03-01 10:02:01')
+    await sweep()
+    expect(scene.inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal([
+      `<receipt.${rows[0]!.id}@pay.example>`,
+    ])
+  })
+
+  it('that the mail server refuses for now are tried again later', async () => {
+    await pay(await open(), 99_000)
+    scene.inbox.mood = 'refuse-recipient'
+    scene.inbox.refusal = [450, 'try again']
+    await sweep()
+    scene.inbox.mood = 'accept'
+    await sweep()
+    expect(subjects()).to.have.length(0)
+    scene.ctx.clock.set('2026-03-01 11:30:00')
+    await sweep()
+    expect(subjects()).to.have.length(1)
+  })
+})
