@@ -65,6 +65,7 @@ const ALWAYS: readonly ErrorCode[] = [
   'app_disabled',
   'rate_limited',
   'internal_error',
+  'service_unavailable',
 ]
 
 /** The OpenAPI 3.1 document of the sellers' calls and of the webhooks, made of what serves them. */
@@ -212,7 +213,7 @@ function errorsOf(codes: readonly ErrorCode[], shared: Record<string, Json>): Re
 
 function errorOf(status: number, codes: readonly ErrorCode[]): Json {
   const examples = codes.map((code) => [code, { value: errorExample(code) }] as const)
-  const waits = status === 429 || codes.includes('idempotency_conflict')
+  const waits = status === 429 || status === 503 || codes.includes('idempotency_conflict')
   return {
     description: codes.map((code) => `\`${code}\`: ${ERROR_WORDS[code]}`).join('\n\n'),
     headers: {

@@ -44,6 +44,7 @@ describe('unmatched money', () => {
     expect(mails).to.have.lengthOf(1)
     expect(mails[0]).to.deep.equal({
       id: mails[0]!.id,
+      app_id: null,
       received_at: formatTimestamp(shop.service.ctx.clock.now()),
       message_id: '<statement-1@acb.com.vn>',
       bank: 'ACB',
