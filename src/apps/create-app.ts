@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { command } from '#commands/command.ts'
+import { command, type CommandTx } from '#commands/command.ts'
 import type { Config } from '#config.ts'
 import { newApiSecret, randomHex } from '#shared/crypto.ts'
 import { text } from '#shared/validate.ts'
-import { insertApp, secretPlace } from './store.ts'
+import { insertApp, secretPlace, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
 const createAppInput = ({ webhook }: Config) =>
@@ -27,30 +27,33 @@ export const createApp = command({
   input: createAppInput,
   async run(tx, { name, auth, sandbox, webhook_url = null }): Promise<CreatedApp> {
     const apiKey = `pk_${sandbox ? 'test' : 'live'}_${randomHex(12)}`
-    const secret = auth === 'hmac' ? newApiSecret() : null
-    const appId = await insertApp(tx, {
-      name,
-      apiKey,
-      auth,
-      isSandbox: sandbox,
-      disabledAt: null,
-      apiSecret: secret && tx.ctx.keyring.seal(secret, secretPlace('api_secret', apiKey)),
-      webhookUrl: webhook_url,
-      webhookSecret: null,
-      mailFrom: null,
-      identity: null,
-      allowsClientAmounts: false,
-      returnOrigins: null,
-      realtimeDatabaseUrl: null,
-      realtimeServiceAccount: null,
-      realtimePath: null,
-      bankAccountId: null,
-      clockOffsetMs: 0,
-      pageSettings: null,
-      createdAt: tx.now,
-      updatedAt: tx.now,
-    })
-    await tx.audit({ appId, subject: `app ${appId}`, after: { name, auth, sandbox, webhook_url } })
-    return { app_id: appId, api_key: apiKey, api_secret: secret }
+    return registerApp(tx, { name, auth, isSandbox: sandbox, webhookUrl: webhook_url, apiKey, clockOffsetMs: 0 })
   },
 })
+
+type NewApp = Pick<App, 'name' | 'auth' | 'isSandbox' | 'webhookUrl' | 'apiKey' | 'clockOffsetMs'>
+
+/** Writes a new app with a secret of its own. A step. */
+export async function registerApp(tx: CommandTx, app: NewApp): Promise<CreatedApp> {
+  const { name, auth, apiKey, isSandbox: sandbox, webhookUrl: webhook_url } = app
+  const secret = auth === 'hmac' ? newApiSecret() : null
+  const appId = await insertApp(tx, {
+    ...app,
+    disabledAt: null,
+    apiSecret: secret && tx.ctx.keyring.seal(secret, secretPlace('api_secret', apiKey)),
+    webhookSecret: null,
+    mailFrom: null,
+    identity: null,
+    allowsClientAmounts: false,
+    returnOrigins: null,
+    realtimeDatabaseUrl: null,
+    realtimeServiceAccount: null,
+    realtimePath: null,
+    bankAccountId: null,
+    pageSettings: null,
+    createdAt: tx.now,
+    updatedAt: tx.now,
+  })
+  await tx.audit({ appId, subject: `app ${appId}`, after: { name, auth, sandbox, webhook_url } })
+  return { app_id: appId, api_key: apiKey, api_secret: secret }
+}

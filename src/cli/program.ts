@@ -88,6 +88,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./developer-commands.ts')).registerDeveloperCommands,
   },
   {
+    section: 'Development',
+    words: { demo: 'make a sandbox app with a year of history, for screenshots and exploring' },
+    load: async () => (await import('./demo-commands.ts')).registerDemoCommands,
+  },
+  {
     section: 'Webhooks and mails',
     words: {
       reminders: 'renewal mails',

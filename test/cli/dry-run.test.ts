@@ -48,7 +48,7 @@ const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 
 /** Those with a preview of their own, which their own tests run. */
 const PREVIEWED = [
   ...['bank-mail match', 'bank-mail close', 'subscription import', 'transaction resolve'],
-  ...['realtime resync', 'service install', 'request'],
+  ...['realtime resync', 'service install', 'request', 'demo'],
 ]
 
 describe('--dry-run', () => {

@@ -23,6 +23,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   'service.test.ts': ['migrate', 'audit', 'key', 'stats', 'doctor', 'service', 'notification'],
   'find.test.ts': ['find', 'open'],
   'developer.test.ts': ['listen', 'trigger', 'request'],
+  'demo.test.ts': ['demo'],
   'watch.test.ts': ['watch'],
   'docs.test.ts': ['docs'],
   'completion.test.ts': ['completion'],

@@ -1,0 +1,71 @@
+import type { Command } from 'commander'
+import type { Context } from '#context.ts'
+import { confirmed, DeclinedError } from './ask.ts'
+import { withExamples } from './examples.ts'
+import { inSession, performAs, type Session } from './session.ts'
+import { UsageError } from './usage-error.ts'
+
+interface DemoOptions {
+  readonly remove?: boolean
+  readonly yes?: boolean
+  readonly dryRun?: boolean
+}
+
+/** `demo`: something to look at, and to take away again. */
+export function registerDemoCommands(program: Command): void {
+  const demo = program
+    .command('demo')
+    .description('make a sandbox app with a year of history, for screenshots and exploring')
+    .option('--remove', 'remove it and all of its rows; the audit log stays')
+    .option('--yes', 'do not ask before removing')
+    .option('--dry-run', 'only show what would be made or removed')
+    .action(async (options: DemoOptions, command: Command) => {
+      if (options.yes === true && options.remove !== true) throw new UsageError('--yes belongs to --remove')
+      await inSession(command, (session) => (options.remove ? remove(session, options) : make(session, options)))
+    })
+  withExamples(demo, 'demo', 'demo --remove --dry-run', 'demo --remove --yes')
+}
+
+async function make({ ctx, out, caller }: Session, { dryRun }: DemoOptions): Promise<void> {
+  const { demoSize, makeDemo, refuseSecondDemo } = await import('#operations/demo/make-demo.ts')
+  await refuseSecondDemo(ctx)
+  if (dryRun) {
+    const size = demoSize()
+    out.result({ dry_run: true, ...size }, () => out.line(`would make [TEST] Demo: ${contentsOf(size)}`))
+    return
+  }
+  const made = await makeDemo(ctx, caller, (done, total) => out.progress(`${done} of ${total} steps of the year`))
+  out.result(made, () => {
+    out.line(`[TEST] Demo (app ${made.app_id}): ${contentsOf(made)}`)
+    out.line(`api_key     ${made.api_key}`)
+    out.line(`api_secret  ${made.api_secret ?? ''}`)
+    out.hint('The secret is not shown again.')
+    out.hint(`Look around: billing-cli stats ${made.app_id}, billing-cli subscription list ${made.app_id}`)
+    out.hint('Take it away again: billing-cli demo --remove')
+  })
+}
+
+function contentsOf(size: { plans: number; customers: number; payments: number; days: number }): string {
+  return `${size.plans} plans, ${size.customers} customers, ${size.payments} payments in ${size.days} days`
+}
+
+async function remove(session: Session, { yes, dryRun }: DemoOptions): Promise<void> {
+  const { ctx, out } = session
+  const [{ findDemo }, { removeDemo }] = await Promise.all([
+    import('#operations/demo/make-demo.ts'),
+    import('#operations/demo/remove-demo.ts'),
+  ])
+  const app = await findDemo(ctx)
+  if (!app) throw new UsageError('there is no demo to remove')
+  const rehearsed: Context = { ...ctx, rehearsal: { changes: [], events: [] } }
+  const planned = await performAs({ ...session, ctx: rehearsed }, removeDemo, undefined, { app })
+  const rows = Object.values(planned.rows).reduce((sum, count) => sum + count, 0)
+  if (!dryRun && !(await confirmed(yes, `Remove the demo, app ${app.id}, and its ${rows} rows for good?`)))
+    throw new DeclinedError()
+  const removed = dryRun ? planned : await performAs(session, removeDemo, undefined, { app })
+  out.result({ ...(dryRun ? { dry_run: true } : {}), ...removed }, () => {
+    const tables = Object.entries(removed.rows).filter(([, count]) => count > 0)
+    out.line(dryRun ? `would remove the demo, app ${app.id}` : `the demo, app ${app.id}, is removed`)
+    out.table({ head: ['table', 'rows'], rows: tables, none: 'no rows' })
+  })
+}

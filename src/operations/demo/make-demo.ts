@@ -1,0 +1,229 @@
+import { appNow } from '#apps/app-time.ts'
+import { registerApp, type CreatedApp } from '#apps/create-app.ts'
+import { appsByKey, getApp, type App } from '#apps/store.ts'
+import { createCheckoutSession } from '#checkout/create-session.ts'
+import type { Caller } from '#commands/caller.ts'
+import { command, nothing } from '#commands/command.ts'
+import { perform } from '#commands/perform.ts'
+import type { Context } from '#context.ts'
+import { createCustomer } from '#customers/create-customer.ts'
+import { onDuplicate } from '#db/database-error.ts'
+import { createPlan } from '#plans/create-plan.ts'
+import type { Price } from '#plans/store.ts'
+import { enableMethod } from '#providers/methods.ts'
+import { sandboxProvider } from '#providers/providers.ts'
+import { advanceTestClock } from '#renewals/advance-test-clock.ts'
+import { setReminders } from '#renewals/opt-out.ts'
+import { AppError } from '#shared/errors.ts'
+import { formatId } from '#shared/ids.ts'
+import { asRealTime, DAY_MS, SECOND_MS } from '#shared/time.ts'
+import { endSubscription } from '#subscriptions/end-subscription.ts'
+import { switchPlan } from '#subscriptions/switch-plan.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { DEMO_KEY } from './mark.ts'
+import { DAYS, PLANS, STORIES, type Act, type Sold, type Story } from './stories.ts'
+
+export interface DemoSize {
+  readonly days: number
+  readonly plans: number
+  readonly customers: number
+  readonly payments: number
+}
+
+export type MadeDemo = CreatedApp & DemoSize
+
+/** How much there is in the demo. */
+export function demoSize(): DemoSize {
+  const paying = STORIES.flatMap(({ acts }) => acts).filter(({ does }) => does === 'pay' || does === 'buy once')
+  return { days: DAYS, plans: PLANS.length, customers: STORIES.length, payments: paying.length }
+}
+
+/** The demo, where it was made and not removed. */
+export async function findDemo(ctx: Context): Promise<App | null> {
+  return appsByKey.find(ctx.db, DEMO_KEY)
+}
+
+/** Throws `invalid_request` where the demo is there already. */
+export async function refuseSecondDemo(ctx: Context): Promise<void> {
+  if (await findDemo(ctx)) throw isThere()
+}
+
+/**
+ * Makes a sandbox app with a year of history, by the commands that make it in earnest, under the app's own clock, which begins a year back
+ * and ends at the present. Nothing leaves the machine: the app has no webhook address, and every subscription's reminders are stopped as
+ * soon as it is there, days before the first is due. Throws `invalid_request` where the demo is there already, also a part of it.
+ */
+export async function makeDemo(
+  ctx: Context,
+  caller: Caller,
+  onProgress: (done: number, total: number) => void = () => undefined,
+): Promise<MadeDemo> {
+  const created = await perform(ctx, caller, registerDemo, undefined, null)
+  const app = await getApp(ctx.db, created.app_id)
+  await perform(ctx, caller, enableMethod, undefined, { app, method: sandboxProvider().method })
+  const prices = await sell(ctx, caller, app)
+  const acts = STORIES.flatMap((story) => story.acts.map((act) => ({ story, act })))
+  acts.sort((a, b) => a.act.day - b.act.day)
+  const told: Told = { ctx, caller, app, prices, customers: new Map(), paid: new Map() }
+  let day = 0
+  for (const [done, { story, act }] of acts.entries()) {
+    if (act.day > day) told.app = await passDays(told, act.day - day)
+    day = act.day
+    await tell(told, story, act)
+    onProgress(done + 1, acts.length)
+  }
+  await passDays(told, DAYS - day)
+  return { ...created, ...demoSize() }
+}
+
+/** The unique key of the mark decides between two that make it at once. */
+const registerDemo = command({
+  name: 'demo.make',
+  input: nothing,
+  run: (tx) =>
+    onDuplicate(
+      'apps_api_key',
+      registerApp(tx, {
+        name: 'Demo',
+        auth: 'hmac',
+        isSandbox: true,
+        webhookUrl: null,
+        apiKey: DEMO_KEY,
+        // The clock of an app only ever moves forward: it begins here.
+        clockOffsetMs: -DAYS * DAY_MS,
+      }),
+      isThere,
+    ),
+})
+
+function isThere(): AppError {
+  return new AppError('invalid_request', 'the demo is there already: billing-cli demo --remove takes it away')
+}
+
+/** The story so far. */
+interface Told {
+  readonly ctx: Context
+  readonly caller: Caller
+  app: App
+  readonly prices: ReadonlyMap<string, Price>
+  /** Their public ids, by the end user's reference. */
+  readonly customers: Map<string, string>
+  /** The last transaction that an end user paid. */
+  readonly paid: Map<string, number>
+}
+
+async function sell(ctx: Context, caller: Caller, app: App): Promise<Map<string, Price>> {
+  const prices = new Map<string, Price>()
+  for (const plan of PLANS) {
+    const made = await perform(ctx, caller, createPlan, plan, { app })
+    for (const price of made.prices) prices.set(`${plan.code} ${price.name ?? ''}`, price)
+  }
+  return prices
+}
+
+/** Whole seconds, so that the clock ends exactly at the present; what ran out is stored as such, as by the daemon. */
+async function passDays({ ctx, caller, app }: Told, days: number): Promise<App> {
+  await advanceTestClock(ctx, caller, app, { advance_seconds: (days * DAY_MS) / SECOND_MS })
+  return getApp(ctx.db, app.id)
+}
+
+async function tell(told: Told, story: Story, act: Act): Promise<void> {
+  const { ctx, caller, app } = told
+  const { externalRef } = story
+  switch (act.does) {
+    case 'pay':
+      return buy(told, story, { price: priceOf(told, act.sold), isTrial: false, part: act.part })
+    case 'try':
+      return buy(told, story, { price: priceOf(told, act.sold), isTrial: true })
+    case 'switch': {
+      const price_id = formatId('price', priceOf(told, act.sold).id)
+      await perform(ctx, caller, switchPlan, { price_id }, { app, externalRef })
+      return
+    }
+    case 'buy once': {
+      const bought = { amount: act.amount, currency: 'VND' }
+      const choice = { mode: 'payment', plan_ref: 'e-book', plan_name: act.name, ...bought }
+      return pay(told, story, await checkOut(told, story, choice), bought)
+    }
+    case 'get all back': {
+      const transactionId = told.paid.get(externalRef) ?? 0
+      const refund = { action: 'refund', note: act.note, reference: `demo_${transactionId}` } as const
+      await resolveTransaction(ctx, caller, { transactionId, ...refund })
+      await perform(ctx, caller, endSubscription, { note: act.note }, { app, externalRef })
+    }
+  }
+}
+
+function priceOf({ prices }: Told, [code, name]: Sold): Price {
+  const price = prices.get(`${code} ${name}`)
+  if (!price) throw new Error(`the demo sells no ${code} ${name}`)
+  return price
+}
+
+interface Purchase {
+  readonly price: Price
+  readonly isTrial: boolean
+  readonly part?: number | undefined
+}
+
+async function buy(told: Told, story: Story, { price, isTrial, part }: Purchase): Promise<void> {
+  const { ctx, caller, app } = told
+  const { externalRef } = story
+  const choice = { mode: 'subscription', price_id: formatId('price', price.id), skip_trial: !isTrial }
+  const transactionId = await checkOut(told, story, choice)
+  await pay(told, story, transactionId, { amount: part ?? price.amount, currency: price.currency })
+  if (part === undefined) await perform(ctx, caller, setReminders, { reminders: 'off' }, { app, externalRef })
+}
+
+/** Opens a checkout of the story's customer; the transaction to pay, or null where a free trial began. */
+async function checkOut(told: Told, story: Story, choice: object): Promise<number | null> {
+  const { ctx, caller, app } = told
+  const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
+  const who = { external_ref: story.externalRef, customer_id: await customerOf(told, story) }
+  const session = await perform(
+    ctx,
+    caller,
+    createCheckoutSession,
+    { ...urls, ...who, ...choice },
+    { app, endUser: null },
+  )
+  return session.transaction_id
+}
+
+async function customerOf(
+  { ctx, caller, app, customers }: Told,
+  { externalRef, name, locale }: Story,
+): Promise<string> {
+  const known = customers.get(externalRef)
+  if (known !== undefined) return known
+  // Mail to such an address would arrive nowhere, even if somebody turned reminders on.
+  const fields = { name, email: `${externalRef}@demo.example`, merchant_customer_id: externalRef, locale }
+  const customerId = formatId('cus', (await perform(ctx, caller, createCustomer, fields, { app })).id)
+  customers.set(externalRef, customerId)
+  return customerId
+}
+
+/**
+ * Pays as the test method does, but says that it was paid at the app's own present: months of cash are counted by when it was paid,
+ * and would otherwise all be the present one.
+ */
+async function pay(
+  { ctx, app, paid }: Told,
+  { externalRef }: Story,
+  transactionId: number | null,
+  money: { readonly amount: number; readonly currency: string },
+): Promise<void> {
+  if (transactionId === null) return
+  const { code } = sandboxProvider()
+  await confirmPayment(ctx, {
+    provider: code,
+    eventId: null,
+    reference: `${code}_${transactionId}`,
+    transactionId,
+    owner: { appId: app.id, externalRef },
+    ...money,
+    paidAt: asRealTime(appNow(app, ctx.clock.now())),
+  })
+  paid.set(externalRef, transactionId)
+}

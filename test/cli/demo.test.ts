@@ -1,0 +1,184 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import { perform } from '#commands/perform.ts'
+import { operator } from '#commands/caller.ts'
+import { DEMO_KEY } from '#operations/demo/mark.ts'
+import { removeDemo } from '#operations/demo/remove-demo.ts'
+import { appNamed } from '#apps/find-app.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { addMs, asRealTime, DAY_MS, formatTimestamp, systemClock } from '#shared/time.ts'
+import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { SmtpInbox } from '../mail/smtp-inbox.ts'
+import { testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { aPlan, anApp, aSubscription } from '../support/factories.ts'
+import { itRunsEveryForm } from './forms.ts'
+import { openCli, type Cli } from './run-cli.ts'
+import { ENTER, onTerminal } from './terminal.ts'
+
+/** Rows that work leaves behind which is no app's: kept for a day. */
+const OF_NO_APP = ['commit_tokens', 'job_runs']
+/** Of these the demo has no rows, or it is not removed. */
+const OF_THE_OUTSIDE = ['bank_mails', 'provider_events', 'provider_sessions']
+
+describe('the command line: the demo', function () {
+  this.timeout(180_000)
+  let cli: Cli
+  let inbox: SmtpInbox
+
+  beforeEach(async () => {
+    inbox = await SmtpInbox.open()
+    cli = openCli({ BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'pay@shop.example' })
+  })
+
+  afterEach(() => inbox.stop())
+
+  it('is a year of sound books in which nothing is wrong, of which nothing left the machine, and which goes without a trace', async () => {
+    const ctx = { ...testContext(), clock: systemClock }
+    const other = await anApp(ctx)
+    await aSubscription(ctx, other, await aPlan(ctx, other))
+    const before = await everyRow()
+    const faultsBefore = await faults(cli)
+
+    const planned = await cli.json(['demo', '--dry-run'])
+    expect(await cli.table(['demo', '--dry-run'])).to.include(`${planned.customers} customers`)
+    expect(await everyRow()).to.deep.equal(before)
+
+    const made = await cli.json(['demo'])
+    expect({ ...planned, ...made }).to.deep.include({ ...planned, api_key: DEMO_KEY })
+    const id = String(made.app_id)
+    const app = await appNamed(ctx, DEMO_KEY)
+    expect([app.isSandbox, app.webhookUrl, app.clockOffsetMs]).to.deep.equal([true, null, 0])
+    expect((await cli.refused(['demo'])).includes('demo --remove')).to.equal(true)
+    expect(await cli.refused(['demo', '--dry-run'])).to.include('demo --remove')
+
+    const verified = await cli.json(['ledger', 'verify', '--app', id])
+    expect(verified.faults).to.deep.equal([])
+    expect(verified.checked).to.equal(planned.customers - 2)
+    expect(await faults(cli)).to.deep.equal(faultsBefore)
+    expect(await cli.json(['transaction', 'list', '--app', id, '--flagged'])).to.have.length(1)
+
+    const { cash, subscriptions, revenue } = await cli.json(['stats', id])
+    const months = cash.filter((row: any) => row.currency === 'VND').map((row: any) => row.month)
+    expect(months).to.include.members(lastMonths(12))
+    expect(months.length).to.equal(new Set(months).size)
+    const payments = revenue.map((row: any) => Number(row.payments))
+    expect(payments.reduce((sum: number, each: number) => sum + each)).to.equal(planned.payments)
+    expect(subscriptions.active).to.be.greaterThan(5)
+    expect(subscriptions.lifetime).to.equal(1)
+
+    await sendDueReminders(ctx, { appId: app.id })
+    expect(inbox.mails).to.deep.equal([])
+    expect(await counted('reminders', 'app_id = ?', app.id)).to.equal(0)
+    expect(await counted('subscriptions', 'app_id = ? AND reminders_stopped_at IS NULL', app.id)).to.equal(0)
+    expect(await counted('events', `app_id = ? AND delivery_status <> 'not_configured'`, app.id)).to.equal(0)
+
+    const shown = await cli.json(['demo', '--remove', '--dry-run'])
+    expect(shown.dry_run).to.equal(true)
+    expect(await cli.misused(['demo', '--remove'])).to.include('--yes')
+    expect(await counted('apps', 'id = ?', app.id)).to.equal(1)
+    const removed = await cli.json(['demo', '--remove', '--yes'])
+    expect(removed.rows).to.deep.equal(shown.rows)
+    expect(removed.rows.payments).to.equal(planned.payments)
+
+    expect(await everyRow()).to.deep.equal(before)
+    const tables = await tablesOfApps()
+    expect(tables.filter((table) => ![...Object.keys(removed.rows), ...OF_THE_OUTSIDE].includes(table))).to.deep.equal([
+      'audit_log',
+    ])
+    const [newest] = await cli.json(['audit', 'list'])
+    expect([newest.action, newest.app_id, newest.before.rows]).to.deep.equal(['demo.remove', app.id, removed.rows])
+    expect(await cli.misused(['demo', '--remove'])).to.include('no demo')
+  })
+
+  it('is made and removed by somebody at a terminal, who sees how far it has come and is asked', async () => {
+    expect(await cli.table(['demo'])).to.include('[TEST] Demo')
+    const declined = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', ENTER]])
+    expect([declined.code, declined.left]).to.deep.equal([1, []])
+    const removed = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', `y${ENTER}`]])
+    expect([removed.code, removed.left]).to.deep.equal([0, []])
+    expect(removed.text).to.include('is removed')
+    const made = await onTerminal(cli.env, ['demo'], [])
+    expect(made.code).to.equal(0)
+    expect(made.text).to.match(/\d+ of \d+ steps of the year/)
+    expect(await cli.table(['demo', '--remove', '--yes'])).to.include('transactions')
+  })
+
+  it('removes no other app, and no money from outside', async () => {
+    const ctx = { ...testContext(), clock: systemClock }
+    const caller = operator('tester')
+    const other = await anApp(ctx)
+    expect(await refusalOf(perform(ctx, caller, removeDemo, undefined, { app: other.app }))).to.include('not the demo')
+    await cli.json(['demo'])
+    const app = await appNamed(ctx, DEMO_KEY)
+    await testDatabase().db.query('UPDATE apps SET is_sandbox = 0 WHERE id = ?', [app.id])
+    expect(await refusalOf(perform(ctx, caller, removeDemo, undefined, { app }))).to.include('not the demo')
+    await testDatabase().db.query('UPDATE apps SET is_sandbox = 1 WHERE id = ?', [app.id])
+    const [flagged] = await cli.json(['transaction', 'list', '--app', String(app.id), '--flagged'])
+    const outcome = await confirmPayment(ctx, {
+      provider: 'bank_transfer',
+      eventId: null,
+      reference: 'FT-1',
+      transactionId: flagged.transaction_id,
+      amount: 9_000,
+      currency: 'VND',
+      paidAt: asRealTime(new Date()),
+    })
+    expect(outcome.kind).to.equal('processed')
+    const rows = await everyRow()
+    expect(await cli.refused(['demo', '--remove', '--yes'])).to.include(`app disable ${app.id}`)
+    expect(await everyRow()).to.deep.equal(rows)
+    await cli.faults([2, ['demo', '--yes'], '--remove'])
+  })
+
+  itRunsEveryForm('demo.test.ts')
+})
+
+async function refusalOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => 'it was done',
+    (error: unknown) => String(error),
+  )
+}
+
+/** The faults that doctor finds, by their check. */
+async function faults(cli: Cli): Promise<string[]> {
+  const ran = await cli.run(['doctor', '--json'])
+  return JSON.parse(ran.stdout).flatMap((finding: any) => (finding.ok ? [] : [`${finding.check}: ${finding.detail}`]))
+}
+
+/** Until that of yesterday, when the last payment was made. */
+function lastMonths(count: number): string[] {
+  const now = addMs(new Date(), -DAY_MS)
+  return Array.from({ length: count }, (_, back) =>
+    formatTimestamp(new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back))).slice(0, 7),
+  )
+}
+
+async function tablesOfApps(): Promise<string[]> {
+  const rows = await testDatabase().db.query<{ name: string }[]>(
+    `SELECT table_name AS name FROM information_schema.columns
+     WHERE table_schema = DATABASE() AND column_name = 'app_id' ORDER BY table_name`,
+  )
+  return rows.map(({ name }) => name)
+}
+
+async function counted(table: string, condition: string, appId: number): Promise<number> {
+  const [row] = await testDatabase().db.query<{ n: string }[]>(
+    `SELECT COUNT(*) AS n FROM ${table} WHERE ${condition}`,
+    [appId],
+  )
+  return Number(row?.n)
+}
+
+/** Every row of every table but the audit log. */
+async function everyRow(): Promise<Record<string, unknown>> {
+  const { db } = testDatabase()
+  const tables = await db.query<{ name: string }[]>(
+    'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
+  )
+  const rows: Record<string, unknown> = {}
+  for (const { name } of tables)
+    if (name !== 'audit_log' && !OF_NO_APP.includes(name)) rows[name] = await db.query(`SELECT * FROM ${name}`)
+  return rows
+}
