@@ -162,42 +162,47 @@ class HandOver {
   }
 }
 
-/** The message as nodemailer reads it, which it does only after the server's go-ahead (354). */
+/**
+ * The message as nodemailer reads it, which it does only after the server's go-ahead (354). It is put together while the server still
+ * answers, and leaves in one piece: a write for each of its parts costs more than all else that nodemailer does.
+ */
 class HandOverStream extends Readable {
   readonly #handOver: HandOver
-  readonly #input: Readable
+  readonly #whole: Promise<Buffer>
   #hasBegun = false
 
   constructor(handOver: HandOver, input: Readable) {
     super()
     this.#handOver = handOver
-    this.#input = input
+    this.#whole = gather(input)
+    // Told when the message is read.
+    this.#whole.catch(() => undefined)
   }
 
   override _read(): void {
-    if (this.#hasBegun) this.#input.resume()
-    else this.#begin()
-  }
-
-  #begin(): void {
+    if (this.#hasBegun) return
     this.#hasBegun = true
-    this.#handOver.begin().then(
-      () => this.#follow(),
-      (error: unknown) => this.destroy(error as Error),
-    )
+    this.#handOverWhole().catch((error: unknown) => this.destroy(error as Error))
   }
 
-  #follow(): void {
-    this.#input
-      .on('data', (chunk: Buffer) => {
-        if (!this.push(chunk)) this.#input.pause()
-      })
-      .on('end', () => {
-        this.#handOver.isComplete = true
-        this.push(null)
-      })
-      .on('error', (error) => this.destroy(error))
+  async #handOverWhole(): Promise<void> {
+    const whole = await this.#whole
+    await this.#handOver.begin()
+    if (this.destroyed) return
+    this.push(whole)
+    this.#handOver.isComplete = true
+    this.push(null)
   }
+}
+
+function gather(input: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  return new Promise((resolve, reject) => {
+    input
+      .on('data', (chunk: Buffer) => chunks.push(chunk))
+      .on('end', () => resolve(Buffer.concat(chunks)))
+      .on('error', reject)
+  })
 }
 
 interface SmtpError {
@@ -285,7 +290,8 @@ function toMessage(mail: Mail): SendMailOptions {
     bcc: [...mail.bcc],
     subject: mail.subject,
     text: mail.text,
-    html: mail.html,
+    // Named, since nodemailer would else count each page's letters to come to the same.
+    html: { content: mail.html, contentTransferEncoding: 'quoted-printable' },
     messageId: `<${mail.messageId}>`,
     headers: { ...mail.headers },
     disableFileAccess: true,
