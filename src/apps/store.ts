@@ -42,6 +42,20 @@ export const apps = table('apps', {
 })
 export type App = Row<typeof apps>
 
+/** An app as far as a change of a payment or a subscription of its counts in its time and is told to it. */
+export const toldApps = apps.only(
+  'id',
+  'apiKey',
+  'webhookUrl',
+  'webhookSecret',
+  'realtimeDatabaseUrl',
+  'realtimeServiceAccount',
+  'realtimePath',
+  'clockOffsetMs',
+  'pageSettings',
+)
+export type ToldApp = ReturnType<typeof toldApps.decode>
+
 /** A payment method that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {
   id: id(),

@@ -20,6 +20,10 @@ export const plans = table('plans', {
 })
 export type Plan = Row<typeof plans>
 
+/** What events name of a plan. */
+export const namedPlans = plans.only('id', 'code')
+export type NamedPlan = ReturnType<typeof namedPlans.decode>
+
 /** Amounts are in the smallest unit of `currency`. The three trial columns are all null or all set. */
 export const prices = table('prices', {
   id: id(),
@@ -36,6 +40,16 @@ export const prices = table('prices', {
   createdAt: realTime('created_at'),
 })
 export type Price = Row<typeof prices>
+
+/** What a payment of a price gives. */
+export const priceIntervals = prices.only(
+  'id',
+  'intervalUnit',
+  'intervalCount',
+  'trialIntervalUnit',
+  'trialIntervalCount',
+)
+export type PriceIntervals = ReturnType<typeof priceIntervals.decode>
 
 export interface PlanWithPrices extends Plan {
   prices: Price[]

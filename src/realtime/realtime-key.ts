@@ -1,4 +1,4 @@
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import { invalidField } from '#shared/errors.ts'
 
 /** Longest path that the database takes, in bytes of UTF-8 with a slash for each key. */
@@ -7,11 +7,11 @@ const PATH_BYTES = 768
 const INNER_KEY = 'purchaseSource'
 
 /** Whether the app's clients read their state from a realtime database that we write (specification 1). */
-export function hasRealtimeDatabase(app: App): app is AppWithDatabase {
+export function hasRealtimeDatabase(app: ToldApp): app is AppWithDatabase {
   return app.realtimeDatabaseUrl !== null && app.realtimeServiceAccount !== null && app.realtimePath !== null
 }
 
-export type AppWithDatabase = App & {
+export type AppWithDatabase = ToldApp & {
   realtimeDatabaseUrl: string
   realtimeServiceAccount: string
   realtimePath: string
@@ -27,7 +27,7 @@ export function nodeKeys(path: string, externalRef: string): string[] {
  * Refuses an `external_ref` under which the app's database could keep no node, so that it fails at checkout and not after the
  * payment. Throws `invalid_request`; other apps may use any.
  */
-export function checkRealtimeKey(app: App, externalRef: string): void {
+export function checkRealtimeKey(app: ToldApp, externalRef: string): void {
   if (!hasRealtimeDatabase(app)) return
   const fault = externalRef === '' ? 'must not be empty' : faultOf(nodeKeys(app.realtimePath, externalRef))
   if (fault) throw invalidField('external_ref', `${fault}: it is a key in the app's realtime database`)

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { appNow } from '#apps/app-time.ts'
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -30,7 +30,7 @@ const LONGEST_WAIT_MS = 200
 const MAX_CONFLICTS = 10
 
 export interface NodeWrite {
-  readonly app: App
+  readonly app: ToldApp
   readonly subscriptionId: number
   /** The subscription as committed now; null where it is not there. */
   readonly load: (subscriptionId: number) => Promise<NodeState | null>

@@ -1,6 +1,6 @@
 import type { Queries } from '#db/queries.ts'
 import type { NamedCustomer } from '#customers/store.ts'
-import { findPrice, type Price, type PriceWithPlan } from '#plans/store.ts'
+import { findPrice, type NamedPlan, type PriceIntervals } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
@@ -16,14 +16,20 @@ export interface QuotedPayment {
   readonly isAccepted?: boolean
 }
 
+/** The price that a payment is for. */
+export interface PaidPrice {
+  readonly price: PriceIntervals
+  readonly plan: NamedPlan
+}
+
 /** What a payment is decided on, and the customers that its events may name. */
-export interface PaymentSubject extends PriceWithPlan {
+export interface PaymentSubject extends PaidPrice {
   readonly current: Subscription | null
   readonly customers: readonly NamedCustomer[]
 }
 
 /** What was looked up to decide over a payment, and what it does. */
-export interface DecidedPayment extends PriceWithPlan {
+export interface DecidedPayment extends PaidPrice {
   readonly current: Subscription | null
   /** What the payment buys. */
   readonly interval: Interval
@@ -45,7 +51,7 @@ export async function decidePayment(
 /** As `decidePayment`, for a caller that has read the price and the subscription. */
 export async function decideOn(
   db: Queries,
-  subject: PriceWithPlan & { readonly current: Subscription | null; readonly endUserId: number },
+  subject: PaidPrice & { readonly current: Subscription | null; readonly endUserId: number },
   payment: QuotedPayment,
   paidAt: AppTime,
 ): Promise<DecidedPayment> {
@@ -80,7 +86,7 @@ export interface StoredQuote {
 /** Quotes a payment that is opened `now`, the app's own time in whole seconds. */
 export async function quotePayment(
   db: Queries,
-  subject: PriceWithPlan & { readonly current: Subscription | null; readonly endUserId: number },
+  subject: PaidPrice & { readonly current: Subscription | null; readonly endUserId: number },
   { isTrial, isRenewal }: { readonly isTrial: boolean; readonly isRenewal: boolean },
   now: AppTime,
 ): Promise<StoredQuote> {
@@ -98,7 +104,7 @@ export async function quotePayment(
 }
 
 /** The length that a price gives: its own, or its trial's. */
-export function intervalOf(price: Price, isTrial: boolean): Interval {
+export function intervalOf(price: PriceIntervals, isTrial: boolean): Interval {
   if (!isTrial) return { unit: price.intervalUnit, count: price.intervalCount }
   if (price.trialIntervalUnit === null || price.trialIntervalCount === null)
     throw new Error(`price ${price.id} has no trial`)

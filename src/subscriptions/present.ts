@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { NamedCustomer } from '#customers/store.ts'
 import type { Queries } from '#db/queries.ts'
-import type { Plan } from '#plans/store.ts'
+import type { NamedPlan, Plan } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
@@ -12,13 +12,13 @@ import { findPlanWithCustomer, type Subscription } from './store.ts'
 /** A subscription with the rows that its answers name. */
 export interface SubscriptionView {
   readonly subscription: Subscription
-  readonly plan: Plan
+  readonly plan: NamedPlan
   readonly customer: NamedCustomer | null
 }
 
 /** Rows that were read before. */
 export interface KnownNames {
-  readonly plan: Plan
+  readonly plan: NamedPlan
   readonly customers: readonly NamedCustomer[]
 }
 

@@ -1,4 +1,4 @@
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
@@ -6,7 +6,7 @@ import type { NodeState } from '#realtime/node.ts'
 import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } from './store.ts'
 
 /** Queues the write of the realtime node in the change's transaction; after the commit it is written and waited for. */
-export async function queueNode(tx: Tx, app: App, subscription: Subscription): Promise<void> {
+export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription): Promise<void> {
   if (app.realtimeDatabaseUrl === null) return
   const subscriptionId = subscription.id
   await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
@@ -14,7 +14,7 @@ export async function queueNode(tx: Tx, app: App, subscription: Subscription): P
 }
 
 /** Writes the node again with the same state, after a payment that was told twice (contract 4, Same provider event id). */
-export async function rewriteNode(tx: Tx, app: App, endUserId: number): Promise<void> {
+export async function rewriteNode(tx: Tx, app: ToldApp, endUserId: number): Promise<void> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (subscription) await queueNode(tx, app, subscription)
 }

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { orderReceipts } from './order-receipts.ts'
 import { insertChange, updateTransactionIn, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
@@ -19,7 +19,7 @@ export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'fla
  */
 export async function changeTransaction(
   tx: Tx,
-  app: App,
+  app: ToldApp,
   before: Transaction,
   changes: TransactionChanges,
   decision: Decision | null = null,

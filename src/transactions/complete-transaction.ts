@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { completed } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
@@ -25,7 +25,7 @@ export interface Completion {
  */
 export async function completeTransaction(
   tx: Tx,
-  app: App,
+  app: ToldApp,
   transaction: Transaction,
   completion: Completion,
   { decision = null, subject = null }: { decision?: Decision | null; subject?: PaymentSubject | null } = {},
@@ -44,7 +44,7 @@ export async function completeTransaction(
 
 async function give(
   tx: Tx,
-  app: App,
+  app: ToldApp,
   transaction: Transaction,
   completion: Completion,
   subject: PaymentSubject | null,
@@ -66,7 +66,7 @@ async function give(
  */
 export async function applySuperseded(
   tx: Tx,
-  app: App,
+  app: ToldApp,
   transaction: Transaction,
   providerCode: ProviderCode,
   decision: Decision,
@@ -97,7 +97,7 @@ function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }:
   return { transactionId: id, externalRef, customerId, renewsEnd, amount, currency }
 }
 
-async function announceCompletion(tx: Tx, app: App, transaction: Transaction): Promise<void> {
+async function announceCompletion(tx: Tx, app: ToldApp, transaction: Transaction): Promise<void> {
   const { externalRef, planRef, amount, currency } = transaction
   const data = { external_ref: externalRef, plan_ref: planRef, amount, currency, status: 'completed' } as const
   await emitEvent(tx, app, 'transaction.completed', data, { externalRef, transactionId: transaction.id })
@@ -107,7 +107,7 @@ async function announceCompletion(tx: Tx, app: App, transaction: Transaction): P
  * When the payment counts as made, in the app's own time and whole seconds. Never before the transaction was opened and never in the
  * future, whatever a provider's clock or a mail's date says.
  */
-function paymentTime(tx: Tx, app: App, transaction: Transaction, paidAt: RealTime): AppTime {
+function paymentTime(tx: Tx, app: ToldApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)
   const told = appNow(app, paidAt)
   const notEarly = told < transaction.createdAt ? transaction.createdAt : told

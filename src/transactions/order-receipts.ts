@@ -1,10 +1,10 @@
-import type { App } from '#apps/store.ts'
+import type { ToldApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { keptOf } from '#payments/balance.ts'
 import { insertReceipt, type ReceiptKind, type Transaction } from './store.ts'
 
 /** Orders the mails that a change of a transaction gives rise to, in its database transaction, where the app wants any. */
-export async function orderReceipts(tx: Tx, app: App, before: Transaction, after: Transaction): Promise<void> {
+export async function orderReceipts(tx: Tx, app: ToldApp, before: Transaction, after: Transaction): Promise<void> {
   if (!app.pageSettings?.receipts) return
   for (const { kind, amount, total } of receiptsOf(before, after)) {
     const { id: transactionId } = after

@@ -4,9 +4,9 @@ import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { apps } from '#apps/store.ts'
+import { toldApps } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
-import { plans, prices } from '#plans/store.ts'
+import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -182,8 +182,14 @@ const PAYMENT_SUBJECT = together(
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
    LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
-  { transaction: transactions, app: apps },
-  { price: prices, plan: plans, current: subscriptions, customer: namedCustomers, currentCustomer: namedCustomers },
+  { transaction: transactions, app: toldApps },
+  {
+    price: priceIntervals,
+    plan: namedPlans,
+    current: subscriptions,
+    customer: namedCustomers,
+    currentCustomer: namedCustomers,
+  },
 )
 export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
