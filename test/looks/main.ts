@@ -2,10 +2,12 @@ import { rmSync } from 'node:fs'
 import { startTestDatabase, stopTestDatabase } from '../support/database.ts'
 import { LOOKS } from './looks.ts'
 import { lookAtPages } from './pages.ts'
+import { lookAtTables } from './tables.ts'
 
 /** Every kind of thing that people see, each a function that writes its pictures into a folder: `npm run looks -- pages` takes one. */
 const KINDS: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   pages: lookAtPages,
+  tables: lookAtTables,
 }
 
 const asked = process.argv.slice(2)

@@ -1,0 +1,50 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { systemClock } from '#shared/time.ts'
+import { openCli } from '../cli/run-cli.ts'
+import { aBusyService, type BusyService } from '../cli/states.ts'
+import { onPlayedTerminal } from '../cli/terminal.ts'
+import { startBrowser } from '../pages/browser.ts'
+import { testContext } from '../support/context.ts'
+import { pageOf, shownOn } from '../support/screen.ts'
+
+const COLUMNS = [80, 140]
+
+/** A picture of what each command shows on a colour terminal: `<command>.<columns>.png`. */
+export async function lookAtTables(folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true })
+  const made = await aBusyService({ ...testContext(), clock: systemClock })
+  const { env } = openCli()
+  const browser = await startBrowser()
+  const page = await browser.newPage({ viewport: { width: 1280, height: 400 } })
+  for (const line of commandsOf(made)) {
+    for (const columns of COLUMNS) {
+      const { raw } = await onPlayedTerminal(env, line.split(' '), [], columns)
+      const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
+      const written = lines.findLastIndex(({ text }) => text !== '') + 1
+      await page.setContent(pageOf(line, lines.slice(0, written)))
+      const name = `${line.replaceAll(/\W+/g, '-').replace(/^-/, '')}.${columns}.png`
+      await page.locator('pre').screenshot({ path: join(folder, name) })
+    }
+  }
+  await browser.close()
+}
+
+function commandsOf({ reader, plan, flagged }: BusyService): string[] {
+  const app = reader.app.id
+  return [
+    ...['app list', `app show ${app}`, `method list ${app}`, 'notification list'],
+    ...['bank-account list', 'bank-mail list', 'bank-mail list --unmatched'],
+    ...[`plan list ${app}`, `plan show ${app} ${plan}`, `customer list ${app}`],
+    ...[`subscription list ${app}`, `subscription show ${app} user-1`],
+    ...[
+      'transaction list',
+      `transaction show ${flagged}`,
+      'ledger verify',
+      'payment list',
+      'payment list --unallocated',
+    ],
+    ...[`webhook list ${app}`, 'reminders plan --days 40', 'reminders unconfirmed', 'reminders refused'],
+    ...['audit list', 'stats', `stats ${app}`, 'doctor', `find user-1 --app ${app}`, 'watch --once', '--help'],
+  ]
+}
