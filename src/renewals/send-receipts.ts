@@ -83,7 +83,7 @@ async function fail(ctx: Context, claimed: Receipt, error: unknown): Promise<'do
   const lastError = messageOf(error).slice(0, 500)
   ctx.log.warn(
     { receiptId: claimed.id, appId: claimed.appId, fault, reason: lastError },
-    'receipt not confirmed as sent',
+    'a receipt was not confirmed as sent',
   )
   const handedOver = { ...claimed, status: 'handed_over' } as const
   await inTransaction(ctx, async (tx) => {
