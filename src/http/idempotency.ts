@@ -67,15 +67,17 @@ export async function answerOnce(ctx: Context, request: KeyedRequest, work: Keye
   const leaseToken = randomHex(16)
   const kept = await claimKey(ctx, scope, requestHash, leaseToken)
   if (kept) return kept
-  const hold: Hold = { ctx, scope, leaseToken }
+  const hold: Hold = { ctx, scope, leaseToken, isOver: false }
   const timer = setInterval(() => void prolong(hold), PROLONG_MS)
   try {
     return await runHolding(hold, request, work)
   } catch (thrown) {
     if (thrown instanceof KeyNotHeld) return await keptAnswer(ctx, scope, requestHash)
+    hold.isOver = true
     await giveBack(hold)
     throw thrown
   } finally {
+    hold.isOver = true
     clearInterval(timer)
   }
 }
@@ -89,6 +91,8 @@ interface Hold {
   readonly ctx: Context
   readonly scope: Scope
   readonly leaseToken: string
+  /** The request has its answer. */
+  isOver: boolean
 }
 
 async function runHolding({ ctx, scope, leaseToken }: Hold, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
@@ -118,9 +122,12 @@ async function answerOrRefusal(
   }
 }
 
-async function prolong({ ctx, scope, leaseToken }: Hold): Promise<void> {
+async function prolong(hold: Hold): Promise<void> {
+  const { ctx, scope, leaseToken } = hold
   try {
     await inTransaction(ctx, async (tx) => {
+      // Tried again for seconds where the database is away: by then nobody may hold the key any more.
+      if (hold.isOver) return
       const leaseUntil = addMs(await databaseNow(ctx, tx), LEASE_MS)
       await prolongIdempotencyKey(tx, leaseToken, scope, leaseUntil)
     })

@@ -16,10 +16,6 @@ const REFUND_PAUSE_MS = 10 * MINUTE_MS
 /** So often is a mail tried that the mail server refuses. */
 const MOST_FAILURES = 30
 
-export async function hasDueReceipts(ctx: Context): Promise<boolean> {
-  return (await listDueReceipts(ctx.db, await databaseNow(ctx, ctx.db), 1)).length > 0
-}
-
 /**
  * Sends the receipts that are due. Each is claimed, made, and marked as handed over before its first byte leaves, as reminders are: one
  * that a sweep died at before the mark is sent by the next, one after it by nobody.
