@@ -63,7 +63,7 @@ export type CreateCheckoutSessionInput =
       expires_in?: number
       mode: 'payment'
       /**
-       * Your name for what is bought; it need not be the code of a plan.
+       * Your name for what is bought. It does not have to be the code of a plan.
        */
       plan_ref: string
       /**
@@ -267,7 +267,7 @@ export interface CreateCustomerInput {
    */
   email: string
   /**
-   * Your own id of the customer. It need not be unique.
+   * Your own id of the customer. It does not have to be unique.
    */
   merchant_customer_id?: string | null
   /**
@@ -293,7 +293,7 @@ export interface UpdateCustomerInput {
    */
   email?: string
   /**
-   * Your own id of the customer. It need not be unique.
+   * Your own id of the customer. It does not have to be unique.
    */
   merchant_customer_id?: string | null
   /**
@@ -428,7 +428,7 @@ export interface Transaction {
   completed_at: string | null
 }
 /**
- * Something that the app was told, or would have been.
+ * An event of the app, with the state of its delivery.
  */
 export interface Event {
   /**

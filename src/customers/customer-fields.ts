@@ -12,7 +12,7 @@ export const requiredFields = {
   email: emailAddress.describe('Where reminders go.'),
 }
 export const optionalFields = {
-  merchant_customer_id: text(191).nullish().describe('Your own id of the customer. It need not be unique.'),
+  merchant_customer_id: text(191).nullish().describe('Your own id of the customer. It does not have to be unique.'),
   cc_emails: emailList.nullish().describe('Who else gets each mail, seen by all.'),
   bcc_emails: emailList.nullish().describe('Who else gets each mail, unseen.'),
   locale: z.enum(LOCALES, 'must be en or vi').nullish().describe('The language of mails and pages; `en` by default.'),

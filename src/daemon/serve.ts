@@ -13,7 +13,7 @@ import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
 import { watchFigures } from './watch-figures.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
-/** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets for ever. */
+/** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets permanently. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 /** How often that is looked at; every 30 s by default, which would let slow senders have four times their time. */

@@ -29,7 +29,7 @@ export interface ApiRequest<Caller> {
   readonly body: unknown
 }
 
-/** What the reference tells of a call, besides what its other fields say. Texts are Markdown. */
+/** What the reference says about a call, besides its other fields. Texts are Markdown. */
 interface RouteWords {
   /** What client libraries call it by: `createPlan`. */
   readonly id: string

@@ -7,6 +7,7 @@ import type { Context } from '#context.ts'
 import { createCustomer } from '#customers/create-customer.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { listPlansOf } from '#plans/list-plans.ts'
+import type { PlanWithPrices } from '#plans/store.ts'
 import { sandboxProvider } from '#providers/providers.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -113,10 +114,24 @@ async function payCheckout(ctx: Context, caller: Caller, app: App, choice: objec
 
 /** The price of the plan for triggers that is paid by this unit. */
 async function priceOf(ctx: Context, caller: Caller, app: App, unit: 'day' | 'month'): Promise<string> {
-  const found = (await listPlansOf(ctx, app.id, {})).find(({ code }) => code === PLAN.code)
-  const plan = found ?? (await perform(ctx, caller, createPlan, PLAN, { app }))
+  const plan = (await findPlan(ctx, app)) ?? (await makePlan(ctx, caller, app))
   const price = plan.prices.find(({ intervalUnit, status }) => intervalUnit === unit && status === 'active')
   if (!price)
     throw new AppError('invalid_request', `the plan ${PLAN.code} has no active price by the ${unit}: restore it`)
   return formatId('price', price.id)
+}
+
+async function findPlan(ctx: Context, app: App): Promise<PlanWithPrices | undefined> {
+  return (await listPlansOf(ctx, app.id, {})).find(({ code }) => code === PLAN.code)
+}
+
+/** Two triggers at once make one plan: its code is unique. */
+async function makePlan(ctx: Context, caller: Caller, app: App): Promise<PlanWithPrices> {
+  try {
+    return await perform(ctx, caller, createPlan, PLAN, { app })
+  } catch (error) {
+    const made = error instanceof AppError && error.code === 'plan_code_taken' ? await findPlan(ctx, app) : undefined
+    if (!made) throw error
+    return made
+  }
 }

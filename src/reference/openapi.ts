@@ -39,7 +39,7 @@ const TAGS: Readonly<Record<string, readonly [name: string, description: string]
   'checkout-sessions': ['Checkout', 'Hosted pages where end users pay.'],
   subscriptions: ['Subscriptions', 'Who has access, and until when.'],
   transactions: ['Transactions', 'Payments that were asked for, and what became of them.'],
-  events: ['Events', 'What the app was told, and whether it heard.'],
+  events: ['Events', 'The events of the app, and whether they were delivered.'],
   'test-clock': ['Test clock', 'The own time of a sandbox app.'],
 }
 const WEBHOOKS_TAG = 'Webhooks'

@@ -40,15 +40,14 @@ export async function* followEvents(
   let highest = first - 1
   while (!signal.aborted) {
     const from = Math.max(first, highest - OVERLAP + 1)
-    const known = [...seen].filter((id) => id >= from)
-    const page = await listEventsFrom(ctx.db, app.id, from, PAGE + known.length)
+    for (const id of seen) if (id < from) seen.delete(id)
+    const page = await listEventsFrom(ctx.db, app.id, from, PAGE + seen.size)
     const fresh = page.filter(({ id }) => !seen.has(id))
     for (const event of fresh) {
       seen.add(event.id)
       highest = Math.max(highest, event.id)
       yield event
     }
-    for (const id of known) if (id < highest - 2 * OVERLAP) seen.delete(id)
     if (fresh.length === 0) await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }

@@ -19,7 +19,7 @@ export const EventOutput = z
   })
   .meta({
     id: 'Event',
-    description: 'Something that the app was told, or would have been.',
+    description: 'An event of the app, with the state of its delivery.',
     examples: [
       {
         id: 'evt_1',

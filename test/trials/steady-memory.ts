@@ -1,8 +1,6 @@
 import { join } from 'node:path'
-import { customers, findCustomer } from '#customers/store.ts'
-import { parseId } from '#shared/ids.ts'
-import { DAY_MS, addMs } from '#shared/time.ts'
-import { addSubscriptions, copyRow, firstCopy, openShop, type Shop } from '../../bench/shop.ts'
+import { openShop } from '../../bench/shop.ts'
+import { addSubscribers, makeDue } from '../../bench/subscribers.ts'
 import { startWorker } from '../../bench/worker.ts'
 import type { MailboxState } from '../../bench/workers/mailbox.ts'
 import { testEnvironment } from '../support/context.ts'
@@ -30,7 +28,7 @@ export async function steadyMemory(options: SteadyMemoryOptions): Promise<Steady
   const mailbox = startWorker<'count', MailboxState>(join('workers', 'mailbox.ts'))
   const { url } = await mailbox.ask('count')
   const shop = await openShop()
-  await addPeriods(shop, mails)
+  await addSubscribers(shop, mails)
   const settings = { BILLING_SMTP_URL: url, BILLING_MAIL_FROM: 'billing@pay.example', BILLING_LOG_LEVEL: 'warn' }
   const sender = startWorker<'sweep', number>('../test/trials/steady-sweeps.ts', testEnvironment(settings))
   try {
@@ -48,30 +46,4 @@ export async function steadyMemory(options: SteadyMemoryOptions): Promise<Steady
   } finally {
     await Promise.all([mailbox.stop(), sender.stop()])
   }
-}
-
-/** Subscriptions of as many customers, none of them due. */
-async function addPeriods(shop: Shop, count: number): Promise<void> {
-  const { ctx, app } = shop
-  const first = firstCopy(shop)
-  const customer = await findCustomer(ctx.db, app.app.id, parseId('cus', shop.customer) ?? 0)
-  if (!customer) throw new Error('the shop has no customer')
-  const named = (number: number) => ({ id: first + number, email: `customer-${number}@example.com` })
-  await copyRow(ctx.db, customers, customer, count, named)
-  await addSubscriptions(shop, count, (number) => ({ customerId: first + number }))
-  // A sandbox app may not send so many in a day.
-  await ctx.db.query('UPDATE apps SET is_sandbox = 0')
-}
-
-/** The periods of these end in two days, and began long ago. */
-async function makeDue(shop: Shop, from: number, count: number): Promise<void> {
-  const { ctx } = shop
-  const now = ctx.clock.now()
-  const first = firstCopy(shop) + from
-  await ctx.db.run('UPDATE subscriptions SET period_start = ?, current_period_end = ? WHERE id >= ? AND id < ?', [
-    addMs(now, -20 * DAY_MS),
-    addMs(now, 2 * DAY_MS),
-    first,
-    first + count,
-  ])
 }
