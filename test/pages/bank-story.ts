@@ -1,3 +1,5 @@
+import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import type { AppOptions } from '../support/factories.ts'
@@ -12,27 +14,34 @@ export async function startBankStory(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Story> {
   const story = await startStory(options, settings)
-  const { ctx } = story.service
-  const { app } = story.app
+  await takeTransfers(story.service.ctx, story.app.app)
+  return story
+}
+
+/** Lets an app take payments through payOS, and bank transfers to an account of its own. */
+export async function takeTransfers(ctx: Context, app: App): Promise<void> {
   await enableMethod(ctx, OPERATOR, app, 'payos', { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' })
   const account = await addBankAccount(ctx, OPERATOR, ACCOUNT)
   await assignBankAccount(ctx, OPERATOR, app, account.id)
   await enableMethod(ctx, OPERATOR, app, 'bank_transfer')
-  return story
 }
 
 let transferNumber = 0
 
-/** A transfer that the bank has told of. */
-export async function transfer({ service }: Story, transactionId: number, amount: number): Promise<void> {
+/** A transfer that the bank has reported. */
+export async function transfer(
+  { service: { ctx } }: { readonly service: { readonly ctx: Context } },
+  transactionId: number,
+  amount: number,
+): Promise<void> {
   transferNumber += 1
-  await confirmPayment(service.ctx, {
+  await confirmPayment(ctx, {
     provider: 'bank_transfer',
     eventId: null,
     reference: `FT${transferNumber}`,
     transactionId,
     amount,
     currency: 'VND',
-    paidAt: service.ctx.clock.now(),
+    paidAt: ctx.clock.now(),
   })
 }

@@ -8,6 +8,18 @@ import { startBankStory, transfer } from './bank-story.ts'
 /** The page to look at, after everything that leads to it was done. */
 export type Scene = (story: Story, prices: readonly string[]) => Promise<string>
 
+/** Everything that a seller may set of its pages' and mails' looks. */
+export const BRAND = {
+  logo: Buffer.from(
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 30 20"><path d="M2 2h12v16H2zM16 2h12v16H16z" fill="#0b6b3a"/></svg>',
+  ),
+  accent: '#0b6b3a',
+  support: 'help@shop.example',
+  terms_url: 'https://shop.example/terms',
+  privacy_url: 'https://shop.example/privacy',
+  statement_name: 'SACH NOI HAY',
+}
+
 export const SCENES: Readonly<Record<string, Scene>> = {
   'a checkout with every method': async (story, [monthly]) =>
     (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
@@ -67,16 +79,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   },
   'an unknown link': (story) => Promise.resolve(`${story.service.url}/checkout/unknown`),
   'a checkout under the seller’s name': async (story, [monthly]) => {
-    await changeApp(story.service.ctx, 'tester', story.app.app, {
-      logo: Buffer.from(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 30 20"><path d="M2 2h12v16H2zM16 2h12v16H16z" fill="#0b6b3a"/></svg>',
-      ),
-      accent: '#0b6b3a',
-      support: 'help@shop.example',
-      terms_url: 'https://shop.example/terms',
-      privacy_url: 'https://shop.example/privacy',
-      statement_name: 'SACH NOI HAY',
-    })
+    await changeApp(story.service.ctx, 'tester', story.app.app, BRAND)
     await story.service.ctx.db.query('UPDATE plans SET description = ?', ['Mọi cuốn sách nói.\nTrên mọi thiết bị.'])
     return (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url
   },
