@@ -23,7 +23,7 @@ function registerFind(program: Command): void {
     .option('--app <app>', 'only of this app')
     .action(async (text: string | undefined, options: { on?: string; app?: string }, command: Command) => {
       await inSession(command, async (session) => {
-        const [{ find: findText }, { viewEndUser }] = await Promise.all([
+        const [{ find: findText, MOST_OF_A_KIND }, { viewEndUser }] = await Promise.all([
           import('#support/find.ts'),
           import('#support/view-end-user.ts'),
         ])
@@ -34,6 +34,11 @@ function registerFind(program: Command): void {
           endUsers.slice(0, MOST_SCREENS).map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)),
         )
         const shown = await withSandbox(ctx, matches)
+        const kinds = Map.groupBy(matches, ({ kind }) => kind)
+        if ([...kinds.values()].some(({ length }) => length >= MOST_OF_A_KIND))
+          out.note(
+            `No more than the newest ${MOST_OF_A_KIND} of a kind are shown: search for more of it, or give --app.`,
+          )
         out.result({ matches: shown, end_users: people }, () => {
           out.table({
             head: ['what', 'id', 'app', 'external_ref', 'amount', 'state', 'at (UTC)', 'more'],

@@ -26,6 +26,7 @@ import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settin
 import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
 import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
+import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
@@ -65,6 +66,7 @@ export const MIGRATIONS: Migrations = [
   DeliveryLeases1795200000024,
   AppLooks1795200000025,
   Receipts1795200000026,
+  SearchKeys1795200000027,
 ]
 
 const LEASE_SECONDS = 15

@@ -8,12 +8,15 @@ import { DAY_MS, HOUR_MS, addMs, asRealTime, formatTimestampOrNull, parseTimesta
 import {
   findByAmount,
   findById,
+  findByMail,
   findByText,
   findByToken,
   listEndUsersOfCustomer,
   type Found,
   type FoundKind,
 } from './store.ts'
+
+export { MOST_OF_A_KIND } from './store.ts'
 
 /** One thing that a text names, as operators see it. Amounts in the smallest unit of `currency`; times in UTC. */
 export interface Match {
@@ -49,6 +52,8 @@ const PUBLIC: Partial<Record<FoundKind, IdKind>> = {
   event: 'evt',
 }
 const LINK = /(?:\/(?:checkout|renew)\/|^)([0-9a-f]{64})(?![0-9a-f])/
+/** The Message-ID of a reminder or a receipt, as mail servers log it. */
+const OWN_MAIL = /^<?(reminder|receipt)\.(\d{1,15})[\d.]*@[^\s@]+$/
 const MOST_TEXT = 2000
 /** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
@@ -56,8 +61,9 @@ const LATEST_ZONE_MS = 12 * HOUR_MS
 
 /**
  * What a text names, of all apps: an id, an end user, an e-mail address, a transfer code, a reference of a bank or a provider, an event,
- * a link of a checkout or a renewal; with `on` an amount of money. The end users that it is about come with it. Throws
- * `invalid_request` for a text that cannot be searched.
+ * a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. Returns the newest matches,
+ * `MOST_OF_A_KIND` of each kind at most, and the end users that they are about. Throws `invalid_request` for a text that cannot be
+ * searched.
  */
 export async function find(
   ctx: Context,
@@ -69,40 +75,50 @@ export async function find(
 }
 
 /** As `find`, with the numbers of the rows. */
-export async function search(ctx: Context, text: string, { on, appId }: FindOptions = {}): Promise<Found[]> {
+export async function search(ctx: Context, text: string, options: FindOptions = {}): Promise<Found[]> {
+  const { on } = options
+  const appId = options.appId ?? null
   const given = text.trim()
   if (given === '' || given.length > MOST_TEXT) throw invalidField('text', 'must have 1 to 2000 characters')
-  const apps = (await listApps(ctx.db)).map(({ id }) => id)
-  const found = on === undefined ? await findNamed(ctx, given, apps) : await findMoney(ctx, given, apps, on)
-  return found.filter((one) => appId === undefined || one.appId === appId)
+  const scope = { appId, apps: appId === null ? (await listApps(ctx.db)).map(({ id }) => id) : [appId] }
+  return on === undefined ? findNamed(ctx, scope, given) : findMoney(ctx, scope, given, on)
 }
 
-async function findNamed(ctx: Context, given: string, apps: readonly number[]): Promise<Found[]> {
+interface Scope {
+  /** Only this app; null searches all, and what belongs to none. */
+  readonly appId: number | null
+  readonly apps: readonly number[]
+}
+
+async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): Promise<Found[]> {
   const token = LINK.exec(given)?.[1]
-  if (token !== undefined) return findByToken(ctx.db, token)
+  if (token !== undefined) return findByToken(ctx.db, appId, token)
+  const [, kind, number] = OWN_MAIL.exec(given) ?? []
+  if (kind !== undefined) return findByMail(ctx.db, appId, kind as 'reminder' | 'receipt', Number(number))
   const providers = listProviders().map(({ code }) => code)
-  const byText = await findByText(ctx.db, given, { apps, providers, banks: BANK_READERS.map(({ code }) => code) })
-  return [...(await findNumbered(ctx, given)), ...byText]
+  const banks = BANK_READERS.map(({ code }) => code)
+  const byText = await findByText(ctx.db, appId, given, { apps, providers, banks })
+  return [...(await findNumbered(ctx, appId, given)), ...byText]
 }
 
 /** `cus_5`, or `17`: a transaction, a payment or a bank mail. */
-async function findNumbered(ctx: Context, given: string): Promise<Found[]> {
+async function findNumbered(ctx: Context, appId: number | null, given: string): Promise<Found[]> {
   for (const [kind, prefix] of Object.entries(PUBLIC) as [FoundKind, IdKind][]) {
     const number = parseId(prefix, given)
-    if (number !== null) return findById(ctx.db, kind, number)
+    if (number !== null) return findById(ctx.db, appId, kind, number)
   }
   const number = parseNumericId(given)
   if (number === null) return []
   const kinds = ['transaction', 'payment', 'bank mail'] as const
-  return (await Promise.all(kinds.map((kind) => findById(ctx.db, kind, number)))).flat()
+  return (await Promise.all(kinds.map((kind) => findById(ctx.db, appId, kind, number)))).flat()
 }
 
-async function findMoney(ctx: Context, given: string, apps: readonly number[], on: string): Promise<Found[]> {
+async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {
   const day = parseTimestamp(`${on} 00:00:00`)
   if (!day) throw invalidField('on', 'must be a day, such as 2026-11-21')
   const begin = asRealTime(day)
   const time = { from: addMs(begin, -EARLIEST_ZONE_MS), until: addMs(begin, DAY_MS + LATEST_ZONE_MS) }
-  return findByAmount(ctx.db, amountsOf(given), apps, time)
+  return findByAmount(ctx.db, appId, amountsOf(given), apps, time)
 }
 
 /** `99.000 đ` is 99000 of a currency without decimals; `10.50` is 1050 of one with two, and so may `10` be 1000. */

@@ -54,22 +54,24 @@ const SOURCES: Readonly<Record<FoundKind, string>> = {
     x.delivery_status AS state, x.written_at AS at FROM events x`,
 }
 
-/** More of a kind is no answer. */
-const MOST = 20
+/** How many rows of a kind a search returns at most, the newest ones. */
+export const MOST_OF_A_KIND = 20
 
-/** One condition on the rows `x` of a kind. */
+/** One condition on the rows `x` of a kind. An index must serve it: these tables grow. */
 interface Search {
   readonly kind: FoundKind
   readonly where: string
   readonly params: readonly Param[]
 }
 
-async function findBy(db: Queries, searches: readonly Search[]): Promise<Found[]> {
+/** `appId`: only rows of this app; null takes those of all apps and of none. */
+async function findBy(db: Queries, appId: number | null, searches: readonly Search[]): Promise<Found[]> {
   const found: Found[] = []
-  for (const { kind, where, params } of searches)
-    found.push(
-      ...(await db.all(FOUND, `SELECT ${SOURCES[kind]} WHERE ${where} ORDER BY x.id DESC LIMIT ${MOST}`, params)),
-    )
+  const [ofApp, ...app] = appId === null ? [''] : ['HAVING appId = ?', appId]
+  for (const { kind, where, params } of searches) {
+    const sql = `SELECT ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MOST_OF_A_KIND}`
+    found.push(...(await db.all(FOUND, sql, [...params, ...app])))
+  }
   const known = new Set<string>()
   return found.filter(({ kind, id: number }) => {
     const name = `${kind} ${number}`
@@ -78,13 +80,27 @@ async function findBy(db: Queries, searches: readonly Search[]): Promise<Found[]
 }
 
 /** The thing of this number. */
-export async function findById(db: Queries, kind: FoundKind, number: number): Promise<Found[]> {
-  return findBy(db, [{ kind, where: 'x.id = ?', params: [number] }])
+export async function findById(db: Queries, appId: number | null, kind: FoundKind, number: number): Promise<Found[]> {
+  return findBy(db, appId, [{ kind, where: 'x.id = ?', params: [number] }])
+}
+
+/** The end user of the subscription of this number, to which a reminder went, or the transaction that the receipt of this number is about. */
+export async function findByMail(
+  db: Queries,
+  appId: number | null,
+  mail: 'reminder' | 'receipt',
+  number: number,
+): Promise<Found[]> {
+  const about = {
+    reminder: { kind: 'end user', where: 'x.id = (SELECT s.end_user_id FROM subscriptions s WHERE s.id = ?)' },
+    receipt: { kind: 'transaction', where: 'x.id = (SELECT r.transaction_id FROM receipts r WHERE r.id = ?)' },
+  } as const
+  return findBy(db, appId, [{ ...about[mail], params: [number] }])
 }
 
 /** What the token of a checkout's or a renewal's link leads to. */
-export async function findByToken(db: Queries, token: string): Promise<Found[]> {
-  return findBy(db, [
+export async function findByToken(db: Queries, appId: number | null, token: string): Promise<Found[]> {
+  return findBy(db, appId, [
     { kind: 'checkout', where: 'x.token = ?', params: [token] },
     {
       kind: 'end user',
@@ -100,13 +116,14 @@ export async function findByToken(db: Queries, token: string): Promise<Found[]> 
  */
 export async function findByText(
   db: Queries,
+  appId: number | null,
   given: string,
   { apps, providers, banks }: Record<'apps' | 'providers' | 'banks', readonly (string | number)[]>,
 ): Promise<Found[]> {
   const references = [given, ...banks.map((bank) => `${bank} ${given}`)]
   // A list in SQL cannot be empty.
   const appIds = [0, ...apps]
-  return findBy(db, [
+  return findBy(db, appId, [
     { kind: 'app', where: 'x.api_key = ?', params: [given] },
     { kind: 'end user', where: 'x.app_id IN (?) AND x.external_ref = ?', params: [appIds, given] },
     { kind: 'customer', where: 'x.app_id IN (?) AND x.email IN (?)', params: [appIds, [given, given.toLowerCase()]] },
@@ -125,20 +142,22 @@ export async function findByText(
     { kind: 'payment', where: 'x.provider IN (?) AND x.reference IN (?)', params: [providers, references] },
     { kind: 'payment', where: 'x.charge_reference = ?', params: [given] },
     { kind: 'payment', where: 'x.id IN (SELECT r.payment_id FROM refunds r WHERE r.reference = ?)', params: [given] },
-    { kind: 'bank mail', where: 'x.bank_reference = ? OR x.message_id = ?', params: [given, given] },
+    { kind: 'bank mail', where: 'x.bank_reference = ?', params: [given] },
+    { kind: 'bank mail', where: 'x.message_id = ?', params: [given] },
   ])
 }
 
 /** Money of one of these amounts that came or was asked for in this time. */
 export async function findByAmount(
   db: Queries,
+  appId: number | null,
   amounts: readonly number[],
   appIds: readonly number[],
   { from, until }: { readonly from: RealTime; readonly until: RealTime },
 ): Promise<Found[]> {
   const received = 'x.received_at >= ? AND x.received_at < ? AND x.amount IN (?)'
   const asked = 'x.app_id IN (?) AND x.created_at >= ? AND x.created_at < ? AND x.amount IN (?)'
-  return findBy(db, [
+  return findBy(db, appId, [
     { kind: 'payment', where: received, params: [from, until, amounts] },
     { kind: 'bank mail', where: received, params: [from, until, amounts] },
     { kind: 'transaction', where: asked, params: [[0, ...appIds], from, until, amounts] },
@@ -149,7 +168,7 @@ export async function findByAmount(
 export async function listEndUsersOfCustomer(db: Queries, appId: number, customerId: number): Promise<string[]> {
   const rows = await db.all(
     shape({ externalRef: text() }),
-    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MOST}`,
+    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MOST_OF_A_KIND}`,
     [appId, customerId],
   )
   return rows.map(({ externalRef }) => externalRef)

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
+import type { Param, Queries } from '#db/queries.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { desktopOpener } from '#config.ts'
 import { checkoutSessions } from '#checkout/store.ts'
@@ -10,8 +11,11 @@ import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { formatDay, systemClock } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { insertProviderEvent, transactions } from '#transactions/store.ts'
+import { find, MOST_OF_A_KIND } from '#support/find.ts'
+import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
+import { testDatabase } from '../support/database.ts'
+import { aCheckout, aPlan, priceId } from '../support/factories.ts'
 import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -112,6 +116,52 @@ describe('the command line: what support asks', function () {
       [2, ['find'], '<text>'],
       [1, ['find', 'x', '--app', '9999999'], 'billing-cli app list'],
     )
+  })
+
+  it('finds what is of an app behind as many of other apps as a search returns, and says that it left some out', async () => {
+    const today = formatDay(ctx.clock.now())
+    const plan = await aPlan(ctx, made.shop)
+    for (let opened = 0; opened <= MOST_OF_A_KIND; opened += 1)
+      await aCheckout(ctx, made.shop, { external_ref: 'user-3', price_id: priceId(plan) })
+    expect(await namesOf('99,000', '--on', today)).to.include(`transaction ${made.flagged}`)
+    const { code, stderr } = await cli.run(['find', '99,000', '--on', today, '--json'])
+    expect([code, stderr]).to.deep.equal([
+      0,
+      'No more than the newest 20 of a kind are shown: search for more of it, or give --app.\n',
+    ])
+    expect((await cli.run(['find', 'user-3', '--json'])).stderr).to.equal('')
+  })
+
+  it('looks each name up in an index', async () => {
+    const searched: [sql: string, params: readonly Param[]][] = []
+    const all: Queries['all'] = (source, text, params = []) => {
+      searched.push([source.statement(text), params])
+      return ctx.db.all(source, text, params)
+    }
+    const recorded = { ...ctx, db: { ...ctx.db, all } }
+    const words = ['user-1', '17', 'cus_1', 'receipt.1@a.example', 'reminder.1.2.3@a.example', '0'.repeat(64)]
+    for (const word of words) await find(recorded, word)
+    await find(recorded, 'an@example.com', { appId: Number(app) })
+    await find(recorded, '99,000', { on: formatDay(ctx.clock.now()) })
+    expect(searched.length).to.be.greaterThan(30)
+    for (const [sql, params] of searched) {
+      const plan: { table: string | null; possible_keys: string | null }[] = await testDatabase().db.query(
+        `EXPLAIN ${sql}`,
+        [...params],
+      )
+      // There are few apps, and each search reads all of them.
+      const read = plan.filter(({ table }) => table !== null && table !== 'apps' && !table.startsWith('<'))
+      for (const { table, possible_keys: keys } of read) expect(keys, `${table}: ${sql}`).not.to.equal(null)
+    }
+  })
+
+  it('a mail is found by its Message-ID, as the mail server logs it', async () => {
+    const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
+    const row = { appId: Number(app), transactionId: made.flagged, kind: 'part', amount: 1, total: 1 } as const
+    const times = { nextTryAt: ctx.clock.now(), createdAt: ctx.clock.now(), sentAt: null }
+    const receipt = await ctx.db.insert(receipts, { ...row, ...times, status: 'sent', failures: 0, lastError: null })
+    expect(await namesOf(`<receipt.${receipt}@pay.example>`)).to.deep.equal([`transaction ${made.flagged}`])
+    expect(await namesOf(`reminder.${subscription.id}.1774952400.3@pay.example`)).to.deep.equal(['end user user-1'])
   })
 
   it('shows one screen about the end user: subscription, customer, payments, mails, and what is to be done', async () => {
