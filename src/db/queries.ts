@@ -37,7 +37,7 @@ export interface Queries {
   update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
 }
 
-/** What rows equal; a list: one of these values; null: no value. */
+/** What rows must equal: a value; one of a list, where an empty list matches no row; or null. */
 export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 
 /** Sends one statement: rows of a SELECT, `Changed` of any other. */
@@ -86,8 +86,9 @@ export function queriesOver(send: Send): Queries {
     update: async (table, where, changes) => {
       const set = valuesOf(table, changes)
       if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
-      const found = valuesOf(table, where)
+      const found = valuesOf(table, where, encodeSought)
       if (found.properties.length === 0) throw new Error(`an update of ${table.name} names no row`)
+      if (found.values.some((value) => Array.isArray(value) && value.length === 0)) return 0
       const comparisons = found.values.map(comparisonWith)
       const name = `update ${set.properties.join()} ${found.properties.join()} ${comparisons.join()}`
       const text = textOf(table, name, () => {
@@ -118,15 +119,27 @@ function comparisonWith(value: Param): string {
   return Array.isArray(value) ? 'IN (?)' : '= ?'
 }
 
+type Encode = <R>(table: Table<R>, property: string, value: unknown) => unknown
+
+const encodeValue: Encode = (table, property, value) => table.encode(property, value)
+
+/** Of a list, each of its values. */
+const encodeSought: Encode = (table, property, value) =>
+  Array.isArray(value) ? value.map((each) => table.encode(property, each)) : table.encode(property, value)
+
 /** The properties that are given, and their values as the driver takes them. */
-function valuesOf<R>(table: Table<R>, row: object): { properties: string[]; values: Param[] } {
+function valuesOf<R>(
+  table: Table<R>,
+  row: object,
+  encode: Encode = encodeValue,
+): { properties: string[]; values: Param[] } {
   const properties: string[] = []
   const values: Param[] = []
   for (const property of Object.keys(row)) {
     const value = (row as Readonly<Record<string, unknown>>)[property]
     if (value === undefined) continue
     properties.push(property)
-    values.push(table.encode(property, value) as Param)
+    values.push(encode(table, property, value) as Param)
   }
   return { properties, values }
 }

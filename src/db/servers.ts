@@ -45,6 +45,8 @@ export function followServers(
 ): void {
   const take = pool.getConnection.bind(pool)
   const prepared = new WeakSet<PoolConnection>()
+  /** Behind one address, too, a new connection may lead to another server: a primary that was demoted still answers on the old ones. */
+  const refused = new WeakSet<PoolConnection>()
   type Give = Parameters<Pool['getConnection']>[0]
   const attempt = (failures: readonly string[], give: Give): void => {
     const failAt = (place: Place, error: Error): void => {
@@ -57,7 +59,7 @@ export function followServers(
     aim(pool, place)
     take((error, connection) => {
       if (error) failAt(place, error)
-      else if (placeOf(connection) !== servers.current) {
+      else if (refused.has(connection) || placeOf(connection) !== servers.current) {
         connection.destroy()
         attempt(failures, give)
       } else if (prepared.has(connection)) give(null, connection)
@@ -78,7 +80,7 @@ export function followServers(
   pool.on('connection', (connection: PoolConnection) => {
     connection.on('refused', () => {
       servers.leave(placeOf(connection))
-      prepared.delete(connection)
+      refused.add(connection)
     })
   })
 }

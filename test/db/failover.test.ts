@@ -1,14 +1,12 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { int } from '#db/columns.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { shape } from '#db/table.ts'
 import { inTurn } from '#db/turns.ts'
-import { openLog } from '#shared/log.ts'
-import { systemClock } from '#shared/time.ts'
+import { contextOn } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
 
@@ -76,7 +74,7 @@ describe('a database of several hosts', () => {
     await answer(db, 1)
     await lines[0].close()
     expect(await answer(db, 2)).to.equal(2)
-    await inTransaction(contextOf(db), (tx) => tx.run(INSERT, ['an']))
+    await inTransaction(contextOn(db), (tx) => tx.run(INSERT, ['an']))
     expect(await refs()).to.deep.equal(['an'])
   })
 
@@ -85,7 +83,7 @@ describe('a database of several hosts', () => {
     await Promise.all([answer(db, 1), answer(db, 2)])
     meet(0, (statement) => (statement.startsWith('INSERT') ? 'refused' : 'pass'))
     let runs = 0
-    await inTransaction(contextOf(db), async (tx) => {
+    await inTransaction(contextOn(db), async (tx) => {
       runs += 1
       await tx.all(ANSWER, 'SELECT 5 AS answer')
       await tx.run(INSERT, ['an'])
@@ -141,8 +139,3 @@ describe('a database of several hosts', () => {
     for (const { port } of lines) expect(String(error)).to.include(`127.0.0.1:${port}`)
   })
 })
-
-function contextOf(db: OpenDatabase['db']): Context {
-  const parts = { db, clock: systemClock, log: openLog('silent'), count: () => undefined }
-  return parts as unknown as Context
-}

@@ -14,6 +14,8 @@ export interface LossyServer {
   readonly socketPath: string
   /** Of a line that is reached by TCP, at 127.0.0.1. */
   readonly port: number
+  /** The server's UNIX socket; set anew, it is where the next connections lead. */
+  target: string
   /** Decides about each statement by its text. */
   fateOf: (statement: string) => Fate
   close(): Promise<void>
@@ -34,7 +36,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
   const socketPath = join(tmpdir(), `lossy-${process.pid}-${Math.random().toString(36).slice(2)}.sock`)
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
-    const upstream = createConnection(target)
+    const upstream = createConnection(lossy.target)
     for (const socket of [client, upstream]) {
       sockets.add(socket)
       socket.on('error', () => undefined)
@@ -77,6 +79,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
   const lossy: LossyServer = {
     socketPath,
     port: typeof address === 'object' && address !== null ? address.port : 0,
+    target,
     fateOf: () => 'pass',
     close: async () => {
       for (const socket of sockets) socket.destroy()

@@ -11,8 +11,7 @@ import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { insertedNew, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
-import { openLog } from '#shared/log.ts'
-import { systemClock } from '#shared/time.ts'
+import { contextOn } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { lossyServer, type LossyServer } from './lossy-server.ts'
 
@@ -25,7 +24,7 @@ describe('a transaction', () => {
 
   beforeEach(() => {
     retries = 0
-    ctx = contextOf(testDatabase().db, () => (retries += 1))
+    ctx = contextOn(testDatabase().db, () => (retries += 1))
   })
 
   afterEach(() => sinon.restore())
@@ -101,7 +100,7 @@ describe('a transaction', () => {
   it('that waits too long for a lock is rolled back whole and starts again', async () => {
     await seed('locked')
     const holder = await holdLock('locked')
-    ctx = contextOf(testDatabase().db, () => void holder.rollback())
+    ctx = contextOn(testDatabase().db, () => void holder.rollback())
     let attempts = 0
     await inTransaction(ctx, async (tx) => {
       attempts += 1
@@ -173,7 +172,7 @@ describe('a transaction', () => {
 
     it('costs the pool nothing: as many connections as before can be had', async () => {
       const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, { poolSize: 2 })
-      const small = contextOf(db)
+      const small = contextOn(db)
       for (let round = 0; round < 3; round += 1) {
         let attempts = 0
         await inTransaction(small, async (tx) => {
@@ -289,7 +288,7 @@ describe('a transaction', () => {
       line = await lossyServer(socketPath)
       const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
       lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
-      ctx = contextOf(lossy.db, () => (retries += 1))
+      ctx = contextOn(lossy.db, () => (retries += 1))
     })
 
     afterEach(async () => {
@@ -341,11 +340,6 @@ describe('a transaction', () => {
     })
   })
 })
-
-function contextOf(db: Database, onRetry: () => void = () => undefined): Context {
-  const parts = { db, clock: systemClock, log: openLog('silent'), count: onRetry, wakeSender: () => undefined }
-  return parts as unknown as Context
-}
 
 async function insert(queries: Queries, ref: string): Promise<void> {
   await queries.run(

@@ -2,8 +2,9 @@ import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { loadConfig, type Config } from '#config.ts'
 import type { Context, MetricName } from '#context.ts'
+import type { Database } from '#db/connect.ts'
 import { parseKeyring } from '#shared/crypto.ts'
-import { describeError } from '#shared/log.ts'
+import { describeError, openLog } from '#shared/log.ts'
 import {
   addMs,
   asRealTime,
@@ -82,6 +83,12 @@ export function testEnvironment(overrides: Readonly<Record<string, string>> = {}
     BILLING_RATE_LIMIT_PER_SECOND: '0',
     ...overrides,
   }
+}
+
+/** What a transaction needs of a context, on any database. `onCount`: called for each retry. */
+export function contextOn(db: Database, onCount: () => void = () => undefined): Context {
+  const parts = { db, clock: systemClock, log: openLog('silent'), count: onCount, wakeSender: () => undefined }
+  return parts as unknown as Context
 }
 
 /** A context on the test database. `settings` are environment variables; `config` replaces settings that are checked already. */

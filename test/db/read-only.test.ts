@@ -1,0 +1,121 @@
+import { expect } from 'chai'
+import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
+import { createConnection, type Connection } from 'mysql2/promise'
+import { inTransaction } from '#commands/transaction.ts'
+import { words } from '#db/columns.ts'
+import { openDatabase, type OpenDatabase } from '#db/connect.ts'
+import { isDatabaseBusy } from '#db/database-error.ts'
+import { startEmbedded, type EmbeddedDatabase } from '#db/embedded.ts'
+import { shape } from '#db/table.ts'
+import { asAppError } from '#http/errors.ts'
+import { contextOn, testContext } from '../support/context.ts'
+import { scratchFolder } from '../support/scratch.ts'
+import { lossyServer, type LossyServer } from './lossy-server.ts'
+
+const NOTE = shape({ text: words('text', 16) })
+
+/** A MariaDB server of its own, and a user without administrative rights. */
+interface Server {
+  readonly embedded: EmbeddedDatabase
+  readonly admin: Connection
+}
+
+/** A primary that is demoted goes on answering reads, and refuses every write with error 1290. */
+describe('a database server that turns read-only', () => {
+  let first: Server
+  let second: Server
+  /** How each server is reached, by TCP. */
+  let lines: Map<Server, LossyServer>
+  let opened: OpenDatabase | null
+
+  before(async () => {
+    ;[first, second] = await Promise.all([startServer('first'), startServer('second')])
+  })
+
+  after(async () => {
+    for (const { admin, embedded } of [first, second]) {
+      await admin.end()
+      await embedded.release()
+    }
+  })
+
+  beforeEach(async () => {
+    opened = null
+    lines = new Map()
+    for (const server of [first, second]) {
+      await server.admin.query('SET GLOBAL read_only = 0')
+      await server.admin.query('DELETE FROM notes')
+      lines.set(server, await lossyServer(server.embedded.connection.socketPath, true))
+    }
+  })
+
+  afterEach(async () => {
+    await opened?.close()
+    await Promise.all([...lines.values()].map((line) => line.close().catch(() => undefined)))
+  })
+
+  const open = async (servers: readonly Server[]) => {
+    const hosts = servers.map((server) => `127.0.0.1:${lines.get(server)!.port}`).join(',')
+    opened = await openDatabase({ databaseUrl: `mysql://paygate@${hosts}/paygate`, home: '' }, { poolSize: 2 })
+    return opened.db
+  }
+  const write = (db: OpenDatabase['db'], text: string) =>
+    inTransaction(contextOn(db), (tx) => tx.run('INSERT INTO notes VALUES (?)', [text]))
+  const read = async (db: OpenDatabase['db']) => (await db.all(NOTE, 'SELECT text FROM notes')).map(({ text }) => text)
+  const demote = (server: Server) => server.admin.query('SET GLOBAL read_only = 1')
+
+  it('is left, of several, like one that is down: by the transaction that met it, and by all that follow', async () => {
+    const db = await open([first, second])
+    await write(db, 'before')
+    await demote(first)
+    await write(db, 'after')
+    expect(await read(db)).to.deep.equal(['after'])
+    await write(db, 'later')
+    expect(await read(db)).to.deep.equal(['after', 'later'])
+  })
+
+  it('is not used where it comes first', async () => {
+    await demote(first)
+    const db = await open([first, second])
+    await write(db, 'an')
+    expect(await read(db)).to.deep.equal(['an'])
+  })
+
+  it('is not taken back as long as it is read-only, though no other one serves', async () => {
+    const db = await open([first, second])
+    await demote(first)
+    await write(db, 'an')
+    await lines.get(second)!.close()
+    const refused: unknown = await read(db).catch((error: unknown) => error)
+    expect(isDatabaseBusy(refused)).to.equal(true)
+    expect(String(refused)).to.include('read-only')
+  })
+
+  it('loses its connections where it stands behind one address, which may lead to the next primary by now', async () => {
+    const db = await open([first])
+    await write(db, 'before')
+    await demote(first)
+    lines.get(first)!.target = second.embedded.connection.socketPath
+    await write(db, 'after')
+    expect(await read(db)).to.deep.equal(['after'])
+  })
+
+  it('alone serves reads; a change is answered 503 service_unavailable, with when to try again', async () => {
+    const db = await open([first])
+    await demote(first)
+    const refused: unknown = await db.run('INSERT INTO notes VALUES (?)', ['an']).catch((error: unknown) => error)
+    const { code, status, headers } = asAppError(testContext(), refused, 'req_1', 'POST /')
+    expect([code, status, headers]).to.deep.equal(['service_unavailable', 503, { 'Retry-After': '1' }])
+    expect(await read(db)).to.deep.equal([])
+  })
+})
+
+async function startServer(name: string): Promise<Server> {
+  const embedded = await startEmbedded(scratchFolder(name))
+  const { socketPath, user, database } = embedded.connection
+  const admin = await createConnection({ socketPath, user, database })
+  await admin.query('CREATE TABLE notes (text VARCHAR(16) PRIMARY KEY)')
+  await admin.query('CREATE USER paygate@localhost')
+  await admin.query(`GRANT ALL ON ${database}.* TO paygate@localhost`)
+  return { embedded, admin }
+}
