@@ -230,17 +230,27 @@ const WITH_QUOTE = paymentApplications.joined('l', {
 
 /** The ledger of a subscription, in order. */
 export async function listLedger(db: Queries, subscriptionId: number): Promise<LedgerLine[]> {
+  return (await listLedgers(db, [subscriptionId])).get(subscriptionId) ?? []
+}
+
+/** The ledgers of several subscriptions by their ids, each in order; one without lines is absent. */
+export async function listLedgers(
+  db: Queries,
+  subscriptionIds: readonly number[],
+): Promise<ReadonlyMap<number, LedgerLine[]>> {
   const rows = await db.all(
     WITH_QUOTE,
-    'LEFT JOIN transactions t ON t.id = l.transaction_id WHERE l.subscription_id = ? ORDER BY l.revision',
-    [subscriptionId],
+    `LEFT JOIN transactions t ON t.id = l.transaction_id
+     WHERE l.subscription_id IN (?) ORDER BY l.subscription_id, l.revision`,
+    [subscriptionIds],
   )
-  return rows.map(({ quotedPurpose, knownOpenedAt, ...row }) => ({
+  const lines = rows.map(({ quotedPurpose, knownOpenedAt, ...row }) => ({
     ...row,
-    purpose: row.isTrial && isPeriodSold(row.kind) ? 'trial' : quotedPurpose,
+    purpose: row.isTrial && isPeriodSold(row.kind) ? ('trial' as const) : quotedPurpose,
     openedAt: knownOpenedAt,
     isOlder: row.openedAt === null,
   }))
+  return Map.groupBy(lines, (line) => line.subscriptionId)
 }
 
 function isPeriodSold(kind: DecidingLine['kind']): boolean {

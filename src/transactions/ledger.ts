@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import type { Queries } from '#db/queries.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import {
   decide,
@@ -9,7 +10,14 @@ import {
   type SubscriptionState,
 } from '#subscriptions/lifecycle.ts'
 import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
-import { listLedger, listSubscriptionsAfter, type LedgerLine, type Subscription } from '#subscriptions/store.ts'
+import {
+  findSubscriptionById,
+  listLedger,
+  listLedgers,
+  listSubscriptionsAfter,
+  type LedgerLine,
+  type Subscription,
+} from '#subscriptions/store.ts'
 import { findLedgerFaults } from './store.ts'
 
 /** Something in the books that does not add up. */
@@ -28,8 +36,9 @@ export interface LedgerReport {
 const PAGE = 500
 
 /**
- * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and checks that every completed transaction has exactly one effect or one
- * flag, that the money adds up, and that every event is delivered, due or failed. `appId` null checks all apps.
+ * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and checks that
+ * every completed transaction has exactly one effect or one flag, that the money adds up, and that every event is delivered, due or
+ * failed. Payments may go on meanwhile. `appId` null checks all apps.
  */
 export async function verifyLedger(ctx: Context, appId: number | null): Promise<LedgerReport> {
   const faults: LedgerFault[] = []
@@ -37,16 +46,25 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
   let afterId = 0
   for (;;) {
     const page = await listSubscriptionsAfter(ctx.db, appId, afterId, PAGE)
+    if (page.length === 0) break
+    const ids = page.map(({ id }) => id)
+    const ledgers = await listLedgers(ctx.db, ids)
     for (const subscription of page) {
-      const lines = await listLedger(ctx.db, subscription.id)
-      faults.push(...faultsOf(subscription, lines))
+      const found = faultsOf(subscription, ledgers.get(subscription.id) ?? [])
+      if (found.length > 0) faults.push(...(await faultsNow(ctx.db, subscription, found)))
     }
     checked += page.length
-    afterId = page.at(-1)?.id ?? 0
-    if (page.length < PAGE) break
+    afterId = Math.max(...ids)
   }
   faults.push(...(await findLedgerFaults(ctx.db, appId)))
   return { checked, faults }
+}
+
+/** The faults of a subscription, read again where it changed between the reading of its row and of its lines. */
+async function faultsNow(db: Queries, read: Subscription, found: LedgerFault[]): Promise<LedgerFault[]> {
+  const now = await findSubscriptionById(db, read.id)
+  if (!now || now.revision === read.revision) return found
+  return faultsNow(db, now, faultsOf(now, await listLedger(db, now.id)))
 }
 
 /** What the lines of a subscription's ledger say against the rules, against each other, and against the subscription. */

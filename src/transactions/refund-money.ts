@@ -123,12 +123,7 @@ async function insertRefundOnce(tx: Tx, row: Omit<Refund, 'id'>): Promise<Refund
 }
 
 /** Ends a transaction as refunded once nothing of it is kept and every refund has succeeded. */
-async function endIfRefunded(
-  tx: Tx,
-  app: App,
-  transaction: Transaction,
-  decision: Decision | null,
-): Promise<Transaction> {
+async function endIfRefunded(tx: Tx, app: App, transaction: Transaction, decision: Decision): Promise<Transaction> {
   if (keptOf(transaction) !== 0 || transaction.status === 'refunded') return transaction
   const made = await listRefundsOfTransaction(tx, transaction.id)
   if (made.length === 0 || made.some(({ status }) => status === 'pending')) return transaction
@@ -167,7 +162,7 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
     const transaction = transactions.get(transactionId)
     if (!transaction) throw new Error(`transaction ${transactionId} is not there`)
     const app = await getApp(tx, transaction.appId)
-    if (after.status !== 'failed') await endIfRefunded(tx, app, transaction, decisionOf(after))
+    if (after.status !== 'failed') await endIfDecided(tx, app, transaction, after)
     else if (after.reference === null) await restore(tx, app, transaction, after, amount)
     else await release(tx, app, transaction, after, amount)
   }
@@ -183,8 +178,9 @@ function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refu
   else ctx.log.info({ refundId, paymentId, status }, 'a refund was recorded')
 }
 
-function decisionOf({ actor, note }: Refund): Decision | null {
-  return actor === null ? null : { actor, note: note ?? '' }
+/** `endIfRefunded`, unless the refund was made at the provider: that leaves the transaction as it is. */
+async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor, note }: Refund): Promise<void> {
+  if (actor !== null) await endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
 }
 
 /** The provider refused: the money is the transaction's as before, with its flag. */

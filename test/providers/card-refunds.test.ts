@@ -113,6 +113,48 @@ describe('refunds of card payments', () => {
       expect(shop.stripe.refunds).to.have.lengthOf(1)
     }).timeout(120_000)
 
+    it('whose answer was lost is not given up where Stripe refuses to be asked for it, so that it is made once', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'deaf'
+      await failure(refund(transactionId))
+      shop.stripe.mode = 'blind'
+      expect(await reconcile()).to.equal(0)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
+      shop.stripe.mode = 'up'
+      expect(await reconcile()).to.equal(1)
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+      expect(shop.stripe.refunds).to.have.lengthOf(1)
+      expect(await ledger()).to.deep.equal([])
+    }).timeout(120_000)
+
+    it('that Stripe has no time for (429) stays pending, and is made later', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'busy'
+      expect((await failure(refund(transactionId))).message).to.include('stays pending')
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
+      shop.stripe.mode = 'up'
+      expect(await reconcile()).to.equal(1)
+      expect(await transaction(transactionId)).to.include({ status: 'refunded' })
+      expect(shop.stripe.refunds).to.have.lengthOf(1)
+    }).timeout(60_000)
+
+    it('that was given up with its credentials and turns out to have been made is in the books', async () => {
+      const { transactionId } = await paidCard()
+      shop.stripe.mode = 'deaf'
+      await failure(refund(transactionId))
+      shop.stripe.mode = 'up'
+      const { ctx } = shop.service
+      await ctx.db.query('UPDATE payments SET provider_account_id = NULL')
+      const { refundsEnded, refundsNoted } = await reconcilePayments(ctx, { all: true })
+      expect([refundsEnded, refundsNoted]).to.deep.equal([1, 1])
+      expect(await refundsOf(transactionId)).to.deep.equal([
+        [1999, 'failed'],
+        [1999, 'succeeded'],
+      ])
+      expect((await failure(refund(transactionId))).message).to.include('all of it was refunded')
+      expect(await ledger()).to.deep.equal([])
+    }).timeout(60_000)
+
     it('that Stripe refuses leaves the transaction as it was', async () => {
       const { transactionId, session } = await paidCard()
       const before = await transaction(transactionId)
@@ -202,6 +244,18 @@ describe('refunds of card payments', () => {
         { outcome: 'noted', note: '19.99 USD of the card payment were refunded at Stripe; the period stays' },
       ])
       expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
+    })
+
+    it('that are under way at first leave the transaction as it is when they succeed, too', async () => {
+      const { session, transactionId } = await paidCard()
+      const charge = shop.stripe.refund(session)
+      shop.stripe.endRefund(shop.stripe.refunds[0]!, 'pending')
+      await shop.notify(charged(charge))
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
+      await told('refund.updated', shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded'))
+      expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
+      expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
+      expect(await ledger()).to.deep.equal([])
     })
 
     it('become rows with their amount, each part of a charge its own, so that no more is refunded here', async () => {

@@ -65,9 +65,10 @@ export interface PeerRefund {
 
 /**
  * What Stripe does next: `down` cuts each connection, `deaf` does what is asked and cuts the connection before it answers, `error`
- * answers 500 to whatever changes something and remembers that under the idempotency key, `busy` 429, `silent` never answers.
+ * answers 500 to whatever changes something and remembers that under the idempotency key, `busy` 429, `blind` answers 403 to whatever
+ * reads, `silent` never answers.
  */
-export type StripeMode = 'up' | 'down' | 'deaf' | 'error' | 'busy' | 'silent'
+export type StripeMode = 'up' | 'down' | 'deaf' | 'error' | 'busy' | 'blind' | 'silent'
 
 /** A local Stripe that checks what it is sent as strictly as Stripe does, and more. */
 export interface StripePeer {
@@ -193,6 +194,8 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     const protocolFault = protocolFaultOf(call)
     if (protocolFault) return refusal(400, 'invalid_request_error', { message: protocolFault })
     if (peer.mode === 'busy') return refusal(429, 'invalid_request_error', { code: 'rate_limit' })
+    if (peer.mode === 'blind' && call.method === 'GET')
+      return refusal(403, 'invalid_request_error', { code: 'secret_key_required' })
     const key = call.headers['idempotency-key']
     if (call.method !== 'POST' || key === undefined) return answer(call, account)
     const fingerprint = sha256Hex(`${call.path}\n${body}`)

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { getSubscription } from '#subscriptions/store.ts'
+import type { Queries } from '#db/queries.ts'
+import { getSubscription, subscriptions } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { MONTHLY, YEARLY } from '../support/factories.ts'
 import { startStory, type Story } from '../support/story.ts'
@@ -35,6 +36,23 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     await buy(year)
     await buy(month)
     expect(await faults()).to.deep.equal([])
+  })
+
+  it('finds nothing in a subscription that is paid for between the reading of its row and of its lines', async () => {
+    await buy(month)
+    const { ctx } = story.service
+    let isPaidMeanwhile = false
+    const all: Queries['all'] = async (source, text, params) => {
+      const rows = await ctx.db.all(source, text, params)
+      if ((source as object) === subscriptions && !isPaidMeanwhile) {
+        isPaidMeanwhile = true
+        await buy(month)
+      }
+      return rows
+    }
+    const report = await verifyLedger({ ...ctx, db: { ...ctx.db, all } }, story.app.app.id)
+    expect(isPaidMeanwhile).to.equal(true)
+    expect(report).to.deep.equal({ checked: 1, faults: [] })
   })
 
   it('reports a period that a later line shortened without a decision behind it', async () => {

@@ -123,11 +123,14 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
   })
 }
 
-/** The refund of ours that Stripe's names, where we do not know Stripe's name of it yet. */
+/**
+ * The refund of ours that Stripe's metadata names, where its outcome is not known yet. Null for one that we gave up: its money is the
+ * transaction's again, so that what Stripe made counts as a refund of the dashboard.
+ */
 async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund): Promise<Refund | null> {
   const refundId = parseNumericId(refund.metadata?.['refund_id'] ?? '')
   const ours = refundId === null ? null : await findRefund(ctx.db, refundId)
-  return ours?.paymentId === payment.id && ours.reference === null ? ours : null
+  return ours?.paymentId === payment.id && ours.status === 'pending' && ours.reference === null ? ours : null
 }
 
 /** Metadata of the charge, which has that of its Checkout Session. */

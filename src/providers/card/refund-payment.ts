@@ -10,33 +10,35 @@ import { callStripe, stripeClient, stripeFault } from './client.ts'
 import { CardCredentials } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
-/** Answers that leave open whether something was done: a request under the same key is running. */
-const CONFLICT = 409
+/** Stripe decided nothing: a request under the same key is running (409), or there are too many requests (429). */
+const UNDECIDED: readonly (number | null)[] = [409, 429]
+const NO_CREDENTIALS = 'the app has no card credentials any more'
 
 /**
  * Refunds of card payments through Stripe, in part or in whole. The idempotency key is the refund row's, and its id is in the metadata: a
- * refund whose answer was lost is found by it before it is asked for again, as Stripe forgets keys after a day.
+ * refund whose answer was lost is looked for by it before another request, since Stripe forgets keys after a day.
  */
 export const cardRefunds: ProviderRefunds = {
   describe: (money) => `Stripe refunds ${money} to the card`,
 
-  make: (ctx, payment, refund, isRepeated) =>
-    judged(async () => {
-      const stripe = await clientOf(ctx, payment)
-      if (!stripe) return refused('the app has no card credentials any more')
-      const intent = await intentOfPayment(ctx, stripe, payment)
-      if (intent === null) return refused('Stripe names no payment of this Checkout Session')
-      const made = isRepeated ? await findOurs(ctx, stripe, intent, refund.id) : null
-      return answerOf(made ?? (await create(ctx, stripe, payment, refund, intent)))
-    }),
+  async make(ctx, payment, refund, isRepeated) {
+    const stripe = await clientOf(ctx, payment)
+    if (!stripe) return refused(NO_CREDENTIALS)
+    // An earlier request may have made it: a refusal to look for it does not say that nothing was made.
+    const made = isRepeated ? await judged(() => findMade(ctx, stripe, payment, refund), { isLookUp: true }) : null
+    return made ?? judged(() => create(ctx, stripe, payment, refund), { isLookUp: false })
+  },
 
   lookUp: (ctx, payment, { reference }) =>
-    judged(async () => {
-      const stripe = await clientOf(ctx, payment)
-      if (!stripe || reference === null) return unknown('the app has no card credentials any more', false)
-      const call = () => stripe.refunds.retrieve(reference)
-      return answerOf(await callStripe(ctx, 'refunds.retrieve', call))
-    }, true),
+    judged(
+      async () => {
+        const stripe = await clientOf(ctx, payment)
+        if (!stripe || reference === null) return unknown(NO_CREDENTIALS, false)
+        const call = () => stripe.refunds.retrieve(reference)
+        return answerOf(await callStripe(ctx, 'refunds.retrieve', call))
+      },
+      { isLookUp: true },
+    ),
 }
 
 /** The client of the account that was paid. */
@@ -46,7 +48,10 @@ async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<S
 }
 
 /** Turns what the SDK throws into what became of the refund. A look-up that is refused decides nothing. */
-async function judged(work: () => Promise<RefundCall>, isLookUp = false): Promise<RefundCall> {
+async function judged<T extends RefundCall | null>(
+  work: () => Promise<T>,
+  { isLookUp }: { readonly isLookUp: boolean },
+): Promise<T | RefundCall> {
   try {
     return await work()
   } catch (thrown) {
@@ -54,7 +59,7 @@ async function judged(work: () => Promise<RefundCall>, isLookUp = false): Promis
     if (type === 'unknown') throw thrown
     if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
     if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
-    if (isLookUp || httpStatus === CONFLICT) return unknown(`Stripe did not tell (${code ?? type})`, false)
+    if (isLookUp || UNDECIDED.includes(httpStatus)) return unknown(`Stripe did not say (${code ?? type})`, false)
     return refused(code ?? type)
   }
 }
@@ -89,10 +94,13 @@ export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Pay
   return chargeReference
 }
 
-async function findOurs(ctx: Context, stripe: Stripe, intent: string, refundId: number): Promise<Stripe.Refund | null> {
+/** Our refund, where an earlier request made it; null where Stripe has none. */
+async function findMade(ctx: Context, stripe: Stripe, payment: Payment, { id }: Refund): Promise<RefundAnswer | null> {
+  const intent = await intentOfPayment(ctx, stripe, payment)
+  if (intent === null) return null
   return callStripe(ctx, 'refunds.list', async () => {
     for await (const refund of stripe.refunds.list({ payment_intent: intent, limit: 100 }))
-      if (refund.metadata?.['refund_id'] === String(refundId)) return refund
+      if (refund.metadata?.['refund_id'] === String(id)) return answerOf(refund)
     return null
   })
 }
@@ -102,8 +110,9 @@ async function create(
   stripe: Stripe,
   payment: Payment,
   { id, amount, attempts }: Refund,
-  intent: string,
-): Promise<Stripe.Refund> {
+): Promise<RefundAnswer> {
+  const intent = await intentOfPayment(ctx, stripe, payment)
+  if (intent === null) return refused('Stripe names no payment of this Checkout Session')
   const stripeAmount = toStripeAmount(amount, payment.currency)
   if (stripeAmount === null) throw new Error(`${amount} ${payment.currency} is no amount of Stripe's`)
   const [taken] = await listTakenBack(ctx.db, id)
@@ -115,5 +124,5 @@ async function create(
   const params = { payment_intent: intent, amount: stripeAmount, metadata }
   // Stripe repeats a failure of its own for a day under the same key.
   const idempotencyKey = `paygate-refund-${id}${attempts === 0 ? '' : `-${attempts}`}`
-  return callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey }))
+  return answerOf(await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })))
 }
