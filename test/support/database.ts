@@ -46,6 +46,8 @@ async function start(): Promise<Started> {
   const name = `${PREFIX}${process.pid}`
   const admin = await createConnection({ socketPath, user })
   await dropLeftDatabases(admin)
+  // No test cuts the power of the machine: what was committed only has to survive the death of the server.
+  await admin.query('SET GLOBAL innodb_flush_log_at_trx_commit = 2')
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
   const { db, close } = await openTestDb(url)
