@@ -10,7 +10,6 @@ import type { Output } from './output.ts'
 import { addPageOptions, pageInput } from './page-options.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, performAs } from './session.ts'
-import { formatFields } from './table.ts'
 import { registerExport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -65,7 +64,7 @@ function registerCreate(app: Command): void {
         )
         const { out } = session
         out.result(created, () => {
-          out.line(formatFields({ ...created }))
+          out.fields({ ...created })
           if (created.api_secret !== null) out.line('Keep api_secret now: it is not shown again.')
           if (options.webhookUrl !== undefined)
             out.hint(`Webhooks go out once it has a secret: billing-cli app rotate-webhook-secret ${created.app_id}`)
@@ -221,7 +220,7 @@ function registerSecrets(app: Command): void {
           if (hasSecret(found)) await goAhead(options.yes ?? options.dryRun, question)
           const secret = await run(session, found)
           session.out.result(secret, () => {
-            session.out.line(formatFields(secret))
+            session.out.fields(secret)
             session.out.line('Keep it now: it is not shown again.')
           })
         })
@@ -368,6 +367,6 @@ async function printApp(out: Output, found: App): Promise<void> {
   const shown = presentApp(found)
   out.result(shown, () => {
     out.line(banner(found))
-    out.line(formatFields(shown))
+    out.fields(shown)
   })
 }

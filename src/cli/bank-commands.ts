@@ -12,7 +12,6 @@ import type { Output } from './output.ts'
 import { gatherRows, readLimit, type PageOptions } from './pages.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, performAs, withSandbox, type Session } from './session.ts'
-import { formatFields } from './table.ts'
 
 /** `bank-account …` and `bank-mail …`: where customers transfer to, and what the banks write about it. */
 export function registerBankCommands(program: Command): void {
@@ -379,7 +378,7 @@ async function printAccount({ ctx, out }: Session, account: BankAccount, heading
   const shown = presentBankAccount(account, ctx.config)
   out.result(shown, () => {
     if (heading !== undefined) out.line(heading)
-    out.line(formatFields({ ...shown }))
+    out.fields({ ...shown })
     if (shown.forward_address === null && !shown.disabled)
       out.hint('Set BILLING_RELAY_ADDRESS to see the address that the bank shall write to.')
     if (shown.mailbox === null && !shown.disabled && needsMailbox(account.bin))

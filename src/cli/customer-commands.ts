@@ -3,7 +3,6 @@ import { required } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession } from './session.ts'
-import { formatFields } from './table.ts'
 
 /** `customer …`: whom reminders go to. */
 export function registerCustomerCommands(program: Command): void {
@@ -54,7 +53,7 @@ export function registerCustomerCommands(program: Command): void {
         const found = await showCustomer(ctx, app.id, id)
         out.result(found, () => {
           out.line(banner(app))
-          out.line(formatFields(found))
+          out.fields(found)
         })
       })
     })

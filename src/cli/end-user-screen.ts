@@ -3,15 +3,13 @@ import { countedUnit, minuteCell, moneyCell, receivedCell, stageCell, standingCe
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { markOf } from './session.ts'
-import { formatFields, terminalWidth } from './table.ts'
+import { terminalWidth } from './table.ts'
 import { wrap } from './wrap.ts'
 
 /** One screen about an end user, the next step on the bottom, where the eye is. */
 export function printEndUser(out: Output, view: EndUserView): void {
-  out.line(
-    `\n${markOf(view.sandbox)} ${printable(view.app_name)} (app ${view.app_id}): ${printable(view.external_ref)}`,
-  )
-  out.line(formatFields(factsOf(view)))
+  out.block(`${markOf(view.sandbox)} ${printable(view.app_name)} (app ${view.app_id}): ${printable(view.external_ref)}`)
+  out.fields(factsOf(view))
   if (view.transactions.length > 0)
     out.table({
       head: ['transaction', 'opened (UTC)', 'plan', 'amount', 'by', 'status'],

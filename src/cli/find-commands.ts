@@ -40,21 +40,24 @@ function registerFind(program: Command): void {
             `No more than the newest ${MOST_OF_A_KIND} of a kind are shown: search for more of it, or give --app.`,
           )
         out.result({ matches: shown, end_users: people }, () => {
-          out.table({
-            head: ['what', 'id', 'app', 'external_ref', 'amount', 'state', 'at (UTC)', 'more'],
-            rows: shown.map((row) => [
-              row.kind,
-              row.kind === 'end user' ? null : row.id,
-              appCell(row),
-              row.external_ref,
-              row.amount === null ? null : moneyCell(row.amount, row.currency ?? ''),
-              stateCell(row.state),
-              minuteCell(row.at),
-              moreOf(row),
-            ]),
-            none: 'Nothing has this name. A search is for a whole id, reference, code, link or\ne-mail address.',
-            optional: ['at (UTC)', 'more'],
-          })
+          // An end user's screen says more than its row.
+          const rest = shown.filter(({ kind }) => kind !== 'end user' || endUsers.length > people.length)
+          if (shown.length === 0 || rest.length > 0)
+            out.table({
+              head: ['what', 'id', 'app', 'external_ref', 'amount', 'state', 'at (UTC)', 'more'],
+              rows: rest.map((row) => [
+                row.kind,
+                row.kind === 'end user' ? null : row.id,
+                appCell(row),
+                row.external_ref,
+                row.amount === null ? null : moneyCell(row.amount, row.currency ?? ''),
+                stateCell(row.state),
+                minuteCell(row.at),
+                moreOf(row),
+              ]),
+              none: 'Nothing has this name. A search is for a whole id, reference, code, link or\ne-mail address.',
+              optional: ['at (UTC)', 'more'],
+            })
           for (const person of people) printEndUser(out, person)
           if (endUsers.length > people.length)
             out.line(`They are about ${endUsers.length} end users: search for one of them, or give --app.`)

@@ -1,6 +1,6 @@
 /* eslint no-console: "off" */
 import { printable, printableLines } from './printable.ts'
-import { formatTable, type TableOptions } from './table.ts'
+import { formatFields, formatTable, type TableOptions } from './table.ts'
 
 /** Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. */
 export interface Output {
@@ -8,7 +8,11 @@ export interface Output {
   /** The command's result: `value` as JSON, or what `show` prints for people. */
   result(value: unknown, show: () => void): void
   table(options: TableOptions): void
-  /** Text as it is: a table, or what the program itself says. */
+  /** The fields of a thing, one below the other. */
+  fields(fields: Readonly<Record<string, unknown>>): void
+  /** Text as it is, with a blank line before and after it, as tables and fields have. */
+  block(text: string): void
+  /** Text as it is. */
   line(text: string): void
   /** For people only, on standard error, never a result. */
   hint(text: string): void
@@ -28,6 +32,12 @@ function clearProgress(): void {
 }
 
 export function openOutput(isJson: boolean): Output {
+  let last: 'nothing' | 'line' | 'block' = 'nothing'
+  /** A blank line parts tables and fields from what stands above and below them. */
+  const print = (kind: 'line' | 'block', text: string): void => {
+    console.log(last === 'block' || (last === 'line' && kind === 'block') ? `\n${text}` : text)
+    last = kind
+  }
   return {
     isJson,
     result(value, show) {
@@ -35,8 +45,10 @@ export function openOutput(isJson: boolean): Output {
       if (isJson) console.log(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))
       else show()
     },
-    table: (options) => console.log(formatTable(options)),
-    line: (text) => console.log(text),
+    table: (options) => print(options.rows.length === 0 ? 'line' : 'block', formatTable(options)),
+    fields: (fields) => print('block', formatFields(fields)),
+    block: (text) => print('block', text),
+    line: (text) => print('line', text),
     hint(text) {
       if (!isJson) console.error(printableLines(text))
     },

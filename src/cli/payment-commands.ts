@@ -9,7 +9,6 @@ import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, performAs, withSandbox, type Session } from './session.ts'
-import { formatFields } from './table.ts'
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
 export function registerPaymentCommands(program: Command): void {
@@ -87,7 +86,7 @@ function registerShow(payment: Command): void {
           const { out } = session
           const money = (amount: number | null): string => moneyCell(amount, fields.currency)
           const left = { amount: money(fields.amount), amount_left: money(fields.amount_left) }
-          out.line(formatFields({ ...fields, ...left, bank_mails: bankMails.join(' ') || null }))
+          out.fields({ ...fields, ...left, bank_mails: bankMails.join(' ') || null })
           out.table({
             head: ['at (UTC)', 'transaction', 'amount', 'cause', 'who', 'note'],
             rows: allocations.map((row) => [

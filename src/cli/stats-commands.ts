@@ -47,23 +47,19 @@ function show(out: Output, stats: Stats, money: Words): void {
   const { subscriptions: subs, renewals, deliveries } = stats
   const sums = (list: Stats['unearned']) =>
     list.length === 0 ? '0' : list.map(({ amount, currency }) => money(amount, currency)).join(', ')
-  const rows = [
-    ['active', `${subs.active} (${subs.in_trial} in trial, ${subs.lifetime} lifetime)`],
-    ['expiring in 7 days', subs.expiring_in_7_days],
-    ['expiring in 30 days', subs.expiring_in_30_days],
-    ['expired', `${subs.expired} (${subs.in_grace} in grace period, ${subs.lapsed} lapsed)`],
-    ['renewed', renewalWords(renewals)],
-    ['deferred revenue', sums(stats.unearned)],
-    ['unapplied: needs review', unappliedWords(sums(stats.unapplied), stats.unknown_payments)],
-    ['surplus', sums(stats.surplus)],
-    [
-      'webhooks',
-      `${deliveries.delivered} delivered, ${deliveries.pending} pending, ${deliveries.failed} failed, ${deliveries.not_configured} not configured`,
-    ],
-  ]
-  out.table({ head: ['metric', 'now'], rows, none: '' })
+  out.fields({
+    active: `${subs.active} (${subs.in_trial} in trial, ${subs.lifetime} lifetime)`,
+    'expiring in 7 days': subs.expiring_in_7_days,
+    'expiring in 30 days': subs.expiring_in_30_days,
+    expired: `${subs.expired} (${subs.in_grace} in grace period, ${subs.lapsed} lapsed)`,
+    renewed: renewalWords(renewals),
+    'deferred revenue': sums(stats.unearned),
+    'unapplied: needs review': unappliedWords(sums(stats.unapplied), stats.unknown_payments),
+    surplus: sums(stats.surplus),
+    webhooks: `${deliveries.delivered} delivered, ${deliveries.pending} pending, ${deliveries.failed} failed, ${deliveries.not_configured} not configured`,
+  })
   for (const { currency } of stats.revenue) showCash(out, stats, currency, money)
-  if (stats.revenue.length === 0) out.line('no money was received yet')
+  if (stats.revenue.length === 0) out.block('no money was received yet')
 }
 
 function unappliedWords(sums: string, unknown: number): string {
@@ -83,8 +79,7 @@ function showCash(out: Output, stats: Stats, currency: string, money: Words): vo
     const text = payments === 0 && refunded === 0 ? '-' : `${money(received, currency)} from ${payments}${back}`
     return { label: month, value: received, text }
   })
-  out.line(`\n${currency} received by month (UTC), and from how many payments`)
-  out.line(formatBars(bars, terminalWidth()))
+  out.block(`${currency} received by month (UTC), and from how many payments\n${formatBars(bars, terminalWidth())}`)
 }
 
 /** The months up to the newest with money, a year at most. */

@@ -7,7 +7,6 @@ import { inChange, noteFor, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
-import { formatFields } from './table.ts'
 import { registerImport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -192,6 +191,6 @@ async function print({ ctx, out }: Session, app: App, view: SubscriptionView): P
   out.result(shown, () => {
     out.line(banner(app))
     const end = shown.current_period_end ?? 'lifetime'
-    out.line(formatFields({ ...shown, status: stateCell(shown.status), current_period_end: end }))
+    out.fields({ ...shown, status: stateCell(shown.status), current_period_end: end })
   })
 }

@@ -15,20 +15,31 @@ export interface TableOptions {
 
 interface Cell {
   readonly text: string
-  readonly colour: Colour | null
+  readonly look: Colour | 'bold' | null
 }
 
 /** Where the output is no terminal, and the least that is asked of one. */
 const USUAL_WIDTH = 80
 const LEAST_WIDTH = 40
 const LEAST_COLUMN = 6
-/** The blanks beside a cell's text. */
-const PADDING = 2
+/** The blanks between two columns. */
+const GAP = '  '
+/** What `cli-table3` draws around and between cells, but for the rule below the head. */
+const NO_FRAME = Object.fromEntries(
+  ['top', 'bottom', 'left', 'right'].flatMap((side) => [
+    [side, ''],
+    [`${side}-left`, ''],
+    [`${side}-mid`, ''],
+    [`${side}-right`, ''],
+  ]),
+)
+const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
- * A table as wide as the terminal, 80 columns where there is none. Long cells wrap between words. Where not every word can be whole,
- * optional columns are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay
- * whole, to be copied. The head is bold and states have their colours on a terminal that wants colours.
+ * A table as wide as the terminal, 80 columns where there is none. Columns stand apart by blanks alone, since
+ * a frame takes the room of a column. Long cells wrap between words, timestamps last. Where not every word can be whole, optional columns
+ * are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay whole, to be copied.
+ * The head is bold and states have their colours on a terminal that wants colours.
  */
 export function formatTable({ head, rows, none, optional = [] }: TableOptions, width = terminalWidth()): string {
   if (rows.length === 0) return none
@@ -37,7 +48,8 @@ export function formatTable({ head, rows, none, optional = [] }: TableOptions, w
     const left = optional.slice(0, count)
     const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
     const shown = cells.map(kept)
-    const widths = fitWidths([kept(head), ...shown.map(textsOf)], width)
+    const texts = [kept(head), ...shown.map(textsOf)]
+    const widths = fitWidths(texts, width, longestUnit) ?? fitWidths(texts, width, longestWord)
     if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
   }
   return cells.map((row) => drawBlock(head, row, width)).join('\n')
@@ -48,12 +60,16 @@ function leftOut(columns: readonly string[], width: number): string {
   return columns.length === 0 ? '' : `\n${wrap(said, width)}`
 }
 
-/** A two-column table of a thing's fields. Only here is a word broken, where it is longer than a line. */
+/** A thing's fields, one below the other. Only here is a word broken, where it is longer than a line. */
 export function formatFields(fields: Readonly<Record<string, unknown>>, width = terminalWidth()): string {
-  const rows = Object.entries(fields).map(([name, value]) => [cellOf(name), cellOf(value)])
+  const rows = Object.entries(fields).map(([name, value]): Cell[] => [
+    { text: printable(name), look: 'bold' },
+    fieldCell(value),
+  ])
   if (rows.length === 0) return 'nothing'
-  const [names = 0, values = 0] = naturalWidths([['field', 'value'], ...rows.map(textsOf)])
-  return drawTable(['field', 'value'], rows, [names, Math.max(LEAST_COLUMN, Math.min(values, width - names - 3))])
+  const [names = 0, values = 0] = naturalWidths(rows.map(textsOf))
+  const room = Math.max(LEAST_COLUMN, width - names - GAP.length)
+  return drawTable(null, rows, [names, Math.min(values, room)])
 }
 
 /** Of standard output, or 80. */
@@ -61,42 +77,56 @@ export function terminalWidth(): number {
   return Math.max(LEAST_WIDTH, (process.stdout.isTTY ? process.stdout.columns : 0) || USUAL_WIDTH)
 }
 
-function drawTable(head: readonly string[], rows: readonly (readonly Cell[])[], widths: readonly number[]): string {
-  const inside = (column: number): number => (widths[column] ?? 0) - PADDING
+function drawTable(
+  head: readonly string[] | null,
+  rows: readonly (readonly Cell[])[],
+  widths: readonly number[],
+): string {
   const table = new Table({
-    head: head.map((text, column) => wrap(text, inside(column))),
+    head: (head ?? []).map((text, column) => wrap(text, widths[column] ?? 0)),
+    chars: { ...NO_FRAME, mid: '─', 'mid-mid': '─'.repeat(GAP.length), middle: GAP },
     // As the table draws it, behind the wrapping: an escape sequence in a cell would be wrapped like text.
-    style: { head: isColoured() ? ['bold'] : [], border: [], compact: true },
+    style: {
+      head: isColoured() ? ['bold'] : [],
+      border: isColoured() ? ['gray'] : [],
+      compact: true,
+      'padding-left': 0,
+      'padding-right': 0,
+    },
     colWidths: [...widths],
     // For characters that take two columns; all others are wrapped already.
     wordWrap: true,
     wrapOnWordBoundary: false,
   })
-  table.push(...rows.map((row) => row.map((cell, column) => drawCell(cell, inside(column)))))
-  return table.toString()
+  table.push(...rows.map((row) => row.map((cell, column) => drawCell(cell, widths[column] ?? 0))))
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
 }
 
-function drawCell({ text, colour }: Cell, width: number): string | { content: string; wordWrap: boolean } {
+function drawCell({ text, look }: Cell, width: number): string | { content: string; wordWrap: boolean } {
   const lines = wrap(text, width)
-  return colour === null || !isColoured() ? lines : { content: paintLines(lines, colour), wordWrap: false }
+  return look === null || !isColoured() ? lines : { content: paintLines(lines, look), wordWrap: false }
 }
 
-function paintLines(text: string, colour: Colour): string {
+function paintLines(text: string, look: Colour | 'bold'): string {
   return text
     .split('\n')
-    .map((line) => styleText(colour, line, { stream: process.stdout }))
+    .map((line) => styleText(look, line, { stream: process.stdout }))
     .join('\n')
 }
 
 /** One row as lines of `name  value`, below a rule. */
 function drawBlock(head: readonly string[], row: readonly Cell[], width: number): string {
   const names = Math.max(...head.map(({ length }) => length))
-  const lines = row.flatMap(({ text, colour }, column) =>
-    wrap(text, width - names - PADDING)
+  const lines = row.flatMap(({ text, look }, column) =>
+    wrap(text, width - names - GAP.length)
       .split('\n')
       .map((line, index) => {
         const name = bold((index === 0 ? (head[column] ?? '') : '').padEnd(names))
-        return `${name}${' '.repeat(PADDING)}${colour === null ? line : paintLines(line, colour)}`
+        return `${name}${GAP}${look === null ? line : paintLines(line, look)}`
       }),
   )
   return ['─'.repeat(width), ...lines].join('\n')
@@ -112,8 +142,14 @@ function bold(text: string): string {
 }
 
 function cellOf(value: unknown): Cell {
-  if (value instanceof Coloured) return { text: printable(value.text), colour: value.colour }
-  return { text: cellText(value), colour: null }
+  if (value instanceof Coloured) return { text: printable(value.text), look: value.colour }
+  return { text: cellText(value), look: null }
+}
+
+/** Times of fields have no head that says UTC. */
+function fieldCell(value: unknown): Cell {
+  const cell = cellOf(value)
+  return TIMESTAMP.test(cell.text) && !cell.text.endsWith('UTC') ? { ...cell, text: `${cell.text} UTC` } : cell
 }
 
 function textsOf(row: readonly Cell[]): string[] {
@@ -127,14 +163,18 @@ function cellText(value: unknown): string {
 }
 
 function naturalWidths(rows: readonly (readonly string[])[]): number[] {
-  return columnsOf(rows).map((texts) => Math.max(...texts.map(({ length }) => length)) + PADDING)
+  return columnsOf(rows).map((texts) => Math.max(...texts.map(({ length }) => length)))
 }
 
-/** Widths with padding: natural where they fit, else narrowed as far as words stay whole; null where that is not enough. */
-function fitWidths(rows: readonly (readonly string[])[], width: number): number[] | null {
+/** The columns' widths: natural where they fit, else narrowed as far as what `longest` measures stays whole; null where that is not enough. */
+function fitWidths(
+  rows: readonly (readonly string[])[],
+  width: number,
+  longest: (text: string) => number,
+): number[] | null {
   const widths = naturalWidths(rows)
-  const unbroken = columnsOf(rows).map((texts) => Math.max(...texts.map(longestWord)) + PADDING)
-  const isTooWide = () => widths.reduce((sum, one) => sum + one, widths.length + 1) > width
+  const unbroken = columnsOf(rows).map((texts) => Math.max(...texts.map(longest)))
+  const isTooWide = () => widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) > width
   while (isTooWide()) {
     const room = widths.map((one, column) => (one > (unbroken[column] ?? 0) ? one : 0))
     const widest = room.indexOf(Math.max(...room))
@@ -146,6 +186,11 @@ function fitWidths(rows: readonly (readonly string[])[], width: number): number[
 
 function columnsOf(rows: readonly (readonly string[])[]): string[][] {
   return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ''))
+}
+
+/** Of the parts that are to stay whole: words, and a timestamp that is all there is. */
+function longestUnit(text: string): number {
+  return TIMESTAMP.test(text) ? text.length : longestWord(text)
 }
 
 function longestWord(text: string): number {

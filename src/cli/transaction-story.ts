@@ -3,7 +3,6 @@ import { moneyCell, standingCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { markOf } from './session.ts'
-import { formatFields } from './table.ts'
 
 /** Prints a payment's story: the transaction, then what happened, in order. As JSON the transaction with `app` and `timeline`. */
 export function printStory(out: Output, story: TransactionStory): void {
@@ -16,7 +15,7 @@ export function printStory(out: Output, story: TransactionStory): void {
       amount_received: moneyCell(received, currency),
       status: standingCell(status, reason),
     }
-    out.line(formatFields({ ...story.transaction, ...words }))
+    out.fields({ ...story.transaction, ...words })
     const rows = story.timeline.map(({ at, part, text }) => [at, part, text])
     out.table({ head: ['at (UTC)', 'part', 'what happened'], rows, none: 'nothing happened yet' })
   })

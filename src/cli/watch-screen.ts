@@ -1,7 +1,7 @@
 import type { WatchReading } from '#support/read-watch.ts'
 import { minuteCell, moneyCell, stateCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
-import { formatTable } from './table.ts'
+import { formatFields, formatTable } from './table.ts'
 
 /** Of a terminal, in characters. */
 export interface ScreenSize {
@@ -11,13 +11,14 @@ export interface ScreenSize {
 
 /** A job that has not run for so long is worth a look. */
 const QUIET_SECONDS = 600
-/** The lines of a table that are no rows: head, rules, and what it has no room for. */
-const TABLE_FRAME = 5
+/** The lines of a table that are no rows: head, rule, and two for what it has no room for. */
+const TABLE_FRAME = 4
 const KEYS = 'q quits'
 
 /** A reading as lines of a screen: never more than its rows. Payments fill what is left. */
 export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize): string[] {
-  const upper = [`Paygate  ${reading.at} UTC  ${KEYS}`, ...linesOf(healthTable(reading, columns)), ...jobLines(reading)]
+  const title = `Paygate  ${reading.at} UTC  ${KEYS}`
+  const upper = [title, '', ...linesOf(healthFields(reading, columns)), '', ...jobLines(reading), '']
   const room = Math.max(1, rows - upper.length - TABLE_FRAME)
   return [...upper, ...linesOf(paymentTable(reading, columns, room))].slice(0, rows)
 }
@@ -26,16 +27,16 @@ function linesOf(text: string): string[] {
   return text.split('\n')
 }
 
-function healthTable(reading: WatchReading, columns: number): string {
+function healthFields(reading: WatchReading, columns: number): string {
   const { daemon, outbox, flagged } = reading
-  const rows = [
-    ['daemon', daemon.answers ? new Coloured('answers', 'green') : new Coloured(daemon.error ?? '', 'red')],
-    ['requests', rateWords(reading.requests_per_second)],
-    ['deliveries', rateWords(reading.deliveries_per_second)],
-    ['outbox', outboxCell(outbox)],
-    ['needs review', flagged.length === 0 ? 'nothing' : new Coloured(flagged.map(flaggedWords).join('; '), 'red')],
-  ]
-  return formatTable({ head: ['now', ''], rows, none: '' }, columns)
+  const fields = {
+    daemon: daemon.answers ? new Coloured('answers', 'green') : new Coloured(daemon.error ?? '', 'red'),
+    requests: rateWords(reading.requests_per_second),
+    deliveries: rateWords(reading.deliveries_per_second),
+    outbox: outboxCell(outbox),
+    'needs review': flagged.length === 0 ? 'nothing' : new Coloured(flagged.map(flaggedWords).join('; '), 'red'),
+  }
+  return formatFields(fields, columns)
 }
 
 function rateWords(rate: number | null): string {

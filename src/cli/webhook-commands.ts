@@ -7,7 +7,6 @@ import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
-import { formatFields } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'not_configured']
@@ -74,9 +73,9 @@ function registerShow(webhook: Command): void {
         const event = await showEvent(ctx, await required(eventId, '<event_id>'))
         const { payload, headers, tries, ...fields } = event
         out.result(event, () => {
-          out.line(formatFields(fields))
-          out.line(`\n${JSON.stringify(payload, null, 2)}\n`)
-          out.line(formatFields(headers))
+          out.fields(fields)
+          out.block(JSON.stringify(payload, null, 2))
+          out.fields(headers)
           out.table({
             head: ['try', 'at (UTC)', 'status', 'error', 'ms', 'answer'],
             rows: tries.map((one) => [one.attempt, one.at, one.http_status, one.error, one.duration_ms, one.answer]),
@@ -144,7 +143,7 @@ function registerTest(webhook: Command): void {
         const answer = await sendTestEvent(ctx, caller, app)
         out.result(answer, () => {
           out.line(banner(app))
-          out.line(formatFields({ ...answer }))
+          out.fields({ ...answer })
         })
         if (!answer.delivered) process.exitCode = 1
       })

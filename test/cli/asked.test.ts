@@ -92,7 +92,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['app create', [type('Name of the app', 'Third'), pick('How does it authenticate', 1)], 'api_key'],
       ['app show', [APP], '[TEST] Reader'],
       ['app update', [APP], 'https://shop.example/h', ['--webhook-url', 'https://shop.example/h']],
-      ['app enable', [APP], /disabled +│ no/],
+      ['app enable', [APP], /disabled +no/],
       ['app rotate-secret', [APP, yes('The old secret stops working immediately. Continue?')], 'not shown again'],
       // It has none yet, so that nothing stops working.
       ['app rotate-webhook-secret', [PHONE], 'whsec_'],
@@ -110,8 +110,8 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['find', [type('E-mail, reference, id, code or link', 'nobody')], 'Nothing has this name.'],
       ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
-      ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +│ yes/],
-      ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +│ no/],
+      ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],
+      ['method disable', [APP, pick('Which method?', METHODS.indexOf('test'))], /test +no/],
       [
         'method forget',
         [APP, pick('Which method?', METHODS.indexOf('card')), pick('Which version?', 1), yes('Forget version 1')],
@@ -131,7 +131,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
         ],
         'oidc',
       ],
-      ['app disable', [APP, yes('Disable [TEST] Reader')], /disabled +│ yes/],
+      ['app disable', [APP, yes('Disable [TEST] Reader')], /disabled +yes/],
     ])
   })
 
@@ -160,14 +160,14 @@ describe('the command line asks on a terminal for whatever was left out', functi
       ['customer list', [APP], 'an@example.com'],
       ['customer show', [APP, type('<customer_id>', customer)], 'an@example.com'],
       ['subscription list', [APP], 'user-1'],
-      ['subscription show', [APP, user], /status +│ active/],
+      ['subscription show', [APP, user], /status +active/],
       ['subscription attach-customer', [APP, user, type('<customer_id>', customer)], customer],
       ['subscription reminders', [APP, user, type('<on_or_off>', 'off')], 'reminders of user-1 are off'],
       ['subscription import', [APP, type('<file>', csv)], 'would_import', ['--dry-run']],
     ])
     await sit([
       ['plan restore', [APP, offId], '(active)'],
-      ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +│ - +│ active/],
+      ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +- +active/],
     ])
     await sit([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
     await sit([['subscription end', [APP, user, type('Why?', 'refunded')], 'expired']])
@@ -220,7 +220,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
         ['request', [second, type('<method>', 'GET'), type('<path>', '/plans')], 'X-Signature', ['--dry-run']],
         ['listen', [second], 'evt_', ['--since', '1h', '--count', '1']],
         ['webhook retry', [type('<event_id>', `evt_${event.id}`)], `evt_${event.id} is due again`],
-        ['webhook test', [second], /delivered +│ yes/],
+        ['webhook test', [second], /delivered +yes/],
         ['reminders settle', [pick('Which mail?')], `reminder ${reminder}: not_sent`, ['--not-sent']],
         ['mail test', [type('Your address', 'me@example.com')], 'the mail to me@example.com was taken'],
         ['realtime resync', [pick('Which app?', 2), type('<external_ref>', 'user-1')], '1 written, 0 failed'],
@@ -234,7 +234,7 @@ describe('the command line asks on a terminal for whatever was left out', functi
         [pick('Which mail?'), type('Why?', 'news'), yes(`Close bank mail ${odd}?`)],
         /- bank mail \d+ leaves the list; its money, if any,[\s\S]+is closed/,
       ],
-      ['bank-account disable', [pick('Which account?'), yes('for good?')], /disabled +│ yes/],
+      ['bank-account disable', [pick('Which account?'), yes('for good?')], /disabled +yes/],
       [
         'transaction resolve',
         [

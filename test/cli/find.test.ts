@@ -188,7 +188,7 @@ describe('the command line: what support asks', function () {
     expect(stranger.end_users[0].next_steps[0].what).to.match(/may still be paid$/)
     const lifetime = await cli.table(['find', 'user-2', '--app', app])
     expect(lifetime)
-      .to.match(/ends +│ lifetime/)
+      .to.match(/ends +lifetime/)
       .and.include('next step: nothing to do')
   })
 

@@ -36,22 +36,25 @@ describe('lists answer questions', function () {
   it('a transaction with date, method, formatted money and its state in colour, at 80 columns too', async () => {
     const lines = await screenOf(['transaction', 'list'])
     const shown = lines.map(({ text }) => text).join('\n')
-    expect(lines[0]!.text).to.match(/^┌/)
-    expect(shown).to.match(/\d{4}-\d\d-\d\d .*\n.*│ \d\d:\d\d /)
+    expect(lines[0]!.text).to.match(/^id +opened \(UTC\) +app/)
+    expect(shown).to.match(/^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d /m)
     const apps = [`[LIVE] ${made.shop.app.id}`, `[TEST] ${made.reader.app.id}`]
     for (const part of ['₫99,000 by', 'bank_transfer', ...apps]) expect(shown).to.include(part)
     expect(coloursOf(lines, 'completed')).to.include(GREEN)
     expect(coloursOf(lines, 'pending')).to.include(YELLOW).and.include(RED)
     expect(coloursOf(lines, 'underpaid')).to.deep.equal([RED])
-    expect(shown).to.match(/No room for: plan\./)
-    expect((await screenOf(['transaction', 'list'], 120)).map(({ text }) => text).join('\n')).to.include('premium')
+    const narrow = (await screenOf(['transaction', 'list'], 66)).map(({ text }) => text).join('\n')
+    expect(narrow)
+      .to.match(/No room for: plan\./)
+      .and.not.include('premium')
+    expect(shown).to.include('premium')
   })
 
   it('a subscription for life is said to be lifetime, and a free trial to be free', async () => {
     const reader = String(made.reader.app.id)
-    expect(await cli.table(['subscription', 'list', reader])).to.match(/user-2 .*│ lifetime +│/)
-    expect(await cli.table(['subscription', 'show', reader, 'user-2'])).to.match(/current_period_end +│ lifetime +│/)
-    expect(await cli.table(['plan', 'show', reader, made.plan])).to.match(/₫990,000 +│ 1 year +│ free for 7 days +│/)
+    expect(await cli.table(['subscription', 'list', reader])).to.match(/user-2 .* lifetime/)
+    expect(await cli.table(['subscription', 'show', reader, 'user-2'])).to.match(/current_period_end +lifetime/)
+    expect(await cli.table(['plan', 'show', reader, made.plan])).to.match(/₫990,000 +1 year +free for 7 days/)
   })
 
   it('doctor shows PASS, WARN and FAIL in their colours, and leaves no line of its progress behind', async () => {
@@ -59,7 +62,7 @@ describe('lists answer questions', function () {
     expect(coloursOf(lines, 'PASS')).to.include(GREEN)
     expect(coloursOf(lines, 'WARN')).to.include(YELLOW)
     expect(coloursOf(lines, 'FAIL')).to.include(RED)
-    expect(lines[0]!.text).to.match(/^┌/)
+    expect(lines[0]!.text).to.match(/^check +state +result/)
   })
 
   it('every row of a list of all apps names its app as JSON, and whether it is a sandbox', async () => {
@@ -121,7 +124,7 @@ describe('lists answer questions', function () {
           lines.filter(({ text }) => text !== ''),
           words.join(' '),
         ).to.have.length(raw.split('\n').filter((line) => line !== '').length)
-        expect(shown).not.to.match(/\d+m[│ ]/)
+        expect(shown).not.to.match(/\d+m /)
       }
     })
   }

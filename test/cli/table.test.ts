@@ -34,7 +34,7 @@ describe('tables for people', () => {
         const table = formatTable({ head, rows, none: '' })
         expectFit(table)
         // Where no table fits, each row is a block that names its fields.
-        const heads = Array.from({ length: table.startsWith('┌') ? 1 : rows.length }, () => head)
+        const heads = Array.from({ length: !table.startsWith('─') ? 1 : rows.length }, () => head)
         expect(lettersOf(table)).to.equal(lettersOf([...heads.flat(), ...rows.flat().map(shownAs)].join('')))
       }),
       { numRuns: 50 },
@@ -48,6 +48,16 @@ describe('tables for people', () => {
     const table = formatTable({ head: ['received (UTC)', 'flag', 'letters', 'note'], rows, none: '' })
     expectFit(table)
     for (const word of ['received', '(UTC)', '2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
+  })
+
+  it('break a timestamp only where nothing else can be narrowed, and say UTC where no head does', () => {
+    const head = ['received (UTC)', 'note']
+    const rows = [['2026-11-21 03:16', 'the payer was told to send the rest']]
+    expect(formatTable({ head, rows, none: '' }, 40)).to.include('2026-11-21 03:16  the payer')
+    expect(formatTable({ head, rows: [['2026-11-21 03:16', 'x'.repeat(28)]], none: '' }, 40)).to.match(/^03:16/m)
+    expect(formatFields({ at: '2026-11-21 03:16:16', note: 'at 2026-11-21 03:16' })).to.equal(
+      'at    2026-11-21 03:16:16 UTC\nnote  at 2026-11-21 03:16',
+    )
   })
 
   it('write out what would steer a terminal', () => {
@@ -68,9 +78,9 @@ describe('tables for people', () => {
       for (const word of [...HEAD, ...ROWS.flat().flatMap((cell) => String(cell).split(' '))])
         expect(shown).to.include(word)
       expect(shown).to.include('sk_0123456789abcdef0123456789abcdef')
-      const isTable = lines[1]!.text.includes('external_ref') && lines[1]!.text.includes('reference')
+      const isTable = lines[0]!.text.includes('external_ref') && lines[0]!.text.includes('reference')
       expect(isTable, shown).to.equal(columns >= 120)
-      if (isTable) expect(boldOf(lines[1]!).replace(/[ │]/g, '')).to.equal(HEAD.join(''))
+      if (isTable) expect(boldOf(lines[0]!).replaceAll(' ', '')).to.equal(HEAD.join(''))
       else expect(lines.filter((line) => boldOf(line).startsWith('external_ref'))).to.have.length(ROWS.length)
     })
   }

@@ -115,7 +115,7 @@ describe('watch', function () {
     expect(reading.requests_per_second).to.be.greaterThan(0)
     expect(reading.payments.some(({ sandbox }: { sandbox: boolean }) => sandbox)).to.equal(true)
     const ran = await cli.run(['watch', '--once'])
-    expect(ran.stdout).to.match(/daemon +│ answers/)
+    expect(ran.stdout).to.match(/daemon +answers/)
     expectFit(ran.stdout)
     expect(await cli.misused(['watch'])).to.include('watch --once --json')
   })
