@@ -1,8 +1,9 @@
 import type { Context } from '#context.ts'
-import { inTransaction } from '#commands/transaction.ts'
+import { byStatement, inTransaction } from '#commands/transaction.ts'
+import { presentIn } from '#db/database-now.ts'
 import { randomNumber } from '#shared/crypto.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { claimDue, release, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
+import { claimDue, failLost, release, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
 
 /** A claimed event, and when its lease ends by this process's own counter (`performance.now`), which no clock change moves. */
 export interface LeasedEvent extends ClaimedEvent {
@@ -22,12 +23,24 @@ export function newLease(ctx: Context): Lease {
 /** Leases those of the events to the caller that are still due. Events whose last attempt was cut short by a crash are failed. */
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
   const leaseEndsMs = performance.now() + leaseMs(ctx)
-  const { claimed, lost } = await inTransaction(ctx, (tx) => claimDue(tx, candidates, newLease(ctx)))
-  if (lost > 0) {
-    ctx.count('webhook_deliveries_total', { outcome: 'failed' }, lost)
-    ctx.log.error({ lost }, 'deliveries were cut short on their last attempt')
-  }
+  const lease = newLease(ctx)
+  const claimed = await byStatement(ctx, (db) => claimDue(db, candidates, lease, presentIn(ctx)))
+  if (claimed.length < candidates.length) await failLostOf(ctx, candidates, claimed)
   return claimed.map((event) => ({ ...event, leaseEndsMs }))
+}
+
+/** Of the events that were not claimed. The others among them are another daemon's. */
+async function failLostOf(
+  ctx: Context,
+  candidates: readonly DueEvent[],
+  claimed: readonly ClaimedEvent[],
+): Promise<void> {
+  const claimedIds = new Set(claimed.map(({ id }) => id))
+  const missed = candidates.map(({ id }) => id).filter((id) => !claimedIds.has(id))
+  const lost = await inTransaction(ctx, (tx) => failLost(tx, missed))
+  if (lost === 0) return
+  ctx.count('webhook_deliveries_total', { outcome: 'failed' }, lost)
+  ctx.log.error({ lost }, 'deliveries were cut short on their last attempt')
 }
 
 /** Releases leases of events that were not sent. */

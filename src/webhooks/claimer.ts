@@ -10,7 +10,7 @@ import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
 /** How often it polls for apps with due events when nobody wakes the sender. */
 const POLL_MS = SECOND_MS
 /** Due events of one app that are listed at once: listing costs more than claiming one event, so it is done ahead. */
-const LIST_SIZE = 256
+const LIST_SIZE = 512
 /** Due events of all apps that are listed in one query. */
 const LIST_ROWS = 4096
 
@@ -77,7 +77,6 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   const claimShares = async (shares: ReadonlyMap<number, number>): Promise<void> => {
     await listMissing([...shares.keys()])
     const candidates = [...shares].flatMap(([appId, share]) => due.get(appId)?.splice(0, share) ?? [])
-    if (candidates.length === 0) return
     const leased = await claimDueEvents(ctx, candidates)
     claimed.add(leased)
     for (const appId of shares.keys()) {

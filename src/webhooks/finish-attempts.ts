@@ -44,7 +44,7 @@ export function difference(now: Tally, before: Tally): Tally {
   return more
 }
 
-/** Records attempts and ends their leases, all in one transaction; at most 100 at a time. */
+/** Records attempts and ends their leases, all in one transaction; a few hundred at most. */
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()

@@ -6,7 +6,7 @@ import type { AttemptResult } from './attempt-delivery.ts'
 import { addTo, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
 
 /** Attempts recorded in one transaction, and how many such transactions run at once. */
-const GROUP_SIZE = 100
+const GROUP_SIZE = 200
 const WRITERS = 2
 /** How long an attempt waits for its group while others are under way. Should the sender die meanwhile, it is sent again. */
 const GATHER_MS = 100

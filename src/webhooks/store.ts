@@ -165,14 +165,13 @@ export async function listAppsWithPending(db: Queries, now: Present): Promise<Du
   )
 }
 
-/** A due event that may be claimed; `isLost`: its last attempt was cut short, so that it can only be failed. */
+/** A due event that may be claimed. */
 export interface DueEvent {
   readonly id: number
   readonly appId: number
-  readonly isLost: boolean
 }
 
-/** The events of each app that are due longest, `limit` of each at most. */
+/** The events of each app that are due longest, `limit` of each at most: an index has all that is read. */
 export async function listDue(
   db: Queries,
   appIds: readonly number[],
@@ -180,12 +179,12 @@ export async function listDue(
   now: Present,
 ): Promise<DueEvent[]> {
   const parts = appIds.map(
-    () => `(SELECT id, app_id AS appId, lease <> 0 AND retries_left = 0 AS isLost FROM events
+    () => `(SELECT id, app_id AS appId FROM events
             WHERE app_id = ? AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
             ORDER BY next_attempt_at, id LIMIT ?)`,
   )
   return db.all(
-    shape({ id: id(), appId: bigint(), isLost: flag() }),
+    shape({ id: id(), appId: bigint() }),
     parts.join(' UNION ALL '),
     appIds.flatMap((appId) => [appId, ...now.params, limit]),
   )
@@ -211,28 +210,26 @@ export interface ClaimedEvent {
 
 /**
  * Leases those of the events that are still due, by a conditional UPDATE, so that of several daemons one wins each row. The claim
- * counts the attempt; to take over a lease that ran out costs one retry besides, and an event without any is failed. So senders
- * that crash again and again make no more automatic attempts than senders that live.
+ * counts the attempt; to take over a lease that ran out costs one retry besides, and an event without any is left to `failLost`. Each
+ * statement is a transaction by itself; run again with the same lease, it returns the same events.
  */
 export async function claimDue(
-  tx: Tx,
+  db: Queries,
   candidates: readonly DueEvent[],
   lease: Lease,
-): Promise<{ claimed: ClaimedEvent[]; lost: number }> {
-  const lostIds = candidates.filter(({ isLost }) => isLost).map(({ id }) => id)
-  const ids = candidates.filter(({ isLost }) => !isLost).map(({ id }) => id)
-  const lost = lostIds.length === 0 ? 0 : await failLost(tx, lostIds)
-  if (ids.length === 0) return { claimed: [], lost }
-  const now = presentIn(tx.ctx)
+  now: Present,
+): Promise<ClaimedEvent[]> {
+  if (candidates.length === 0) return []
+  const ids = candidates.map(({ id }) => id)
   const begun = leasing(now, lease)
   // The first assignment reads the old lease: assignments run from left to right.
-  await tx.run(
+  await db.run(
     `UPDATE events SET retries_left = retries_left - (lease <> 0), attempts = attempts + 1, ${begun.sql}
      WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
        AND (lease = 0 OR retries_left > 0)`,
     [...begun.params, ids, ...now.params],
   )
-  return { claimed: await listClaimed(tx, lease, ids), lost }
+  return listClaimed(db, lease, ids)
 }
 
 /** The assignments that begin a lease. */
@@ -245,7 +242,8 @@ function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Par
   }
 }
 
-async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
+/** Fails those of the events whose last attempt was cut short, so that they can never be claimed. Returns how many. */
+export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
   const now = presentIn(tx.ctx)
   return tx.run(
     `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL, ${NO_MORE}
@@ -255,8 +253,8 @@ async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
   )
 }
 
-async function listClaimed(tx: Tx, lease: Lease, candidateIds: readonly number[]): Promise<ClaimedEvent[]> {
-  const rows = await tx.all(
+async function listClaimed(db: Queries, lease: Lease, candidateIds: readonly number[]): Promise<ClaimedEvent[]> {
+  const rows = await db.all(
     shape({
       id: id(),
       appId: bigint(),

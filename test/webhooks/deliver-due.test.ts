@@ -9,7 +9,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { parseId } from '#shared/ids.ts'
 import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
-import { claimDueEvents } from '#webhooks/claim-due-events.ts'
+import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
@@ -17,6 +17,7 @@ import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import {
   findEvent,
   listAttempts,
+  claimDue,
   listDue,
   type ClaimedEvent,
   type DeliveryAttempt,
@@ -359,6 +360,17 @@ describe('webhook delivery', () => {
     }
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
     expect(await event(ids[10]!)).to.include({ deliveryStatus: 'delivered', attempts: 2 })
+  })
+
+  it('claims the same events, as one attempt, where a claim is run again since its answer was lost', async () => {
+    const ids = await emit(3)
+    const now = presentIn(ctx)
+    const candidates = await listDue(ctx.db, [app.app.id], 10, now)
+    const lease = newLease(ctx)
+    const claim = () => claimDue(ctx.db, candidates, lease, now)
+    const first = await claim()
+    expect(first.map(({ id, attempt }) => [id, attempt])).to.deep.equal(ids.map((id) => [id, 1]))
+    expect(await claim()).to.deep.equal(first)
   })
 
   describe('after a crash', () => {
