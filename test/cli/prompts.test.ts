@@ -8,7 +8,7 @@ import { findTransaction } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
+import { CTRL_C, DOWN, ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
 
 const ESCAPE = '\u001b'
 
@@ -68,17 +68,17 @@ describe('the command line on a terminal', function () {
     const { app } = await anApp(ctx)
     const disable = ['app', 'disable', String(app.id)]
     const isDisabled = async () => (await getApp(ctx.db, app.id)).disabledAt !== null
-    const no = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
+    const no = await onPlayedTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
     expect([no.code, await isDisabled()]).to.deep.equal([1, false])
     expect(no.text).to.include('Cancelled, nothing changed')
     const stopped = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
     expect([stopped.code, await isDisabled()]).to.deep.equal([1, false])
     expect(stopped.text).to.include('Cancelled, nothing changed')
     expect(stopped.text).not.to.match(/ {4}at /)
-    const yes = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
+    const yes = await onPlayedTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
     expect([yes.code, await isDisabled()]).to.deep.equal([0, true])
     await cli.json(['app', 'enable', String(app.id)])
-    const unasked = await onTerminal(cli.env, [...disable, '--yes'], [])
+    const unasked = await onPlayedTerminal(cli.env, [...disable, '--yes'], [])
     expect([unasked.code, await isDisabled()]).to.deep.equal([0, true])
     expect(unasked.text).not.to.include('?')
   })
@@ -94,7 +94,7 @@ describe('the command line on a terminal', function () {
       "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
       [id],
     )
-    const resolved = await onTerminal(
+    const resolved = await onPlayedTerminal(
       cli.env,
       ['transaction', 'resolve'],
       [
@@ -107,7 +107,7 @@ describe('the command line on a terminal', function () {
     expect([resolved.code, resolved.left], resolved.text).to.deep.equal([0, []])
     expect(resolved.text).to.match(/^- .+/m)
     expect((await findTransaction(ctx.db, id!))?.status).to.equal('completed')
-    const none = await onTerminal(cli.env, ['transaction', 'resolve'], [])
+    const none = await onPlayedTerminal(cli.env, ['transaction', 'resolve'], [])
     expect(none.code).to.equal(2)
     expect(none.text).to.include('none to choose from')
   })
@@ -117,7 +117,7 @@ describe('the command line on a terminal', function () {
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: done } = await paid(ctx, app, { price_id: price })
     await (await ctx.db.dataSource()).query("UPDATE transactions SET flag_reason = 'already_lifetime'")
-    const offered = await onTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
+    const offered = await onPlayedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
     const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
@@ -130,7 +130,7 @@ describe('the command line on a terminal', function () {
       [['subscription', 'end', String(app.app.id), 'nobody'], 'subscription'],
     ] as const
     for (const [words, why] of hopeless) {
-      const refused = await onTerminal(cli.env, words, [['Why?', CTRL_C]])
+      const refused = await onPlayedTerminal(cli.env, words, [['Why?', CTRL_C]])
       expect([refused.code, refused.left.length], `${words.join(' ')}: ${refused.text}`).to.deep.equal([1, 1])
       expect(refused.text, words.join(' ')).to.include(why).and.not.include('Why?')
     }
@@ -144,10 +144,10 @@ describe('the command line on a terminal', function () {
     ).query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
-    const stopped = await onTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
+    const stopped = await onPlayedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
     expect(stopped.code).to.equal(1)
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal('already_lifetime')
-    const refunded = await onTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
+    const refunded = await onPlayedTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
     expect([refunded.code, refunded.left], refunded.text).to.deep.equal([0, []])
     expect(refunded.text).to.include('FT26123')
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal(null)

