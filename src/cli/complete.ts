@@ -195,7 +195,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     }))
   }),
   reminders: stored(async (ctx) => {
-    const { listUnconfirmedReminders } = await import('#renewals/settle-reminder.ts')
+    const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
     return (await listUnconfirmedReminders(ctx)).map((reminder) => ({
       value: String(reminder.reminder_id),
       description: reminder.external_ref,

@@ -21,7 +21,7 @@ function registerList(reminders: Command): void {
     .description('mails that were handed over without an answer: the mail server’s log tells whether they left')
     .action(async (_options: object, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
-        const { listUnconfirmedReminders } = await import('#renewals/settle-reminder.ts')
+        const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
         const found = await withSandbox(ctx, await listUnconfirmedReminders(ctx))
         out.result(found, () => {
           const rows = found.map((row) => [
@@ -59,7 +59,7 @@ function registerSettle(reminders: Command): void {
         const { ctx, out } = session
         if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
         const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
-          import('#renewals/settle-reminder.ts'),
+          import('#renewals/unconfirmed-reminders.ts'),
           import('#shared/ids.ts'),
         ])
         const named = await requiredChoice(id, '<id>', 'Which mail?', async () =>

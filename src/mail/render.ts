@@ -4,9 +4,9 @@ import { Liquid, type Template } from 'liquidjs'
 
 /** Languages of mails (specification 2, Customer). */
 export type MailLocale = 'en' | 'vi'
-/** A pair of files `<name>.<locale>.mjml` and `<name>.<locale>.txt` under `templates/emails`. */
+/** For each locale a pair of files, `<name>.<locale>.mjml` and `<name>.<locale>.txt`, under `templates/emails`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'
-/** What a template's placeholders become; HTML parts are escaped. */
+/** The values of a template's placeholders. They are escaped in HTML. */
 export type MailValues = Readonly<Record<string, string | number | boolean>>
 
 export interface RenderedMail {
@@ -27,15 +27,15 @@ const TEST_NOTE: Record<MailLocale, string> = {
   vi: 'ứng dụng thử nghiệm, không thu tiền thật',
 }
 
-// A placeholder that no value fills is a fault of ours, and must not become a hole in somebody's mail.
+// A placeholder without a value is an error of ours: better no mail than one with a gap.
 const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
 const forText = new Liquid({ strictVariables: true, strictFilters: true })
 
 const compiledMails = new Map<string, Promise<CompiledMail>>()
 
 /**
- * One mail in one language. MJML is loaded and run at the first mail of its kind in a thread, never again: it costs 0.4 s and
- * 80 MB, filling what it made costs microseconds.
+ * One mail in one language. Each thread runs MJML once per template and locale, which takes 0.4 s and 80 MB; filling the result takes
+ * microseconds.
  */
 export async function renderMail(
   template: MailTemplate,
@@ -83,12 +83,12 @@ function fill(engine: Liquid, template: Template[], values: MailValues): string 
   return engine.renderSync(template, values) as string
 }
 
-/** Header values are one line. */
+/** A header value must not hold a line break. */
 function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }
 
-/** What clients show beside the subject: the first lines after the greeting. */
+/** What mail programs show beside the subject: the first paragraph after the greeting. */
 function previewOf(text: string): string {
   const paragraphs = text.split(/\n\n+/)
   const greeting = paragraphs.findIndex((paragraph) => /^(Hello|Xin chào) .*,$/.test(paragraph))

@@ -22,19 +22,19 @@ export interface Mail {
   readonly subject: string
   readonly text: string
   readonly html: string
-  /** Without angle brackets. The same for the same mail, so that a receiver can tell a copy. */
+  /** Without angle brackets. The same for the same mail, so that a receiver recognizes a copy. */
   readonly messageId: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 /**
- * Why a mail did not go out.
- * `away`: the server cannot be reached or does not let us in; nothing was handed over, and the next mail would fare no better.
- * `refused`: the server (or the caller's `beforeHandOver`) refused this mail; nothing was handed over.
- * `no_such_address`: the server said for good of every recipient that there is no such mailbox; nothing was handed over.
- * `unknown`: all of it was sent and no answer came; it may or may not be on its way.
+ * Why a mail was not confirmed as sent. Except for `unknown`, nothing was handed over.
+ * `unreachable`: the server cannot be reached or does not let us in; another mail would fail too.
+ * `refused`: the server (or the caller's `beforeHandOver`) refused this mail.
+ * `no_such_address`: the server permanently refused every recipient, because there is no such mailbox.
+ * `unknown`: the whole message was sent and no answer came; it may or may not be on its way.
  */
-export type MailFault = 'away' | 'refused' | 'no_such_address' | 'unknown'
+export type MailFault = 'unreachable' | 'refused' | 'no_such_address' | 'unknown'
 
 export class MailError extends Error {
   override readonly name = 'MailError'
@@ -48,33 +48,33 @@ export class MailError extends Error {
 
 export interface SendOptions {
   /**
-   * Runs after the server said that it is ready for the message and before the first byte of it leaves: the last moment at which
-   * it is sure that nothing was handed over. What it throws stops the mail.
+   * Runs after the server is ready for the message and before its first byte leaves: the last moment at which the mail can still be
+   * stopped, by throwing.
    */
   readonly beforeHandOver?: () => Promise<void>
 }
 
-/** Something that takes mails: an SMTP server, or in development a folder. */
+/** Where mails go: an SMTP server, or in development a folder. */
 export interface Mailer {
-  /** Resolves when the mail was taken. Throws `MailError`. */
+  /** Resolves when the mail was accepted. Throws `MailError`. */
   send(mail: Mail, options?: SendOptions): Promise<void>
-  /** Throws `MailError` where mails would not be taken. */
+  /** Connects and logs in. Throws `MailError`. */
   verify(): Promise<void>
   close(): void
 }
 
-/** Mails that are on their way at the same time: the number of connections that the pool keeps. */
+/** The size of the connection pool: this many mails are sent at the same time. */
 export const MAIL_CONNECTIONS = 5
 
 const SEND_DEADLINE_MS = 60 * SECOND_MS
 
-/** The mailer that the settings name; null in production without an SMTP server. */
+/** The configured mailer; null in production without an SMTP server. */
 export function openMailer(config: Config, log: Logger): Mailer | null {
   if (config.smtpUrl) return new SmtpMailer(config.smtpUrl)
   return config.env === 'development' ? new FileMailer(join(config.home, 'mail'), log) : null
 }
 
-/** The sender of an app's mails: its own address where it has one, under its own name. */
+/** The sender of an app's mails: the app's name, and its own address if it has one. */
 export function senderOf(app: { readonly name: string; readonly mailFrom: string | null }, config: Config): Mailbox {
   const configured = parseMailbox(app.mailFrom ?? config.mailFrom ?? 'billing@localhost')
   return app.mailFrom && configured.name !== '' ? configured : { name: app.name, address: configured.address }
@@ -95,14 +95,14 @@ class SmtpMailer implements Mailer {
       url,
       pool: true,
       maxConnections: MAIL_CONNECTIONS,
-      // The pool would send a mail again whose connection closed, even after the server had all of it.
+      // Otherwise the pool resends a mail whose connection closed, even if the server had received all of it.
       maxRequeues: 0,
       connectionTimeout: 10 * SECOND_MS,
       greetingTimeout: 10 * SECOND_MS,
       socketTimeout: 30 * SECOND_MS,
       disableFileAccess: true,
       disableUrlAccess: true,
-      // No authority certifies a loopback address, and nothing on the way could listen.
+      // No authority certifies a loopback address, and nobody can listen in between.
       ...(isLoopbackHost(hostname) ? { tls: { rejectUnauthorized: false } } : {}),
     })
     this.#transport.use('stream', (message, done) => {
@@ -114,7 +114,7 @@ class SmtpMailer implements Mailer {
 
   async send(mail: Mail, options: SendOptions = {}): Promise<void> {
     const handOver = new HandOver(options.beforeHandOver)
-    // AbortSignal.timeout would keep its timer after the mail, and make an error when it is over.
+    // AbortSignal.timeout would keep its timer running after the mail.
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(), SEND_DEADLINE_MS)
     try {
@@ -131,7 +131,7 @@ class SmtpMailer implements Mailer {
     try {
       await this.#transport.verify()
     } catch (error) {
-      throw new MailError('away', error)
+      throw new MailError('unreachable', error)
     }
   }
 
@@ -140,10 +140,10 @@ class SmtpMailer implements Mailer {
   }
 }
 
-/** Follows one message over the wire. */
+/** The progress of one message. */
 class HandOver {
   refusal: Error | null = null
-  /** The end of the message may have left, which is what makes it the server's. */
+  /** The end of the message may have left, so that the server may have accepted it. */
   isComplete = false
   readonly #before: (() => Promise<void>) | undefined
 
@@ -151,7 +151,7 @@ class HandOver {
     this.#before = before
   }
 
-  /** Throws where the message must not leave. */
+  /** Throws if the message must not leave. */
   async begin(): Promise<void> {
     try {
       await this.#before?.()
@@ -163,8 +163,8 @@ class HandOver {
 }
 
 /**
- * The message as nodemailer reads it, which it does only after the server's go-ahead (354). It is put together while the server still
- * answers, and leaves in one piece: a write for each of its parts costs more than all else that nodemailer does.
+ * The message as nodemailer reads it, after the server's go-ahead (354). It is assembled before that, and leaves in one piece: a write
+ * for each part costs more than everything else that nodemailer does.
  */
 class HandOverStream extends Readable {
   readonly #handOver: HandOver
@@ -175,7 +175,7 @@ class HandOverStream extends Readable {
     super()
     this.#handOver = handOver
     this.#whole = gather(input)
-    // Told when the message is read.
+    // `_read` reports the error.
     this.#whole.catch(() => undefined)
   }
 
@@ -209,7 +209,7 @@ interface SmtpError {
   readonly code?: string
   readonly responseCode?: number
   readonly response?: string
-  /** Where every recipient was refused: the error of each. */
+  /** The error of each recipient, where every one was refused. */
   readonly rejectedErrors?: readonly SmtpError[]
 }
 
@@ -217,23 +217,23 @@ function faultOf(error: unknown, handOver: HandOver): MailFault {
   const { code, responseCode } = error as SmtpError
   if (handOver.refusal) return 'refused'
   const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined
-  if (wasAnswered && responseCode === 421) return 'away'
-  if (wasAnswered) return isOfAddress(error as SmtpError) ? 'no_such_address' : 'refused'
+  if (wasAnswered && responseCode === 421) return 'unreachable'
+  if (wasAnswered) return areAddressesWrong(error as SmtpError) ? 'no_such_address' : 'refused'
   if (handOver.isComplete) return 'unknown'
-  return code === 'EENVELOPE' || code === 'EMESSAGE' ? 'refused' : 'away'
+  return code === 'EENVELOPE' || code === 'EMESSAGE' ? 'refused' : 'unreachable'
 }
 
 /**
- * Whether it is the fault of every recipient's address. A server that refuses us (5.7.x, relaying denied) or whose mailbox is full
- * (5.2.2) may take the mail later, also where its code is of the permanent kind.
+ * Whether every recipient's address is wrong. A server that refuses us (5.7.x, relaying denied) or whose mailbox is full (5.2.2) may
+ * accept the mail later, even if its code is permanent.
  */
-function isOfAddress({ rejectedErrors = [] }: SmtpError): boolean {
+function areAddressesWrong({ rejectedErrors = [] }: SmtpError): boolean {
   return rejectedErrors.length > 0 && rejectedErrors.every(({ response = '' }) => isNoSuchAddress(response))
 }
 
 function isNoSuchAddress(response: string): boolean {
   const [, code = '', enhanced] = /^(\d{3})[ -](?:(\d\.\d{1,3}\.\d{1,3})\b)?/.exec(response) ?? []
-  // RFC 3463: 5.1.x is about an address, 5.1.7 and 5.1.8 about the sender's; 5.2.1 is a mailbox that is closed.
+  // RFC 3463: 5.1.x is about an address, 5.1.7 and 5.1.8 about the sender's; 5.2.1 is a disabled mailbox.
   return enhanced === undefined ? /^55[013]$/.test(code) : /^5\.(1\.(?!7$|8$)|2\.1$)/.test(enhanced)
 }
 
@@ -275,7 +275,7 @@ class FileMailer implements Mailer {
   }
 }
 
-/** The message as bytes, with its Bcc, which a file is there to show. */
+/** The message as bytes, including Bcc, so that the file shows it. */
 async function compose(mail: Mail): Promise<Buffer> {
   const transport = nodemailer.createTransport({ streamTransport: true, buffer: true })
   const sent = await transport.sendMail(toMessage(mail))
@@ -290,7 +290,7 @@ function toMessage(mail: Mail): SendMailOptions {
     bcc: [...mail.bcc],
     subject: mail.subject,
     text: mail.text,
-    // Named, since nodemailer would else count each page's letters to come to the same.
+    // Set explicitly, because nodemailer would otherwise analyze each page and choose the same.
     html: { content: mail.html, contentTransferEncoding: 'quoted-printable' },
     messageId: `<${mail.messageId}>`,
     headers: { ...mail.headers },

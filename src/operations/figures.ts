@@ -3,7 +3,7 @@ import { listLastJobRuns } from '#db/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
 import { sumUnallocated, type UnallocatedSum } from '#payments/store.ts'
-import { findSpentApps } from '#renewals/daily-limit.ts'
+import { findAppsAtLimit } from '#renewals/daily-limit.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
 import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
@@ -48,7 +48,7 @@ async function reminderLag(ctx: Context): Promise<number> {
   const realNow = await databaseNow(ctx, ctx.db)
   // The own time of these apps is the real one.
   const now = asAppTime(realNow)
-  const exceptApps = await findSpentApps(ctx)
+  const exceptApps = await findAppsAtLimit(ctx)
   let lag = 0
   for (const stage of STAGES) {
     const [longest] = await listDueSubscriptions(ctx.db, {

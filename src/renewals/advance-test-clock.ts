@@ -13,13 +13,13 @@ import { integer, timestamp } from '#shared/validate.ts'
 import { expireDue } from './expire-due.ts'
 import { listOpenClaims, staleBefore, type OpenClaim } from './store.ts'
 
-/** Beyond it a century's period would end in a year that cannot be written. */
+/** Later times would let a period of a hundred years end beyond year 9999. */
 const LATEST = '9000-01-01 00:00:00'
 const MOST_SECONDS = 100 * 366 * 86_400
 const POLL_MS = 20
-/** How long the work of other daemons is waited for: mails take seconds; what takes longer may belong to one that died. */
+/** How long to wait for the work of other daemons. Mails take seconds; a daemon that takes longer may have died. */
 const OTHERS_MS = 15 * SECOND_MS
-/** Mails that an answer lists as pending at most. */
+/** Maximum number of mails that a response lists as pending. */
 const MOST_PENDING = 100
 
 /** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
@@ -34,7 +34,7 @@ export const AdvanceClockInput = z
   )
   .meta({ examples: [{ advance_seconds: 86400 }] })
 
-/** A reminder that another daemon has taken up and not finished; `claimed_at` is real time. */
+/** A reminder that another daemon has claimed and not finished; `claimed_at` is real time. */
 const PendingReminder = z.strictObject({
   external_ref: z.string(),
   reminder_day: z.union([z.literal(3), z.literal(1), z.literal(0)]),
@@ -44,28 +44,28 @@ const PendingReminder = z.strictObject({
 /** The answer of `GET /api/v1/test-clock`. */
 export const TestClockOutput = z.strictObject({ now: timestamp }).meta({ examples: [{ now: '2026-12-01 09:30:00' }] })
 
-/** `pending` is there only where something is. */
+/** The answer of `POST /api/v1/test-clock`. */
 export const AdvancedClockOutput = z
   .strictObject({
     now: timestamp,
     pending: z
       .array(PendingReminder)
       .optional()
-      .describe('Reminders that another daemon is still sending; there only where there are any.'),
+      .describe('Reminders that another daemon is still sending; absent if there are none.'),
   })
   .meta({ examples: [{ now: '2026-12-02 09:30:00' }] })
 export type AdvancedClock = z.infer<typeof AdvancedClockOutput>
 
-/** The app's own time, as the test clock tells it. */
+/** The app's own time. Throws `forbidden` for live apps. */
 export function readTestClock(ctx: Context, app: App): { now: string } {
   requireSandbox(app)
   return { now: formatTimestamp(appNow(app, ctx.clock.now())) }
 }
 
 /**
- * Moves a sandbox app's own time forward in one jump, then runs its reminder and expiry work to the end, as for a daemon that was
- * down: it answers when all is done, or, with what is `pending`, when another daemon's part of it has not come to its end after
- * `othersMs`. That is no error: the clock has moved, and who repeated the call would move it twice. Throws `forbidden` for live apps, `invalid_request` for a step back.
+ * Moves a sandbox app's own time forward in one jump, then completes its reminder and expiry work, as after a daemon was down.
+ * Work that another daemon has not finished within `othersMs` is returned as `pending`. That is no error: the clock has moved, and
+ * a caller that repeated the call would move it twice. Throws `forbidden` for live apps, `invalid_request` for a step back.
  */
 export async function advanceTestClock(
   ctx: Context,
@@ -76,9 +76,9 @@ export async function advanceTestClock(
 ): Promise<AdvancedClock> {
   requireSandbox(app)
   let moved: App | null = null
-  // Each round of a race lets one call through.
+  // Of several calls at once, one succeeds in each round.
   while (!moved) moved = await perform(ctx, caller, moveClock, input, { app })
-  // The work that follows goes by the clock, which a rehearsal has not moved.
+  // The work depends on the clock, which a rehearsal has not moved.
   if (ctx.rehearsal) return readTestClock(ctx, moved)
   await expireDue(ctx, { appId: moved.id })
   const open = await sendRemindersToTheEnd(ctx, moved.id, othersMs)
@@ -90,7 +90,7 @@ function requireSandbox(app: App): void {
   if (!app.isSandbox) throw new AppError('forbidden', 'the test clock exists on sandbox apps only')
 }
 
-/** Null where another call moved the clock between our look and our step. */
+/** Null where another call has moved the clock since it was read. */
 const moveClock = command({
   name: 'app.clock',
   input: AdvanceClockInput,
@@ -119,16 +119,16 @@ function targetOf(input: z.infer<typeof AdvanceClockInput>, from: AppTime): AppT
   const to = parseAppTime(input.now ?? '')
   if (!to) throw invalidField('now', 'must be a time written YYYY-MM-DD HH:MM:SS')
   if (formatTimestamp(to) < formatTimestamp(from)) {
-    throw invalidField('now', `must not be before the clock's present time, ${formatTimestamp(from)}`)
+    throw invalidField('now', `must not be before the current time of the clock, ${formatTimestamp(from)}`)
   }
   if (formatTimestamp(to) > LATEST) throw invalidField('now', `must not be after ${LATEST}`)
-  // Within the present second it stays where it is: whole seconds are all that a caller sees.
+  // Callers see whole seconds: a `now` within the current second does not move the clock.
   return to < from ? from : to
 }
 
 /**
- * Sends what is due. A daemon's own sweep may have taken up mails just before ours: the work has its end when those are settled, and
- * what was given up is sent after all. Returns what is still open after `othersMs`.
+ * Sends what is due. A daemon's sweep may have claimed mails just before: this waits until those are finished, and sends what that
+ * daemon released. Returns what is still open after `othersMs`.
  */
 async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: number): Promise<OpenClaim[]> {
   const endMs = performance.now() + othersMs
@@ -137,7 +137,7 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
     const { sendDueReminders } = await import('./send-due-reminders.ts')
     await sendDueReminders(ctx, { appId })
     let open = await listOpen(ctx, appId)
-    // Who had one before and has none now may have given it up behind our look.
+    // A claim that was open before the sweep may have been released after the sweep passed it: sweep again.
     if (before.length + open.length === 0) return []
     while (open.length > 0) {
       if (performance.now() >= endMs) return open

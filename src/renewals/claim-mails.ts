@@ -8,49 +8,52 @@ import type { DueReminder } from './compose-reminder.ts'
 import { dailyLimit } from './daily-limit.ts'
 import {
   claimNew,
-  claimTried,
+  reclaim,
   countMail,
   countMails,
   dropClaim,
-  freeClaim,
+  releaseClaim,
   REMINDER_KEY,
   type Claim,
   type NewClaim,
   type ReminderKey,
 } from './store.ts'
 
-/** Mails that are claimed in one transaction: few enough to leave well before their claims count as a dead sweep's. */
+/** Mails claimed in one transaction: few enough to leave well before their claims expire. */
 const BATCH_SIZE = 20
-/** With so many left, more are claimed while these are sent. */
+/** When only this many are left, the next batch is claimed in the background. */
 const REFILL_AT = 10
 
-/** A mail that this sweep alone may send. */
+/** A mail that only this sweep may send. */
 export interface ClaimedMail {
   readonly due: DueReminder
   readonly claim: Claim
-  /** A sweep has tried it before. */
+  /** Whether an earlier sweep tried it. */
   readonly wasTried: boolean
 }
 
-/** Claims due mails a little ahead of what is sent. */
+/** Claims due mails shortly before they are sent. */
 export interface MailClaimer {
-  /** The next claimed mail; null where none is left, or none is to be taken any more. */
+  /** The next claimed mail; null when none is left, or the sweep should stop. */
   next(): Promise<ClaimedMail | null>
-  /** Gives back what was claimed and not taken. */
+  /** Releases what was claimed and not taken. */
   releaseAll(): Promise<void>
 }
 
 export interface MailsToClaim {
   readonly dueMails: AsyncGenerator<DueReminder>
-  /** Mails that this sweep is not to try. */
-  readonly isLeftOut: (due: DueReminder) => boolean
-  /** The app has sent as many mails today as it may: what it has left is held back. */
-  readonly onSpent: (app: App) => void
-  /** Whether no further mail is to be taken. */
-  readonly isToEnd: () => boolean
+  /** Mails that this sweep skips. */
+  readonly isExcluded: (due: DueReminder) => boolean
+  /** Called when the app has reached its daily limit: its other mails are held back. */
+  readonly onLimitReached: (app: App) => void
+  /** Whether to take no further mail. */
+  readonly shouldStop: () => boolean
 }
 
-export function openMailClaimer(ctx: Context, { dueMails, isLeftOut, onSpent, isToEnd }: MailsToClaim): MailClaimer {
+export function openMailClaimer(
+  ctx: Context,
+  { dueMails, isExcluded, onLimitReached, shouldStop }: MailsToClaim,
+): MailClaimer {
   const ready: ClaimedMail[] = []
   let claiming: Promise<void> | null = null
   let isOver = false
@@ -63,16 +66,16 @@ export function openMailClaimer(ctx: Context, { dueMails, isLeftOut, onSpent, is
         isOver = true
         break
       }
-      if (!isLeftOut(next.value)) taken.push(next.value)
+      if (!isExcluded(next.value)) taken.push(next.value)
     }
     return taken
   }
 
   const claimOneByOne = async (mails: readonly DueReminder[]): Promise<void> => {
     for (const due of mails) {
-      if (isLeftOut(due)) continue
+      if (isExcluded(due)) continue
       const claimed = await claimOne(ctx, due)
-      if (claimed === 'spent') onSpent(due.app)
+      if (claimed === 'limit_reached') onLimitReached(due.app)
       else if (claimed) ready.push(claimed)
     }
   }
@@ -85,7 +88,7 @@ export function openMailClaimer(ctx: Context, { dueMails, isLeftOut, onSpent, is
     else await claimOneByOne(mails)
   }
 
-  /** Whoever takes the next mail throws what went wrong. */
+  /** A failure is thrown by the `next` that waits for it. */
   const startClaiming = (): Promise<void> => {
     claiming ??= claimMore().then(() => {
       claiming = null
@@ -96,8 +99,8 @@ export function openMailClaimer(ctx: Context, { dueMails, isLeftOut, onSpent, is
 
   return {
     async next() {
-      while (ready.length === 0 && !(isOver && !claiming) && !isToEnd()) await startClaiming()
-      if (isToEnd()) return null
+      while (ready.length === 0 && !(isOver && !claiming) && !shouldStop()) await startClaiming()
+      if (shouldStop()) return null
       const mail = ready.shift() ?? null
       if (ready.length <= REFILL_AT && !isOver) void startClaiming()
       return mail
@@ -112,18 +115,21 @@ export function openMailClaimer(ctx: Context, { dueMails, isLeftOut, onSpent, is
 
 async function release(tx: Tx, mails: readonly ClaimedMail[]): Promise<void> {
   for (const { claim, wasTried } of mails) {
-    if (wasTried) await freeClaim(tx, claim, 'not tried again: the sweep ended before')
+    if (wasTried) await releaseClaim(tx, claim, 'the sweep ended before it tried this mail again')
     else await dropClaim(tx, claim)
   }
 }
 
-/** The app has sent as many mails today as it may. */
-class DayIsSpent extends Error {
-  override readonly name = 'DayIsSpent'
+/** Rolls the claim back: the app has reached its daily limit. */
+class DailyLimitReached extends Error {
+  override readonly name = 'DailyLimitReached'
 }
 
-/** Claims mails that nobody has tried yet. `tried`: somebody has tried one of them; `spent`: one goes beyond an app's mails of the day. */
-async function claimTogether(ctx: Context, mails: readonly DueReminder[]): Promise<ClaimedMail[] | 'tried' | 'spent'> {
+/** Claims mails that no sweep has tried, all or none: `tried_before` or `limit_reached` says what kept one of them from being claimed. */
+async function claimTogether(
+  ctx: Context,
+  mails: readonly DueReminder[],
+): Promise<ClaimedMail[] | 'tried_before' | 'limit_reached'> {
   try {
     return await inTransaction(ctx, async (tx) => {
       const now = await databaseNow(ctx, tx)
@@ -136,33 +142,32 @@ async function claimTogether(ctx: Context, mails: readonly DueReminder[]): Promi
       })
     })
   } catch (error) {
-    if (error instanceof DayIsSpent) return 'spent'
-    if (isDuplicate(error, REMINDER_KEY)) return 'tried'
+    if (error instanceof DailyLimitReached) return 'limit_reached'
+    if (isDuplicate(error, REMINDER_KEY)) return 'tried_before'
     throw error
   }
 }
 
-/** Null where somebody else has the mail, `spent` where its app has sent as many today as it may. */
-async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedMail | 'spent' | null> {
+/** Null where another sweep has the mail, or it has to wait. */
+async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedMail | 'limit_reached' | null> {
   const claimed = await claimTogether(ctx, [due])
-  if (claimed === 'tried') return claimAgain(ctx, due)
-  return claimed === 'spent' ? claimed : (claimed[0] ?? null)
+  if (claimed === 'tried_before') return reclaimOne(ctx, due)
+  return claimed === 'limit_reached' ? claimed : (claimed[0] ?? null)
 }
 
-async function claimAgain(ctx: Context, due: DueReminder): Promise<ClaimedMail | 'spent' | null> {
+async function reclaimOne(ctx: Context, due: DueReminder): Promise<ClaimedMail | 'limit_reached' | null> {
   const limit = dailyLimit(ctx.config, due.app)
   try {
     return await inTransaction(ctx, async (tx) => {
       const now = await databaseNow(ctx, tx)
-      const claim = await claimTried(tx, keyOf(due), due.customer.email, now)
+      const claim = await reclaim(tx, keyOf(due), due.customer.email, now)
       if (!claim) return null
       const counted = limit === null ? claim : await countMail(tx, claim, formatDay(now), limit)
-      // The claim goes with the transaction: the mail stays due as it was.
-      if (!counted) throw new DayIsSpent()
+      if (!counted) throw new DailyLimitReached()
       return { due, claim: counted, wasTried: true }
     })
   } catch (error) {
-    if (error instanceof DayIsSpent) return 'spent'
+    if (error instanceof DailyLimitReached) return 'limit_reached'
     throw error
   }
 }
@@ -175,12 +180,12 @@ function newClaimOf(ctx: Context, due: DueReminder, now: RealTime): NewClaim {
   return { ...keyOf(due), countedOn: dailyLimit(ctx.config, due.app) === null ? null : formatDay(now) }
 }
 
-/** Takes places among the apps' mails of the day: the claims go with the transaction where an app has not so many. */
+/** Counts the mails among those of the day; throws `DailyLimitReached`, which rolls the claims back. */
 async function countByApp(tx: Tx, mails: readonly DueReminder[], day: string): Promise<void> {
   const byApp = Map.groupBy(mails, ({ app }) => app.id)
-  // In one order, so that daemons do not wait for each other in a circle.
+  // Ordered, so that two daemons cannot deadlock.
   for (const [appId, ofApp] of [...byApp].sort(([a], [b]) => a - b)) {
     const limit = ofApp[0] ? dailyLimit(tx.ctx.config, ofApp[0].app) : null
-    if (limit !== null && !(await countMails(tx, appId, day, ofApp.length, limit))) throw new DayIsSpent()
+    if (limit !== null && !(await countMails(tx, appId, day, ofApp.length, limit))) throw new DailyLimitReached()
   }
 }

@@ -1,6 +1,6 @@
+import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import { getApp } from '#apps/store.ts'
-import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
@@ -8,13 +8,12 @@ import { senderOf, type Mail } from '#mail/send.ts'
 import { dueOf } from '#payments/balance.ts'
 import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
-import { asAppTime } from '#shared/time.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { getTransaction, type Receipt } from '#transactions/store.ts'
 import { dayWords } from './words.ts'
 
-/** The mail of a receipt; `wait` where a refund is still on its way, `drop` where there is nobody to write to or it is not so any more. */
+/** The mail of a receipt; `wait` while a refund is pending, `drop` where there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
   const { kind, transactionId } = receipt
   const [app, transaction] = [await getApp(ctx.db, receipt.appId), await getTransaction(ctx.db, transactionId)]
@@ -26,10 +25,9 @@ export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Ma
     const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
     if (refunds.some(({ status }) => status === 'pending')) return 'wait'
   }
-  const session = await findSessionOfTransaction(ctx.db, transactionId)
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
-  const customerId = transaction.customerId ?? session?.customerId ?? subscription?.customerId ?? null
+  const customerId = transaction.customerId ?? subscription?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, app.id, customerId)
   if (!customer) return 'drop'
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
@@ -49,7 +47,7 @@ export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Ma
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
     code: transaction.bankPageOpenedAt ? (transaction.transferCode ?? '') : '',
     until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
-    date: dayWords(asAppTime(receipt.createdAt), reader),
+    date: dayWords(appNow(app, receipt.createdAt), reader),
     reference: transaction.transferCode ?? String(transactionId),
   }
   return {

@@ -12,7 +12,7 @@ import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
-/** A subscription with all that its mail tells: the price is the one that a renewal would pay. */
+/** A subscription with everything that its mail shows. `price` is the one that a renewal would pay. */
 export interface DueReminder {
   readonly app: App
   readonly subscription: Subscription
@@ -23,7 +23,7 @@ export interface DueReminder {
   readonly customer: Customer
 }
 
-/** The mail of one stage: reminder or notice, in the customer's language, under the app's name (specification 6). */
+/** The mail of one stage, in the customer's language and under the app's name (specification 6). */
 export async function composeReminder(config: Config, due: DueReminder): Promise<Mail> {
   const { app, customer, subscription } = due
   const from = senderOf(app, config)
@@ -38,7 +38,7 @@ export async function composeReminder(config: Config, due: DueReminder): Promise
     headers: {
       'List-Unsubscribe': `<${optOut}>`,
       'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
-      // Out-of-office programs answer only what a person wrote.
+      // Keeps out-of-office programs from replying.
       'Auto-Submitted': 'auto-generated',
     },
   }
@@ -69,7 +69,7 @@ function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues 
   }
 }
 
-/** The same for the same mail, whoever sends it: should one ever go out twice, the receiver sees one. */
+/** Depends only on subscription, period and stage, so that a receiver recognizes a copy. */
 function messageIdOf({ subscription, periodEnd, stage }: DueReminder, sender: string): string {
   const domain = sender.split('@')[1] ?? 'localhost'
   return `reminder.${subscription.id}.${unixSeconds(periodEnd)}.${stage}@${domain}`

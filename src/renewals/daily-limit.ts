@@ -3,22 +3,22 @@ import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay } from '#shared/time.ts'
-import { listSpentApps } from './store.ts'
+import { listAppsAtLimit } from './store.ts'
 
-/** Enough to try everything out, and too few to pester strangers with. */
+/** Enough to try everything, too few to spam strangers. */
 const SANDBOX_MAILS_PER_DAY = 200
 
-/** How many reminder mails the app may send in one UTC day of real time; null where nothing limits it (contract 7, Callers). */
+/** How many reminder mails the app may send in one UTC day of real time; null for no limit (contract 7, Callers). */
 export function dailyLimit(config: Config, app: Pick<App, 'isSandbox'>): number | null {
   const limit = config.mailsPerAppPerDay === 0 ? null : config.mailsPerAppPerDay
   return app.isSandbox ? Math.min(limit ?? SANDBOX_MAILS_PER_DAY, SANDBOX_MAILS_PER_DAY) : limit
 }
 
-/** Apps whose mails of today are used up: what else is due of them is held back until the day ends. */
-export async function findSpentApps(ctx: Context): Promise<Set<number>> {
+/** Apps that have reached today's limit: their other due mails are held back until the next day. */
+export async function findAppsAtLimit(ctx: Context): Promise<Set<number>> {
   const limits = {
     live: dailyLimit(ctx.config, { isSandbox: false }),
     sandbox: dailyLimit(ctx.config, { isSandbox: true }),
   }
-  return new Set(await listSpentApps(ctx.db, formatDay(await databaseNow(ctx, ctx.db)), limits))
+  return new Set(await listAppsAtLimit(ctx.db, formatDay(await databaseNow(ctx, ctx.db)), limits))
 }

@@ -13,8 +13,8 @@ const BATCH_SIZE = 50
 const EXPIRY = job('expire')
 
 /**
- * Stores `expired` on subscriptions whose period ran out. Answers never wait for it: they compute the status when they are read, and
- * nobody is told by webhook (contract 4, Expiry). Returns how many it stored.
+ * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the
+ * status themselves, and no webhook is sent (contract 4, Expiry).
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0
@@ -45,7 +45,7 @@ async function expireOneSweep(ctx: Context, sweep: Sweep, signal: AbortSignal | 
   return expired
 }
 
-/** Not in the audit log: it stores what follows from the period's end. */
+/** Not in the audit log: the status only follows from the period's end. */
 const expire = command({
   name: 'subscription.expire',
   input: nothing,

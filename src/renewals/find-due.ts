@@ -13,13 +13,13 @@ import { listDueSubscriptions, listMovedApps, listPricesByIds, type Keyset, type
 /** Small, so that what a page holds is fresh when it is sent, and memory stays flat. */
 const PAGE_SIZE = 100
 
-/** A scope and its own present: the real one, or a sandbox app's. */
+/** Apps that share one present: all apps in real time, or one app with its own clock. */
 export interface Sweep {
   readonly scope: SweepScope
   readonly clockOffsetMs: number
 }
 
-/** All sweeps that together see every app once; one alone where `appId` is given. */
+/** Sweeps that together cover every app once, or the one sweep of `appId`. */
 export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]> {
   if (appId !== undefined) {
     const { clockOffsetMs } = await getApp(ctx.db, appId)
@@ -32,21 +32,21 @@ export async function listSweeps(ctx: Context, appId?: number): Promise<Sweep[]>
   ]
 }
 
-/** `first`: mails that did not fail before. `also again`: those that did, too, in another order each time. */
-export type Tries = 'first' | 'also again'
+/** `new`: mails that have not failed. `with retries`: also those that have, in random order. */
+export type Tries = 'new' | 'with retries'
 
 /**
- * Every mail that is due now in one sweep, page by page; nothing is claimed here. `spentApps` are left out: their mails of the day are
- * used up, and the set may grow on the way.
+ * Yields every mail that is due now in one sweep, page by page, without claiming it. Skips `appsAtLimit`, which may grow while the
+ * generator runs.
  */
 export async function* findDue(
   ctx: Context,
   sweep: Sweep,
-  spentApps: ReadonlySet<number>,
-  tries: Tries = 'also again',
+  appsAtLimit: ReadonlySet<number>,
+  tries: Tries = 'with retries',
 ): AsyncGenerator<DueReminder> {
   const apps = new Map<number, App>()
-  for (const stage of STAGES) yield* findInWindow(ctx, sweep, tries, stage, spentApps, apps)
+  for (const stage of STAGES) yield* findInWindow(ctx, sweep, tries, stage, appsAtLimit, apps)
 }
 
 async function* findInWindow(
@@ -66,11 +66,11 @@ async function* findInWindow(
       now: appNow(sweep, realNow),
       realNow,
       exceptApps,
-      withFailed: tries === 'also again',
+      withFailed: tries === 'with retries',
       after,
       limit: PAGE_SIZE,
     })
-    yield* await withContent(ctx, stage, tries === 'first' ? page : shuffled(page), apps)
+    yield* await withContent(ctx, stage, tries === 'new' ? page : shuffled(page), apps)
     const last = page.at(-1)
     if (!last?.currentPeriodEnd || page.length < PAGE_SIZE) return
     after = { periodEnd: last.currentPeriodEnd, id: last.id }
@@ -95,7 +95,7 @@ async function withContent(
     apps.set(appId, app)
     const [plan, price] = [plans.get(planId), prices.get(priceId)]
     const customer = customerId === null ? undefined : customers.get(customerId)
-    // A customer taken off between two reads leaves nobody to write to.
+    // The customer may have been detached between the two reads.
     if (plan && price && customer && periodEnd) due.push({ app, subscription, periodEnd, stage, plan, price, customer })
   }
   return due

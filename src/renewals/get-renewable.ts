@@ -5,7 +5,7 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { subscriptionsByRenewalToken, type Subscription } from '#subscriptions/store.ts'
 import type { AppTime } from '#shared/time.ts'
 
-/** A subscription that ends, and so can be paid for its next period. */
+/** A subscription that ends, so that a further period can be paid for. */
 export interface RenewableSubscription extends Subscription {
   currentPeriodEnd: AppTime
 }
@@ -15,7 +15,7 @@ export async function getRenewable(db: Queries, renewalToken: string): Promise<R
   return requireRenewable(isPageToken(renewalToken) ? await subscriptionsByRenewalToken.find(db, renewalToken) : null)
 }
 
-/** `getRenewable` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+/** `getRenewable` as the first read of a request: also throws `rate_limited`, see `admit`. */
 export async function admitToRenewable(ctx: Context, renewalToken: string): Promise<RenewableSubscription> {
   return requireRenewable(await admitByToken(ctx, renewalToken, subscriptionsByRenewalToken))
 }
@@ -24,7 +24,7 @@ function requireRenewable(subscription: Subscription | null): RenewableSubscript
   if (!subscription) throw notFound('renewal link')
   const { currentPeriodEnd } = subscription
   if (currentPeriodEnd === null) {
-    throw new AppError('checkout_expired', 'this subscription is for life: there is nothing to renew')
+    throw new AppError('checkout_expired', 'this is a lifetime subscription: there is nothing to renew')
   }
   return { ...subscription, currentPeriodEnd }
 }

@@ -19,8 +19,8 @@ import { renewalLink } from './renewal-link.ts'
 import { findPayable, priceOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**
- * The body of `POST /renew/{token}` (contract 3). `period_end` is the end that the payer was shown: where it is no longer the end, the
- * period has been paid for meanwhile, and the payer is asked again.
+ * The body of `POST /renew/{token}` (contract 3). `period_end` is the end that the page showed: if it has changed, the period has been
+ * paid in the meantime, and the payer is asked again.
  */
 export const OpenRenewalInput = z.strictObject({
   payment_method: z.enum(METHODS, `must be one of ${METHODS.join(', ')}`),
@@ -29,14 +29,14 @@ export const OpenRenewalInput = z.strictObject({
 
 export type OpenedRenewal =
   | { readonly kind: 'go_on'; readonly redirectUrl: string }
-  /** The period has been renewed already, which the payer's page did not say. Nothing was opened. */
+  /** The period was renewed after the payer opened the page. No payment was opened. */
   | { readonly kind: 'renewed_meanwhile'; readonly view: RenewalView }
 
 /**
- * The payer renews by the chosen method: opens a payment of the subscription's current price at its regular amount as a checkout of
- * its own, or goes back to the one that this link opened and that can still be paid. `asksAgain`: somebody is there to be asked
- * where the body does not tell which end was shown. Throws `not_found`, `checkout_expired`, `app_disabled`, `invalid_request`,
- * `payment_method_unavailable`, `provider_error`.
+ * Opens a payment of the subscription's current price at its regular amount, as a checkout of its own, or reuses the one that this
+ * link opened and that can still be paid. Then chooses the method. `asksAgain`: a payer reads the answer, so that a body without
+ * `period_end` asks again before it pays a period that is renewed already. Throws `not_found`, `checkout_expired`, `app_disabled`,
+ * `invalid_request`, `payment_method_unavailable`, `provider_error`.
  */
 export async function openRenewal(
   ctx: Context,
@@ -56,7 +56,7 @@ export async function openRenewal(
 }
 
 function requirePayable(view: RenewalView, method: Method): void {
-  // What was opened before the app was disabled completes; nothing new is opened (contract 4).
+  // A disabled app completes what was opened before, and opens nothing new (contract 4).
   if (view.app.disabledAt && !view.openCheckoutToken) throw new AppError('app_disabled', 'this app is disabled')
   if (view.effect.kind === 'refused')
     throw new AppError('invalid_request', 'this subscription cannot be extended further')
@@ -66,11 +66,11 @@ function requirePayable(view: RenewalView, method: Method): void {
   })
 }
 
-/** The token of the checkout that the payer goes on with. Two calls at once find one: the end user's lock lets one in. */
+/** The token of the checkout that the payer continues with. Two calls at once share one, since the end user's lock admits one at a time. */
 const openPayment = command({
   name: 'renewal.open',
   input: nothing,
-  // The second run finds what the first one opened.
+  // A second run finds what the first one opened.
   isRepeatable: true,
   async run(
     tx,
@@ -95,7 +95,7 @@ const openPayment = command({
       planName: null,
       planId: plan.id,
       priceId: price.id,
-      // As the seller is shown it; a customer attached before it is paid stays.
+      // For the seller to see. A customer who is attached before the payment stays.
       customerId,
       ...(await quotePayment(tx, subject, { isTrial: false, isRenewal: true }, wholeSeconds(now))),
       amount: price.amount,

@@ -7,8 +7,8 @@ import { getRenewable } from './get-renewable.ts'
 import { setRemindersStopped } from './store.ts'
 
 /**
- * Stops the mails of the subscription behind a renewal token, for good: no mail of it is handed over once this has returned. Doing it
- * twice changes nothing. Throws `not_found`; `checkout_expired` for a lifetime subscription, which gets no mails.
+ * Stops the mails of the subscription behind a renewal token permanently: once this returns, none is handed over. Repeating it changes
+ * nothing. Throws `not_found`, and `checkout_expired` for a lifetime subscription, which gets no mails.
  */
 export const optOut = command({
   name: 'subscription.opt-out',
@@ -21,7 +21,7 @@ export const optOut = command({
   },
 })
 
-/** An operator stops or resumes the mails of a subscription; true where that was a change. Throws `not_found`. */
+/** Stops or resumes the mails of a subscription for an operator; returns whether that changed anything. Throws `not_found`. */
 export const setReminders = command({
   name: 'subscription.reminders',
   input: z.strictObject({ reminders: z.enum(['on', 'off']) }),

@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { listCustomersByIds, type Customer } from '#customers/store.ts'
 import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
-import { dailyLimit, findSpentApps } from './daily-limit.ts'
+import { dailyLimit, findAppsAtLimit } from './daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
 import { listEndingSubscriptions, listRemindersOf, type Keyset, type Reminder } from './store.ts'
 
@@ -17,45 +17,45 @@ export type NoMailReason =
   | 'no_customer'
   | 'app_disabled'
   | 'period_too_short'
-  /** It is due, and the app has sent its mails of the day: sent when the next day begins (UTC), where its stage still holds. */
+  /** It is due, and the app has reached its daily limit: sent when the next UTC day begins, if its stage still applies. */
   | 'daily_limit'
 
-/** One mail that is due between now and the horizon, were nobody to pay before. Times are the app's own. */
+/** One mail that becomes due by the horizon if nobody pays before. Times are the app's own. */
 export interface PlannedReminder {
   readonly app_id: number
   readonly is_test: boolean
   readonly external_ref: string
   readonly reminder_day: Stage
   readonly period_end: string
-  /** When its window opens; for one that is open, when it opened. */
+  /** When its window opens, or opened. */
   readonly due_at: string
   readonly to: string | null
   readonly locale: 'en' | 'vi' | null
   readonly will_send: boolean
   readonly reason: NoMailReason | null
-  /** What the last try met, where one failed. */
+  /** The error of the last attempt, if it failed. */
   readonly last_error: string | null
 }
 
 const PAGE_SIZE = 500
 
 /**
- * Who gets which mail when in the next `days` days, and who gets none and why (contract 6, `reminders plan`). Subscriptions for life
- * have no end, and so no mail. One app, or all of them, each by its own clock.
+ * Who gets which mail when in the next `days` days, and who gets none and why (contract 6, `reminders plan`), for one app or all of
+ * them, each by its own clock. Lifetime subscriptions get no mails.
  */
 export async function planReminders(ctx: Context, app: App | null, days: number): Promise<PlannedReminder[]> {
-  const spentApps = await findSpentApps(ctx)
+  const appsAtLimit = await findAppsAtLimit(ctx)
   const planned: PlannedReminder[] = []
   for (const each of app ? [app] : await listApps(ctx.db)) {
-    planned.push(...(await planApp(ctx, each, days, spentApps.has(each.id))))
+    planned.push(...(await planApp(ctx, each, days, appsAtLimit.has(each.id))))
   }
   return planned
 }
 
-/** For operators: how many mails of which app are due and wait because its mails of the day are used up. */
+/** How many due mails of each app wait because it has reached its daily limit. */
 export async function countHeldBack(ctx: Context): Promise<{ app: App; mails: number; limit: number | null }[]> {
   const counts = []
-  for (const appId of await findSpentApps(ctx)) {
+  for (const appId of await findAppsAtLimit(ctx)) {
     const app = await getApp(ctx.db, appId)
     const mails = (await planApp(ctx, app, 0, true)).filter(({ reason }) => reason === 'daily_limit').length
     if (mails > 0) counts.push({ app, mails, limit: dailyLimit(ctx.config, app) })

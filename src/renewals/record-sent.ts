@@ -7,27 +7,27 @@ import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
 import type { DueReminder } from './compose-reminder.ts'
 import { markSent, type Claim } from './store.ts'
 
-/** What the app is sent about a mail. */
+/** What the app's event says about a mail. */
 export type SentReminder = Omit<DueReminder, 'price'>
 
-/** A mail that the mail server took, and the claim under which it was sent. */
+/** A mail that the mail server accepted, and the claim under which it was sent. */
 export interface SentMail {
   readonly due: SentReminder
   readonly claim: Claim
 }
 
-/** The mail server took mails: performed by the job that sent them. */
+/** Performed by the job that sent the mails, once the mail server has accepted them. */
 export const remindersSent = command({
   name: 'reminder.sent',
   input: nothing,
-  // Each claim is ended once.
+  // A claim is finalized once.
   isRepeatable: true,
   run: (tx, _input, { mails }: { readonly mails: readonly SentMail[] }) => recordSent(tx, mails),
 })
 
 /**
- * Records that mails were sent and tells their apps so, once per stage and period, never with the link (specification 6). A mail that
- * an operator has settled meanwhile stays as it is; among others it is an error, and nothing is recorded.
+ * Records that mails were sent and emits their events, once per stage and period and never with the link (specification 6). One mail
+ * that an operator has settled in the meantime stays as it is; among several it is an error, and nothing is recorded.
  */
 export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
   const recorded = await markSent(
@@ -35,7 +35,7 @@ export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<vo
     mails.map(({ claim }) => claim),
   )
   if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
-  else if (mails.length > 1) throw new Error('one of the mails was settled meanwhile')
+  else if (mails.length > 1) throw new Error('an operator has settled one of the mails')
 }
 
 const emissionIn =

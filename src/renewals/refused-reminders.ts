@@ -4,14 +4,14 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import { freeRefused, listRefused } from './store.ts'
+import { releaseRefused, listRefused } from './store.ts'
 
-/** Longer than all stages of a period are open. */
+/** Longer than the stages of one period last. */
 const LISTED_FOR_MS = 14 * DAY_MS
 const MOST_LISTED = 1000
 const BATCH = 100
 
-/** A mail that is not sent because the mail server said that there is no such address, and the customer still has it. */
+/** A mail that is not sent: the mail server said that the address does not exist, and the customer still has that address. */
 export interface RefusedReminderView {
   readonly reminder_id: number
   readonly app_id: number
@@ -23,7 +23,7 @@ export interface RefusedReminderView {
   readonly last_error: string | null
 }
 
-/** For operators: sent as soon as the customer has another address. Newest first, at most 1000. */
+/** Newest first, at most 1000. Each is sent as soon as the customer has another address. */
 export async function listRefusedReminders(ctx: Context): Promise<RefusedReminderView[]> {
   const rows = await listRefused(ctx.db, addMs(await databaseNow(ctx, ctx.db), -LISTED_FOR_MS), MOST_LISTED)
   return rows.map((row) => ({
@@ -38,7 +38,7 @@ export async function listRefusedReminders(ctx: Context): Promise<RefusedReminde
   }))
 }
 
-/** An operator fixed what made the server refuse: the next sweep tries all of them again whose stage still holds. Returns how many. */
+/** Lets the next sweep retry all refused mails whose stage still applies, after an operator fixed the cause. Returns how many. */
 export async function retryRefusedReminders(ctx: Context, caller: Caller): Promise<number> {
   const refused = await listRefusedReminders(ctx)
   let freed = 0
@@ -53,7 +53,7 @@ const retryBatch = command({
   name: 'reminder.retry',
   input: nothing,
   async run(tx, _input, { reminderIds }: { readonly reminderIds: readonly number[] }) {
-    const freed = await freeRefused(tx, reminderIds)
+    const freed = await releaseRefused(tx, reminderIds)
     await tx.audit({ subject: 'refused reminders', after: { reminder_ids: reminderIds } })
     return freed
   },

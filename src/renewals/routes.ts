@@ -11,19 +11,19 @@ export const testClockRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getTestClock',
     summary: 'Read the test clock',
-    description: 'The own time of a sandbox app.',
+    description: "A sandbox app's own time.",
     method: 'GET',
     path: '/api/v1/test-clock',
     access: 'hmac',
     output: TestClockOutput,
     query: (ctx, { caller }) => Promise.resolve(readTestClock(ctx, caller.app)),
   }),
-  // Many transactions: its answer is kept after them.
+  // No command: the work is many transactions, and the response is stored after them.
   route.query({
     id: 'advanceTestClock',
     summary: 'Advance the test clock',
     description:
-      'Moves the own time of a sandbox app forward in one jump, runs its reminders and expiry to the end, and answers then. It never moves back.',
+      "Moves a sandbox app's own time forward in one jump, and responds when its reminders and expiry are done. The clock never moves back.",
     body: AdvanceClockInput,
     method: 'POST',
     path: '/api/v1/test-clock',

@@ -10,13 +10,13 @@ import { shuffled } from '#shared/shuffled.ts'
 import { DAY_MS, MINUTE_MS, addMs } from '#shared/time.ts'
 import { openMailClaimer, type ClaimedMail } from './claim-mails.ts'
 import { composeReminder, type DueReminder } from './compose-reminder.ts'
-import { dailyLimit, findSpentApps } from './daily-limit.ts'
+import { dailyLimit, findAppsAtLimit } from './daily-limit.ts'
 import { findDue, listSweeps, type Sweep, type Tries } from './find-due.ts'
 import { openSentRecorder, type SentRecorder } from './sent-recorder.ts'
 import { stageWindow } from './stages.ts'
 import {
   dropClaim,
-  freeClaim,
+  releaseClaim,
   hasFailed,
   listDeadClaims,
   markHandedOver,
@@ -25,77 +25,77 @@ import {
   type Claim,
 } from './store.ts'
 
-/** What became of the mails that a sweep took up. */
+/** Outcomes of the mails that a sweep claimed. */
 export interface SweepSummary {
   sent: number
-  /** Surely not handed over; the next sweep tries again. */
+  /** Not handed over; a later sweep tries again. */
   failed: number
-  /** There is no such address: not tried again until the customer has another one. */
+  /** The address does not exist: not tried again until the customer has another one. */
   refused: number
-  /** Perhaps handed over: nobody sends them again, operators see them. */
+  /** May have been handed over: not sent again, listed for operators. */
   unconfirmed: number
-  /** Claimed, and not due any more when they were about to leave. */
+  /** No longer due when they were about to leave. */
   dropped: number
 }
 type Outcome = keyof SweepSummary
 
 const REMINDERS = job('reminders')
 
-/** A sweep of all apps ends after this long, well before its job is taken for one that never ends; the next one goes on. */
+/** A sweep of all apps ends after this long, well before its job counts as hung; the next sweep continues. */
 const LONGEST_SWEEP_MS = 10 * MINUTE_MS
 
-/** Of mails that sweeps died at; more are left to the next sweep. */
-const MOST_DEAD = 1000
-/** So many mails in a row that the mail server does not take up, of whatever customers, are not the fault of one. */
-const AWAY_IN_A_ROW = 3
-/** Longer than any stage's window: what failed before is due no more. */
+/** Claims of dead sweeps that one sweep deletes. */
+const MAX_DEAD_CLAIMS = 1000
+/** After this many mails in a row, whoever their customers are, the mail server itself counts as unreachable. */
+const MAX_UNREACHABLE_IN_A_ROW = 3
+/** Longer than any stage's window: what failed earlier is no longer due. */
 const FAILED_BACK_MS = 8 * DAY_MS
 
 export interface SweepOptions {
-  /** Begins no further mail; those on their way are finished. */
+  /** Starts no further mail; those under way are finished. */
   readonly signal?: AbortSignal
-  /** Sweeps one app alone. */
+  /** Sweeps only this app. */
   readonly appId?: number
 }
 
-/** The mail stopped at the hand-over: what it tells was no longer so. */
+/** Stops a mail at the hand-over: its content is out of date. */
 class NoLongerDue extends Error {
   override readonly name = 'NoLongerDue'
 }
 
-/** What a run knows while it sends. */
+/** The state of one run of `sendDueReminders`. */
 interface Run {
   readonly mailer: Mailer
   readonly signal: AbortSignal
   readonly summary: SweepSummary
-  /** Mails that failed in this run, by `nameOf`: the next one tries again. */
+  /** Mails that failed in this run, by `nameOf`: the next run tries them again. */
   readonly failed: Set<string>
-  awayInARow: number
+  unreachableInARow: number
 }
 
 /**
- * Sends every mail whose stage holds now (specification 6; contract 4, Reminders), those that failed before after all others. Each is
- * claimed under its unique key, made, marked as handed over between the mail server's go-ahead and the first byte, and recorded with its
- * webhook event when the server took it. A daemon that dies before the mark loses nothing; one that dies after it leaves the mail
- * unconfirmed, and nobody sends it twice.
- * What goes beyond an app's mails of the day is not claimed: a sweep of the next day sends it, where its stage still holds.
+ * Sends every mail whose stage applies now (specification 6; contract 4, Reminders); those that failed before come last. Each is
+ * claimed under its unique key, composed, marked as handed over between the mail server's go-ahead and the first byte, and recorded
+ * with its webhook event once the server has accepted it. A daemon that dies before the mark loses nothing; one that dies after it
+ * leaves the mail unconfirmed, and it is not sent twice.
+ * Mails beyond an app's daily limit are not claimed: a sweep of the next day sends them, if their stage still applies.
  */
 export async function sendDueReminders(ctx: Context, options: SweepOptions = {}): Promise<SweepSummary> {
   const summary: SweepSummary = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) {
-    ctx.log.warn('no reminder is sent: BILLING_SMTP_URL is not set')
+    ctx.log.warn('no reminders are sent: BILLING_SMTP_URL is not set')
     return summary
   }
   const signals = [options.signal, options.appId === undefined ? AbortSignal.timeout(LONGEST_SWEEP_MS) : undefined]
   const signal = AbortSignal.any(signals.filter((each) => each !== undefined))
-  const run: Run = { mailer, signal, summary, failed: new Set(), awayInARow: 0 }
+  const run: Run = { mailer, signal, summary, failed: new Set(), unreachableInARow: 0 }
   try {
     await dropDeadClaims(ctx)
     const sweeps = await listSweeps(ctx, options.appId)
     const anyFailed = await hasFailed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -FAILED_BACK_MS))
-    for (const sweep of sweeps) await sendOneSweep(ctx, run, sweep, 'first')
-    if (anyFailed) for (const sweep of shuffled(sweeps)) await sendOneSweep(ctx, run, sweep, 'also again')
+    for (const sweep of sweeps) await sendOneSweep(ctx, run, sweep, 'new')
+    if (anyFailed) for (const sweep of shuffled(sweeps)) await sendOneSweep(ctx, run, sweep, 'with retries')
   } finally {
     mailer.close()
   }
@@ -103,21 +103,21 @@ export async function sendDueReminders(ctx: Context, options: SweepOptions = {})
   return summary
 }
 
-/** A mail that a sweep died at would take a place of the day's that no sweep of an app without places looks for. */
+/** Sweeps skip apps at their daily limit, so that the claim of a dead sweep would use up a mail of the day. */
 async function dropDeadClaims(ctx: Context): Promise<void> {
-  const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MOST_DEAD)
+  const dead = await listDeadClaims(ctx.db, await databaseNow(ctx, ctx.db), MAX_DEAD_CLAIMS)
   for (const claim of dead) await inTransaction(ctx, (tx) => dropClaim(tx, claim))
 }
 
 async function sendOneSweep(ctx: Context, run: Run, sweep: Sweep, tries: Tries): Promise<void> {
-  const spentApps = await findSpentApps(ctx)
-  const dueMails = findDue(ctx, sweep, spentApps, tries)
+  const appsAtLimit = await findAppsAtLimit(ctx)
+  const dueMails = findDue(ctx, sweep, appsAtLimit, tries)
   const claimer = openMailClaimer(ctx, {
     dueMails,
-    isLeftOut: (due) => spentApps.has(due.app.id) || run.failed.has(nameOf(due)),
-    onSpent: (app) => noteSpent(ctx, app, spentApps),
-    // With the mail server away the next mail would fare no better, and each try keeps a claim from others for a while.
-    isToEnd: () => run.awayInARow >= AWAY_IN_A_ROW || run.signal.aborted,
+    isExcluded: (due) => appsAtLimit.has(due.app.id) || run.failed.has(nameOf(due)),
+    onLimitReached: (app) => noteLimitReached(ctx, app, appsAtLimit),
+    // While the mail server is unreachable, another attempt would fail too, and would keep its claim from other daemons.
+    shouldStop: () => run.unreachableInARow >= MAX_UNREACHABLE_IN_A_ROW || run.signal.aborted,
   })
   const recorder = openSentRecorder(ctx, REMINDERS, ({ due }) => count(ctx, run, due, 'sent'))
   const sendInTurn = async (): Promise<void> => {
@@ -134,9 +134,9 @@ function count(ctx: Context, run: Run, due: DueReminder, outcome: Outcome): void
   ctx.count('reminders_total', { stage: String(due.stage), outcome })
 }
 
-function noteSpent(ctx: Context, app: App, spentApps: Set<number>): void {
-  if (spentApps.has(app.id)) return
-  spentApps.add(app.id)
+function noteLimitReached(ctx: Context, app: App, appsAtLimit: Set<number>): void {
+  if (appsAtLimit.has(app.id)) return
+  appsAtLimit.add(app.id)
   const fields = { appId: app.id, limit: dailyLimit(ctx.config, app) }
   ctx.log.warn(fields, 'the app has reached its daily limit of reminder mails: reminders plan lists those that wait')
 }
@@ -151,17 +151,17 @@ async function sendOne(ctx: Context, run: Run, claimed: ClaimedMail, recorder: S
     const mail = await composeReminder(ctx.config, due)
     await run.mailer.send(mail, { beforeHandOver: () => handOver(ctx, due, claim) })
   } catch (error) {
-    const outcome = await settleFailure(ctx, due, claim, error)
+    const outcome = await recordFailure(ctx, due, claim, error)
     count(ctx, run, due, outcome)
     if (outcome === 'failed') run.failed.add(nameOf(due))
-    run.awayInARow = error instanceof MailError && error.fault === 'away' ? run.awayInARow + 1 : 0
+    run.unreachableInARow = error instanceof MailError && error.fault === 'unreachable' ? run.unreachableInARow + 1 : 0
     return
   }
-  run.awayInARow = 0
+  run.unreachableInARow = 0
   await recorder.record(claimed)
 }
 
-/** The last look: a customer who has just paid or opted out gets no mail. */
+/** The last check: a customer who has just paid or opted out gets no mail. */
 async function handOver(
   ctx: Context,
   { app, subscription, periodEnd, stage }: DueReminder,
@@ -177,7 +177,7 @@ async function handOver(
   if (!isDue) throw new NoLongerDue(`stage ${stage} is no longer due`)
 }
 
-async function settleFailure(ctx: Context, due: DueReminder, claim: Claim, error: unknown): Promise<Outcome> {
+async function recordFailure(ctx: Context, due: DueReminder, claim: Claim, error: unknown): Promise<Outcome> {
   if (error instanceof MailError && error.cause instanceof NoLongerDue) {
     await inTransaction(ctx, (tx) => dropClaim(tx, claim))
     return 'dropped'
@@ -198,8 +198,8 @@ async function settleFailure(ctx: Context, due: DueReminder, claim: Claim, error
       await refuseClaim(tx, claim, due.customer.email, reason)
       return 'refused'
     }
-    // With the mail server away, the sweep's own end is the pause.
-    await freeClaim(tx, claim, reason, fault === 'away' ? null : await databaseNow(ctx, tx))
+    // While the mail server is unreachable, the time until the next sweep is pause enough.
+    await releaseClaim(tx, claim, reason, fault === 'unreachable' ? null : await databaseNow(ctx, tx))
     return 'failed'
   })
 }

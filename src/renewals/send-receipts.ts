@@ -1,64 +1,77 @@
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { MailError, openMailer, type Mailer } from '#mail/send.ts'
+import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS, addMs } from '#shared/time.ts'
 import { listDueReceipts, updateReceipt, type Receipt } from '#transactions/store.ts'
 import { composeReceipt } from './compose-receipt.ts'
 
-const BATCH = 100
-/** A sweep that has a receipt for longer has died, and another may take it up. */
+const BATCH_SIZE = 100
+/** A receipt that was claimed this long ago belongs to a sweep that died; another sweep may claim it. */
 const LEASE_MS = 2 * MINUTE_MS
+/** A sweep ends after this long, so that reminders are not held up; the next sweep continues. */
+const LONGEST_SWEEP_MS = 10 * MINUTE_MS
+const FIRST_PAUSE_MS = 30 * SECOND_MS
 const LONGEST_PAUSE_MS = HOUR_MS
-/** A refund at a provider takes so long at least. */
+/** How long a receipt waits for its refund to succeed at the provider before it is looked at again. */
 const REFUND_PAUSE_MS = 10 * MINUTE_MS
-/** So often is a mail tried that the mail server refuses. */
-const MOST_FAILURES = 30
+/** A receipt that failed more often is dropped. */
+const MAX_FAILURES = 30
+
+type Outcome = 'done' | 'unreachable'
 
 /**
- * Sends the receipts that are due. Each is claimed, made, and marked as handed over before its first byte leaves, as reminders are: one
- * that a sweep died at before the mark is sent by the next, one after it by nobody.
+ * Sends the receipts that are due. Each is claimed, composed, and marked as handed over before its first byte leaves, as reminders
+ * are: if a sweep dies before the mark, the next one sends the receipt; if it dies after the mark, nobody sends it again.
  */
 export async function sendDueReceipts(ctx: Context, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) return
+  const unreachable = new AbortController()
+  const signals = [signal, AbortSignal.timeout(LONGEST_SWEEP_MS), unreachable.signal]
+  const stop = AbortSignal.any(signals.filter((each) => each !== undefined))
   try {
     for (;;) {
-      const batch = await listDueReceipts(ctx.db, await databaseNow(ctx, ctx.db), BATCH)
-      for (const receipt of batch) {
-        if (signal?.aborted || (await sendOne(ctx, mailer, receipt)) === 'away') return
+      const batch = await listDueReceipts(ctx.db, await databaseNow(ctx, ctx.db), BATCH_SIZE)
+      const queue = batch.values()
+      const sendNext = async (): Promise<void> => {
+        for (const receipt of queue) {
+          if (stop.aborted) return
+          if ((await sendOne(ctx, mailer, receipt)) === 'unreachable') unreachable.abort()
+        }
       }
-      if (batch.length < BATCH) return
+      const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendNext))
+      for (const sender of senders) if (sender.status === 'rejected') throw sender.reason
+      if (stop.aborted || batch.length < BATCH_SIZE) return
     }
   } finally {
     mailer.close()
   }
 }
 
-async function sendOne(ctx: Context, mailer: Mailer, due: Receipt): Promise<'done' | 'away'> {
+async function sendOne(ctx: Context, mailer: Mailer, due: Receipt): Promise<Outcome> {
   const claimed = await claim(ctx, due)
   if (!claimed) return 'done'
   const change = (from: Receipt, changes: Partial<Receipt>): Promise<boolean> =>
     inTransaction(ctx, (tx) => updateReceipt(tx, from, changes))
-  const mail = await composeReceipt(ctx, claimed)
-  const now = await databaseNow(ctx, ctx.db)
-  if (mail === 'drop') {
-    await change(claimed, { status: 'dropped' })
-    return 'done'
-  }
-  if (mail === 'wait') {
-    await change(claimed, { nextTryAt: addMs(now, REFUND_PAUSE_MS) })
-    return 'done'
-  }
   try {
+    const mail = await composeReceipt(ctx, claimed)
+    if (mail === 'drop') {
+      await change(claimed, { status: 'dropped' })
+      return 'done'
+    }
+    if (mail === 'wait') {
+      await change(claimed, { nextTryAt: addMs(await databaseNow(ctx, ctx.db), REFUND_PAUSE_MS) })
+      return 'done'
+    }
     await mailer.send(mail, {
       beforeHandOver: async () => {
-        if (!(await change(claimed, { status: 'handed_over' }))) throw new Error('another sweep has taken this receipt')
+        if (!(await change(claimed, { status: 'handed_over' }))) throw new Error('another sweep claimed this receipt')
       },
     })
   } catch (error) {
-    return fail(ctx, claimed, error)
+    return recordFailure(ctx, claimed, error)
   }
   await change(
     { ...claimed, status: 'handed_over' },
@@ -74,7 +87,7 @@ async function claim(ctx: Context, due: Receipt): Promise<Receipt | null> {
   })
 }
 
-async function fail(ctx: Context, claimed: Receipt, error: unknown): Promise<'done' | 'away'> {
+async function recordFailure(ctx: Context, claimed: Receipt, error: unknown): Promise<Outcome> {
   const fault = error instanceof MailError ? error.fault : 'refused'
   const lastError = messageOf(error).slice(0, 500)
   ctx.log.warn(
@@ -85,16 +98,16 @@ async function fail(ctx: Context, claimed: Receipt, error: unknown): Promise<'do
   await inTransaction(ctx, async (tx) => {
     if (fault === 'unknown') return updateReceipt(tx, handedOver, { lastError })
     const failures = claimed.failures + 1
-    const isOver = fault === 'no_such_address' || failures > MOST_FAILURES
-    const pause = Math.min(LONGEST_PAUSE_MS, 30 * SECOND_MS * 2 ** Math.min(failures, 10))
+    const isOver = fault === 'no_such_address' || failures > MAX_FAILURES
+    const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10))
     const changes = {
       status: isOver ? 'dropped' : 'due',
-      failures: fault === 'away' ? claimed.failures : failures,
-      nextTryAt: addMs(await databaseNow(ctx, tx), fault === 'away' ? MINUTE_MS : pause),
+      failures: fault === 'unreachable' ? claimed.failures : failures,
+      nextTryAt: addMs(await databaseNow(ctx, tx), fault === 'unreachable' ? MINUTE_MS : pauseMs),
       lastError,
     } as const
-    // Surely not handed over, whether the mark was set or not.
+    // The mail did not leave, whether or not the receipt was marked.
     return (await updateReceipt(tx, claimed, changes)) || updateReceipt(tx, handedOver, changes)
   })
-  return fault === 'away' ? 'away' : 'done'
+  return fault === 'unreachable' ? 'unreachable' : 'done'
 }

@@ -10,19 +10,18 @@ import { emailAddress, validate } from '#shared/validate.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
- * Sends a reminder with made-up content and the TEST mark to an operator's own address, so that the mail server and the looks can be
- * seen (contract 6, `mail test`). Throws `invalid_request` for a bad address, and where there is no mail server; `MailError` where it
- * did not take the mail.
+ * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (contract 6, `mail test`). Throws
+ * `invalid_request` for an invalid address or without a mail server, and `MailError` where the mail server did not accept the mail.
  */
 export async function sendTestMail(ctx: Context, address: string, locale: MailLocale = 'en'): Promise<void> {
   const to = validate(emailAddress, address)
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer)
-    throw new AppError('invalid_request', 'there is no mail server: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
+    throw new AppError('invalid_request', 'no mail server is configured: set BILLING_SMTP_URL and BILLING_MAIL_FROM')
   const from = senderOf({ name: 'Paygate', mailFrom: null }, ctx.config)
   const end = asAppTime(addMs(ctx.clock.now(), 3 * DAY_MS))
   const reader = readerOf({ pageSettings: null }, locale)
-  const nowhere = `${ctx.config.baseUrl}/renew/sample`
+  const sampleUrl = `${ctx.config.baseUrl}/renew/sample`
   try {
     await mailer.send({
       from,
@@ -41,8 +40,8 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
         amount: formatMoney(99_000, 'VND', locale),
         period_end: momentWords(end, reader),
         period_end_day: dayWords(end, reader),
-        renew_url: nowhere,
-        opt_out_url: `${nowhere}/opt-out`,
+        renew_url: sampleUrl,
+        opt_out_url: `${sampleUrl}/opt-out`,
       })),
       messageId: `test.${randomHex(8)}@${from.address.split('@')[1] ?? 'localhost'}`,
       headers: { 'Auto-Submitted': 'auto-generated' },

@@ -5,14 +5,14 @@ import { isRetryable } from '#db/database-error.ts'
 import type { ClaimedMail } from './claim-mails.ts'
 import { remindersSent } from './record-sent.ts'
 
-/** Mails that are recorded in one transaction. Those that wait for it are unconfirmed, should the daemon die. */
+/** Mails recorded in one transaction. If the daemon dies, those still waiting are left unconfirmed. */
 const GROUP_SIZE = 5
-/** How long a mail waits for its group. */
+/** How long a mail waits for others to be recorded with. */
 const GATHER_MS = 20
 
-/** Records mails that the mail server took, in groups: while one is written, the next gathers. */
+/** Records mails that the mail server accepted, in groups: while one group is written, the next one forms. */
 export interface SentRecorder {
-  /** Comes back at once, or when there is room for the next. Throws what kept a mail from being recorded: it is unconfirmed then. */
+  /** Returns at once, or when the present group has been written. Throws what kept an earlier mail from being recorded, which leaves it unconfirmed. */
   record(mail: ClaimedMail): Promise<void>
   /** Waits until everything is recorded; throws as `record` does. */
   end(): Promise<void>
@@ -32,7 +32,7 @@ export function openSentRecorder(ctx: Context, caller: Caller, onRecorded: (mail
     } catch (error) {
       if (mails.length === 1 || isRetryable(error))
         failure ??= error instanceof Error ? error : new Error(String(error))
-      // One of them caused it: the others must not go with it.
+      // One of them caused the failure: record the others without it.
       else for (const mail of mails) await write([mail])
     }
   }

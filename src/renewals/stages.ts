@@ -3,7 +3,7 @@ import { DAY_MS, addMs, type AppTime } from '#shared/time.ts'
 /** Days before the period end at which a mail is due; 0 is the notice that the period has ended (specification 6). */
 export type Stage = 3 | 1 | 0
 
-/** In the order in which a period meets them. */
+/** In chronological order. */
 export const STAGES: readonly Stage[] = [3, 1, 0]
 
 /** A customer may pay for 7 days after the end; no mail goes out later (specification 3, rule 2). */

@@ -10,13 +10,13 @@ import { subscriptions, type Subscription } from '#subscriptions/store.ts'
 import { endsInWindow, type Stage } from './stages.ts'
 
 /**
- * `claimed`: somebody sends it now, or died at it; with `handedOverAt` set the mail server may have it, and nobody sends it again.
- * `failed`: it was surely not handed over, the next sweep may claim it. `refused`: as `failed`, and there is no such address: it may be
- * claimed when the customer has another one. `sent`: the mail server took it.
+ * `claimed`: a sweep is sending it, or died; with `handedOverAt` set the mail server may have it, and no sweep sends it again.
+ * `failed`: it was not handed over, and a later sweep may claim it. `refused`: the address does not exist, and a sweep may claim it when
+ * the customer has another one. `sent`: the mail server accepted it.
  */
 export type ReminderStatus = 'claimed' | 'failed' | 'refused' | 'sent'
 
-/** One mail of one stage of one period: its unique key is what keeps it from being sent twice. */
+/** One mail of one stage of one period. Its unique key keeps it from being sent twice. */
 export const reminders = table('reminders', {
   id: id(),
   appId: bigint('app_id'),
@@ -25,23 +25,23 @@ export const reminders = table('reminders', {
   periodEnd: appTime('period_end'),
   stage: int('stage').as<Stage>(),
   status: exact('status', 16).as<ReminderStatus>(),
-  /** Real time by the database's clock, as are the next three. Also what tells one claim from a later one of the same row. */
+  /** By the database's clock, as are the next three. Also identifies the claim among later claims of the same row. */
   claimedAt: realTime('claimed_at'),
   handedOverAt: realTime('handed_over_at').nullable(),
   sentAt: realTime('sent_at').nullable(),
-  /** When a failed mail may be claimed again; null: at once. */
+  /** When a failed mail may be claimed again; null for at once. */
   retryAt: realTime('retry_at').nullable(),
-  /** How often the mail server refused it. */
+  /** How often it failed. */
   failures: int('failures'),
   lastError: words('last_error', 500).nullable(),
-  /** The address that was refused for good. */
+  /** The address that does not exist. */
   refusedTo: exact('refused_to', 254).nullable(),
-  /** The UTC day, `YYYY-MM-DD`, among whose mails of the app this one counts; null where none was counted. */
+  /** The UTC day, `YYYY-MM-DD`, whose daily limit this mail counts towards; null without a limit. */
   countedOn: exact('counted_on', 10).nullable(),
 })
 export type Reminder = Row<typeof reminders>
 
-/** How many mails of an app were sent in a UTC day or are being sent: what the daily limit is held against. */
+/** How many mails of an app were sent, or are being sent, in a UTC day: compared with the daily limit. */
 export const dailyMails = table('daily_mails', {
   id: id(),
   appId: bigint('app_id'),
@@ -49,20 +49,19 @@ export const dailyMails = table('daily_mails', {
   day: exact('day', 10),
   mails: int('mails'),
 })
-export type DailyMails = Row<typeof dailyMails>
 
-/** A claim that was not handed over for so long belongs to a sweep that died, and may be taken over. */
+/** A claim this old that was not handed over belongs to a sweep that died, and may be taken over. */
 const CLAIM_LEASE_MS = 60 * SECOND_MS
-/** A mail that the mail server refused waits this long, then twice as long each time, up to an hour. */
+/** A mail that failed waits this long, then twice as long each time, up to an hour. */
 const FIRST_PAUSE_MS = MINUTE_MS
 const LONGEST_PAUSE_MS = HOUR_MS
 
-/** Claims of before then belong to a sweep that died. */
+/** Claims from before this instant belong to sweeps that died. */
 export function staleBefore(now: RealTime): RealTime {
   return addMs(now, -CLAIM_LEASE_MS)
 }
 
-/** Which subscriptions a sweep looks at: one app's, or those of all apps whose own time is the real one. */
+/** Which subscriptions a sweep covers: one app's, or those of all apps in real time. */
 export type SweepScope = { readonly appId: number } | 'apps in real time'
 
 export interface Keyset {
@@ -70,7 +69,7 @@ export interface Keyset {
   readonly id: number
 }
 
-/** Apps whose test clock was moved: each has a present of its own, and is swept by itself. */
+/** Apps whose test clock was moved. Each has its own present, and so a sweep of its own. */
 export async function listMovedApps(db: Queries): Promise<{ id: number; clockOffsetMs: number }[]> {
   return db.all(
     shape({ id: id(), clockOffsetMs: bigint() }),
@@ -79,11 +78,12 @@ export async function listMovedApps(db: Queries): Promise<{ id: number; clockOff
 }
 
 /**
- * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps) and was neither sent nor is being sent, nor was
- * refused for the address that the customer still has, in the order of their ends. It walks an index on the period end between the bounds of the stage's window, so that its cost follows what is
- * in the window, not what exists. The stored status does not count: one sweep with a wrong clock can falsify it. `realNow`, by the
- * database's clock: claims of mails not handed over are stale a lease before it. `withFailed`: also those that failed before and have
- * waited out their pause.
+ * Subscriptions whose mail of `stage` is due at `now` (the time of the scope's apps), in the order of their ends. Left out are mails
+ * that were sent, are being sent, or were refused for the customer's present address. `withFailed` adds those that failed and have
+ * waited out their pause. `realNow` is by the database's clock, and decides which claims are stale.
+ *
+ * The query reads an index on the period end within the stage's window, so that its cost depends on what is due, not on what exists.
+ * It ignores the stored status, which a sweep with a wrong clock can falsify.
  */
 export async function listDueSubscriptions(
   db: Queries,
@@ -92,7 +92,7 @@ export async function listDueSubscriptions(
     readonly stage: Stage
     readonly now: AppTime
     readonly realNow: RealTime
-    /** Apps whose mails are not wanted. */
+    /** Apps to leave out. */
     readonly exceptApps: ReadonlySet<number>
     readonly withFailed: boolean
     readonly after: Keyset | null
@@ -103,7 +103,7 @@ export async function listDueSubscriptions(
   const from = due.after ?? { periodEnd: bounds.after, id: Number.MAX_SAFE_INTEGER }
   const inScope = conditionOf(due.scope)
   const except = [...due.exceptApps]
-  // Left to itself the optimizer may join the small tables by buffer and sort the whole window for each page.
+  // Without the hints, the optimizer may join the small tables by buffer and sort the whole window for each page.
   const rows = await db.all(
     shape({ id: id() }),
     `SELECT STRAIGHT_JOIN s.id
@@ -112,7 +112,9 @@ export async function listDueSubscriptions(
      JOIN customers c FORCE INDEX (PRIMARY) ON c.id = s.customer_id
      LEFT JOIN reminders r FORCE INDEX (reminders_subscription_end_stage)
        ON r.subscription_id = s.id AND r.period_end = s.current_period_end AND r.stage = ?
-         AND (r.status <> 'failed' OR ? OR r.retry_at > ?) AND NOT (r.status = 'refused' AND r.refused_to <> c.email) AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
+         AND (r.status <> 'failed' OR ? OR r.retry_at > ?)
+         AND NOT (r.status = 'refused' AND r.refused_to <> c.email)
+         AND NOT (r.status = 'claimed' AND r.handed_over_at IS NULL AND r.claimed_at < ?)
      WHERE ${inScope.sql}${except.length === 0 ? '' : ' AND s.app_id NOT IN (?)'}
        AND s.current_period_end >= ? AND s.current_period_end <= ?
        AND (s.current_period_end > ? OR s.id > ?)
@@ -141,7 +143,7 @@ export async function listDueSubscriptions(
   )
 }
 
-/** How a scope is asked for, and the index whose order is that of the period ends within it, where the scope has one. */
+/** The SQL condition of a scope, and the index that orders its subscriptions by period end, if there is one. */
 function conditionOf(scope: SweepScope): { index: string | null; sql: string; values: number[] } {
   return scope === 'apps in real time'
     ? { index: null, sql: 'a.clock_offset_ms = 0', values: [] }
@@ -166,16 +168,16 @@ export async function listPricesByIds(db: Queries, priceIds: readonly number[]):
 
 export type ReminderKey = Pick<Reminder, 'appId' | 'subscriptionId' | 'periodEnd' | 'stage'>
 
-/** A mail to claim; `countedOn`: the day that is to have it among its mails. */
+/** A mail to claim, and the day whose limit it counts towards. */
 export type NewClaim = ReminderKey & Pick<Reminder, 'countedOn'>
 
-/** A claim that is held: whoever still finds `claimedAt` in the row may go on with it. `countedOn`: the day that has it among its mails. */
+/** A claim. It is valid while the row still holds its `claimedAt`. */
 export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | 'claimedAt' | 'countedOn' | 'failures'>
 
-/** The unique key that keeps two from claiming one mail. */
+/** The unique key by which only one sweep can claim a mail. */
 export const REMINDER_KEY = 'reminders_subscription_end_stage'
 
-/** Claims mails that nobody has tried yet, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` where somebody has. */
+/** Claims mails that no sweep has tried, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` where one has. */
 export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Claim[]> {
   const fresh = { handedOverAt: null, sentAt: null, retryAt: null, failures: 0, lastError: null, refusedTo: null }
   await tx.insertAll(
@@ -189,7 +191,7 @@ export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime
   const claims = new Map(rows.map((row) => [nameOf(row), claimOf(row)]))
   return mails.map((mail) => {
     const claim = claims.get(nameOf(mail))
-    if (!claim) throw new Error('the reminder that was claimed is not there')
+    if (!claim) throw new Error('the claimed reminder does not exist')
     return claim
   })
 }
@@ -199,10 +201,10 @@ function nameOf({ subscriptionId, periodEnd, stage }: ReminderKey): string {
 }
 
 /**
- * Claims the mail to `address` that somebody has tried before, at `now` by the database's clock; null where it was sent, is being sent, is
- * unconfirmed, has to wait after a failure, or was refused for good.
+ * Claims a mail to `address` that a sweep has tried before, at `now` by the database's clock. Null where it was sent, is being sent, is
+ * unconfirmed, has to wait after a failure, or was refused for this address.
  */
-export async function claimTried(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
+export async function reclaim(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
   if (!(await takeOver(tx, key, address, now))) return null
   const { subscriptionId, periodEnd, stage } = key
   const claimed = await tx.one(reminders, 'WHERE subscription_id = ? AND period_end = ? AND stage = ?', [
@@ -210,7 +212,7 @@ export async function claimTried(tx: Tx, key: ReminderKey, address: string, now:
     periodEnd,
     stage,
   ])
-  if (!claimed) throw new Error('the reminder that was claimed is not there')
+  if (!claimed) throw new Error('the claimed reminder does not exist')
   return claimOf(claimed)
 }
 
@@ -219,8 +221,8 @@ export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures 
 }
 
 /**
- * Counts a mail that was tried before among the app's mails of `day`; null where they are `limit` already: then the caller's
- * transaction must not be committed. One that a sweep died at is counted already.
+ * Counts a reclaimed mail towards the app's limit of `day`. Null where the limit is reached: the caller must not commit. A mail that was
+ * already counted on that day, by a sweep that died, is not counted again.
  */
 export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
   if (claim.countedOn === day) return claim
@@ -230,12 +232,12 @@ export async function countMail(tx: Tx, claim: Claim, day: string, limit: number
 }
 
 /**
- * Adds `count` to the app's mails of `day`; false where they would be more than `limit`. The statement that counts is the one that compares,
- * so that no two daemons have the last mail of a day both.
+ * Adds `count` to the app's mails of `day`; false where that would exceed `limit`. One statement compares and counts, so that two
+ * daemons cannot both send the last mail of a day.
  */
 export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
   if (await raiseCount(tx, appId, day, count, limit)) return true
-  // Where the count is full, another try to insert it would only make callers wait for each other. It may have begun since the first try.
+  // At the limit, trying to insert the row would only make callers wait for each other. Another daemon may have inserted it just now.
   const full = 'WHERE app_id = ? AND day = ? AND mails > ?'
   if ((await tx.count(dailyMails, full, [appId, day, limit - count])) > 0) return false
   await insertedNew('daily_mails_app_day', tx.insert(dailyMails, { appId, day, mails: 0 }))
@@ -253,7 +255,7 @@ async function raiseCount(tx: Tx, appId: number, day: string, count: number, lim
   )
 }
 
-/** The mail of a claim that was just given up counts no more. */
+/** Takes back the count of a claim that was just released or deleted. */
 async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
   if (countedOn === null) return
   await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
@@ -262,15 +264,15 @@ async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
   ])
 }
 
-/** Claims that a sweep has died at by `now`, nothing handed over, which still count among the mails of that day; at most `limit`. */
+/** Claims of sweeps that died before handing anything over, which still count towards the limit of the day of `now`; at most `limit`. */
 export async function listDeadClaims(db: Queries, now: RealTime, limit: number): Promise<Claim[]> {
   const dead = `WHERE status = 'claimed' AND claimed_at < ? AND handed_over_at IS NULL AND counted_on = ? LIMIT ?`
   const rows = await db.all(reminders, dead, [staleBefore(now), formatDay(now), limit])
   return rows.map(claimOf)
 }
 
-/** Apps that have sent as many mails on `day` as they may; a limit of null is none. */
-export async function listSpentApps(
+/** Apps that have reached their limit of `day`; null is no limit. */
+export async function listAppsAtLimit(
   db: Queries,
   day: string,
   limits: { readonly live: number | null; readonly sandbox: number | null },
@@ -301,19 +303,19 @@ async function takeOver(tx: Tx, key: ReminderKey, address: string, now: RealTime
   )
 }
 
-/** What must still hold at the hand-over: the subscription as the mail tells it, the clock that it was due by, and its time. */
+/** What must still be true at the hand-over: the subscription that the mail describes, the app's clock, and the stage's window. */
 export interface Expected {
   readonly subscriptionRevision: number
   readonly clockOffsetMs: number
-  /** Real times: the first at which the mail may leave, and the first at which it may not any more. */
+  /** The window in real time: `from` is the first instant inside, `until` the first one after. */
   readonly from: RealTime
   readonly until: RealTime
 }
 
 /**
- * Marks, in one statement that is a transaction by itself, that the mail leaves now; false where it is not the time, where the claim is lost,
- * or where the subscription was changed, renewed or opted out, or its app disabled or its clock moved, or the day ended that has it among
- * its mails, since the mail was made. From here on nobody sends it again on their own.
+ * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False where the claim was lost,
+ * the window is not open, the day that counts the mail has ended, or, since the mail was composed, the subscription changed, its
+ * customer opted out, or its app was disabled or its clock moved.
  */
 export async function markHandedOver(db: Queries, now: Present, claim: Claim, expected: Expected): Promise<boolean> {
   return (
@@ -341,7 +343,7 @@ export async function markHandedOver(db: Queries, now: Present, claim: Claim, ex
   )
 }
 
-/** Records that the mail server took the mails of claims; returns how many, which an operator has not settled meanwhile. */
+/** Records that the mail server accepted the mails; returns how many, without those that an operator has settled in the meantime. */
 export async function markSent(tx: Tx, claims: readonly Claim[]): Promise<number> {
   let sent = 0
   for (const [claimedMs, ofOneTime] of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime())) {
@@ -355,10 +357,10 @@ export async function markSent(tx: Tx, claims: readonly Claim[]): Promise<number
 }
 
 /**
- * Frees a claim whose mail was surely not handed over: inside the window the next sweep may try again, or the first one after a pause
- * that grows, from `pauseFrom` on, where the mail itself was refused.
+ * Releases a claim whose mail was not handed over, so that a later sweep may try again: at once, or, with `pauseFrom`, after a pause from
+ * then on that doubles with each failure.
  */
-export async function freeClaim(
+export async function releaseClaim(
   tx: Tx,
   claim: Claim,
   lastError: string,
@@ -384,7 +386,7 @@ function heldBy({ reminderId, claimedAt }: Claim) {
   return { id: reminderId, status: 'claimed', claimedAt } as const
 }
 
-/** Frees a claim whose mail the server refused for good: no sweep tries again while the customer has this address. */
+/** Ends a claim whose address does not exist: no sweep tries again while the customer has this address. */
 export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastError: string): Promise<void> {
   const found = await tx.update(reminders, heldBy(claim), {
     status: 'refused',
@@ -396,7 +398,7 @@ export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastErr
   if (found === 1) await uncountMail(tx, claim)
 }
 
-/** A mail that waits for another address. */
+/** A mail that waits until the customer has another address. */
 export interface RefusedReminder {
   readonly id: number
   readonly appId: number
@@ -409,8 +411,8 @@ export interface RefusedReminder {
 }
 
 /**
- * Mails of present periods that were refused after `since` for the address that the customer still has; newest first. Those of which
- * nobody wants to know any more are left out: renewed, opted out, of a disabled app.
+ * Mails of current periods that were refused after `since` for the customer's present address, newest first. Subscriptions that were
+ * renewed or opted out and those of disabled apps are left out.
  */
 export async function listRefused(db: Queries, since: RealTime, limit: number): Promise<RefusedReminder[]> {
   return db.all(
@@ -436,13 +438,13 @@ export async function listRefused(db: Queries, since: RealTime, limit: number): 
   )
 }
 
-/** Whether any mail failed that was tried after `since`. */
+/** Whether any mail that was tried after `since` has failed. */
 export async function hasFailed(db: Queries, since: RealTime): Promise<boolean> {
   return (await db.one(reminders, `WHERE status = 'failed' AND claimed_at >= ? LIMIT 1`, [since])) !== null
 }
 
-/** Lets the next sweep try refused mails again; returns how many were still refused. */
-export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promise<number> {
+/** Lets the next sweep try refused mails again; returns how many that were. */
+export async function releaseRefused(tx: Tx, reminderIds: readonly number[]): Promise<number> {
   if (reminderIds.length === 0) return 0
   return tx.run(
     `UPDATE reminders SET status = 'failed', refused_to = NULL, retry_at = NULL WHERE id IN (?) AND status = 'refused'`,
@@ -450,7 +452,7 @@ export async function freeRefused(tx: Tx, reminderIds: readonly number[]): Promi
   )
 }
 
-/** Takes back a claim whose mail was not due any more. */
+/** Deletes a claim whose mail is no longer due. */
 export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
   const found = await tx.run(
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
@@ -459,12 +461,12 @@ export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
   if (found === 1) await uncountMail(tx, claim)
 }
 
-/** Leaves the claim as it is, handed over and unconfirmed, and tells why. */
+/** Records why a mail that was handed over is unconfirmed. */
 export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
   await tx.update(reminders, heldBy(claim), { lastError })
 }
 
-/** Mails that may have been handed over, and of which nobody knows, at `before` or earlier; newest first. */
+/** Mails that were handed over by `before` and not confirmed, newest first. */
 export async function listUnconfirmed(db: Queries, before: RealTime, limit: number): Promise<Reminder[]> {
   return db.all(reminders, `WHERE status = 'claimed' AND handed_over_at <= ? ORDER BY claimed_at DESC LIMIT ?`, [
     before,
@@ -472,14 +474,14 @@ export async function listUnconfirmed(db: Queries, before: RealTime, limit: numb
   ])
 }
 
-/** A mail that a sweep has taken up and not finished. */
+/** A mail that a sweep has claimed and not finished. */
 export interface OpenClaim {
   readonly externalRef: string
   readonly stage: Stage
   readonly claimedAt: RealTime
 }
 
-/** The mails of the app that sweeps are about now: claimed after `since` and not settled, the first first. */
+/** The app's mails that sweeps are sending: claimed after `since` and not finished, oldest first. */
 export async function listOpenClaims(db: Queries, appId: number, since: RealTime, limit: number): Promise<OpenClaim[]> {
   return db.all(
     shape({ externalRef: text(), stage: int().as<Stage>(), claimedAt: realTime() }),
@@ -495,14 +497,14 @@ export async function findReminder(db: Queries, reminderId: number): Promise<Rem
   return db.one(reminders, 'WHERE id = ?', [reminderId])
 }
 
-/** The reminders of some subscriptions' present periods. */
+/** The reminders of all periods of these subscriptions. */
 export async function listRemindersOf(db: Queries, subscriptionIds: readonly number[]): Promise<Reminder[]> {
   return subscriptionIds.length === 0
     ? []
     : db.all(reminders, 'WHERE subscription_id IN (?)', [[...new Set(subscriptionIds)]])
 }
 
-/** An app's subscriptions that end after `from` and at the latest `until`, in the order of their ends. */
+/** An app's subscriptions that end after `from` and no later than `until`, in the order of their ends. */
 export async function listEndingSubscriptions(
   db: Queries,
   appId: number,
@@ -517,7 +519,7 @@ export async function listEndingSubscriptions(
   )
 }
 
-/** Subscriptions that are stored as active and have ended at `now`, in the order of their ends, those behind `after`. */
+/** Subscriptions that are stored as active and have ended by `now`, in the order of their ends, from `after` on. */
 export async function listRunOut(
   db: Queries,
   scope: SweepScope,
@@ -526,7 +528,7 @@ export async function listRunOut(
   limit: number,
 ): Promise<Keyset[]> {
   const inScope = conditionOf(scope)
-  // The first bound is for the index: what has expired before lies in front.
+  // The first bound is for the index, to skip what is already stored as expired.
   const behind = after
     ? ([
         'AND s.current_period_end >= ? AND (s.current_period_end > ? OR s.id > ?)',
@@ -547,7 +549,7 @@ export async function listRunOut(
   )
 }
 
-/** Stores that the periods ran out; those that were renewed meanwhile stay as they are. Returns how many it changed. */
+/** Stores that periods have ended, except those renewed in the meantime; returns how many. */
 export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], now: AppTime): Promise<number> {
   return tx.run(
     `UPDATE subscriptions SET status = 'expired' WHERE id IN (?) AND status = 'active' AND current_period_end <= ?`,
@@ -555,7 +557,7 @@ export async function storeExpired(tx: Tx, subscriptionIds: readonly number[], n
   )
 }
 
-/** Stops or resumes the mails of one subscription; true where that was a change. */
+/** Stops the mails of one subscription, or resumes them where `stoppedAt` is null; returns whether that changed anything. */
 export async function setRemindersStopped(tx: Tx, subscriptionId: number, stoppedAt: AppTime | null): Promise<boolean> {
   return (
     (await tx.run(

@@ -25,25 +25,25 @@ export interface RenewalView {
   readonly price: Price
   readonly customer: Customer | null
   readonly methods: readonly Method[]
-  /** What a payment does if made now: the exact new end, by the function that applies it. */
+  /** What a payment would do now, by the function that applies it. */
   readonly effect: PaymentEffect
-  /** Token of a payment that this link opened and that can still be paid; the link leads back to it. */
+  /** Token of a checkout that this link opened and that can still be paid. */
   readonly openCheckoutToken: string | null
-  /** The period that the link was mailed for has been paid for already. */
+  /** Whether the period that the link was mailed for has been paid already. */
   readonly isRenewedAlready: boolean
-  /** What it was paid by, and where the payer came from; null where it is not, or where no payment did it. */
+  /** The payment that renewed it; null if it is not renewed, or was by something else than a payment. */
   readonly paid: PaidRenewal | null
   /** The app's own time of the view. */
   readonly now: AppTime
 }
 
-/** The payment that the present period was paid by. */
+/** The payment of the current period. */
 export interface PaidRenewal {
   readonly transaction: Transaction
   readonly application: PaymentApplication
-  /** Of the plan that was bought. */
+  /** The name of the plan that was bought. */
   readonly title: string
-  /** The site that the seller's last checkout came from; null where there was none. */
+  /** The origin of the `cancel_url` of the seller's last checkout; null without one. */
   readonly sellerUrl: string | null
 }
 
@@ -52,7 +52,7 @@ export async function viewRenewal(ctx: Context, renewalToken: string): Promise<R
   return viewOf(ctx, await getRenewable(ctx.db, renewalToken))
 }
 
-/** `viewRenewal` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+/** `viewRenewal` as the first read of a request: also throws `rate_limited`, see `admit`. */
 export async function admitToRenewal(ctx: Context, renewalToken: string): Promise<RenewalView> {
   return viewOf(ctx, await admitToRenewable(ctx, renewalToken))
 }
@@ -99,11 +99,11 @@ async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRe
 /** The subscription's current price with its plan. */
 export async function priceOf(db: Queries, subscription: Subscription): Promise<{ plan: Plan; price: Price }> {
   const found = await findPrice(db, subscription.appId, subscription.priceId)
-  if (!found) throw new Error(`subscription ${subscription.id} names a price that is not there`)
+  if (!found) throw new Error(`the price of subscription ${subscription.id} does not exist`)
   return found
 }
 
-/** The checkout that the link opened last, where it can still be paid and asks for the present price. */
+/** The last checkout that the link opened, if it can still be paid and is for the current price. */
 export async function findPayable(
   db: Queries,
   subscription: Subscription,
@@ -115,7 +115,7 @@ export async function findPayable(
   return transaction.priceId === subscription.priceId ? latest : null
 }
 
-/** Links are in mails alone. While no mail of the present period is due yet, the link was mailed for one before it. */
+/** Only mails contain the link. Before the first mail of the current period is due, the link was mailed for an earlier period. */
 function isRenewedAlready({ periodStart, currentPeriodEnd }: RenewableSubscription, now: AppTime): boolean {
   const first = STAGES.find((stage) => hasStage(stage, periodStart, currentPeriodEnd))
   return first !== undefined && now < stageWindow(first, currentPeriodEnd).from

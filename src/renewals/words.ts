@@ -3,7 +3,7 @@ import type { MailLocale } from '#mail/render.ts'
 import type { Interval, IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 
-// British English writes the day first and the month in letters, which nobody reads wrongly; Vietnamese writes 5/12/2026.
+// `31 March 2026` cannot be misread, unlike an English date in digits; Vietnamese writes 31/3/2026.
 const DAY: Record<MailLocale, Intl.DateTimeFormatOptions> = {
   en: { dateStyle: 'long' },
   vi: { day: 'numeric', month: 'numeric', year: 'numeric' },
@@ -16,7 +16,7 @@ const MOMENT: Intl.DateTimeFormatOptions = {
 }
 const TAGS: Record<MailLocale, string> = { en: 'en-GB', vi: 'vi-VN' }
 
-// Kept: making one takes longer than making the rest of a mail. There are some hundred zones, and sellers use few.
+// Cached: creating a format takes longer than the rest of a mail. The number of zones bounds the cache.
 type Formats = Readonly<Record<'day' | 'iso' | 'moment', Intl.DateTimeFormat>>
 const formats = new Map<string, Formats>()
 
@@ -26,9 +26,9 @@ function formatsFor({ locale, timeZone }: Reader): Formats {
   if (known) return known
   const made = {
     day: new Intl.DateTimeFormat(TAGS[locale], { ...DAY[locale], timeZone }),
-    // Swedes write days as ISO 8601 does.
+    // Swedish dates are ISO 8601.
     iso: new Intl.DateTimeFormat('sv-SE', { timeZone }),
-    // Its parts are put together here: languages order them in their own ways.
+    // Only its parts are used; `momentWords` orders them for each language.
     moment: new Intl.DateTimeFormat('en-GB', { ...MOMENT, timeZone }),
   }
   formats.set(name, made)
@@ -58,7 +58,7 @@ export function intervalWords({ unit, count }: Interval, locale: MailLocale): st
   return unit === 'lifetime' ? one : `${count} ${count === 1 ? one : many}`
 }
 
-/** What a plan is called within a sentence: Vietnamese puts `Gói` in front of a name that does not begin with it. */
+/** The plan's name within a sentence. Vietnamese puts `Gói` in front, unless the name begins with it. */
 export function planTitle(name: string, locale: MailLocale): string {
   return locale === 'vi' && !/^gói\s/iu.test(name.normalize('NFC')) ? `Gói ${name}` : name
 }

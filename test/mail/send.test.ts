@@ -47,7 +47,7 @@ describe('sending mail by SMTP', () => {
     await inbox.stop()
   })
 
-  it('reaches To, Cc and Bcc, and shows Bcc to nobody', async () => {
+  it('reaches To, Cc and Bcc, and shows no recipient the Bcc', async () => {
     await mailer.send(MAIL)
     const [mail] = inbox.mails
     expect(mail?.recipients).to.have.members(['an@customer.example', 'boss@customer.example', 'archive@shop.example'])
@@ -57,7 +57,7 @@ describe('sending mail by SMTP', () => {
     expect(mail?.parsed.cc?.map(({ address }) => address)).to.deep.equal(MAIL.cc)
   })
 
-  it('carries text and HTML, and its headers as they were given', async () => {
+  it('has text and HTML, and its headers unchanged', async () => {
     await mailer.send(MAIL)
     const mail = inbox.mails[0] ?? expect.fail('no mail')
     expect(mail.parsed.subject).to.equal(MAIL.subject)
@@ -76,12 +76,12 @@ describe('sending mail by SMTP', () => {
   const faults: [Mood, string, boolean][] = [
     ['refuse-recipient', 'no_such_address', false],
     ['refuse-data', 'refused', true],
-    ['drop-early', 'away', false],
+    ['drop-early', 'unreachable', false],
     ['drop-late', 'unknown', true],
     ['lose-answer', 'unknown', true],
   ]
   for (const [mood, fault, reachesHandOver] of faults) {
-    it(`a server that does "${mood}" makes the fault "${fault}"`, async () => {
+    it(`a server that does "${mood}" fails as "${fault}"`, async () => {
       inbox.mood = mood
       let handOvers = 0
       const options: SendOptions = { beforeHandOver: () => Promise.resolve(void (handOvers += 1)) }
@@ -90,7 +90,7 @@ describe('sending mail by SMTP', () => {
     })
   }
 
-  it('a mail whose answer was lost is not sent again by itself', async () => {
+  it('a mail whose answer was lost is not resent automatically', async () => {
     inbox.mood = 'lose-answer'
     expect(await faultOf(mailer.send(MAIL))).to.equal('unknown')
     inbox.mood = 'accept'
@@ -101,17 +101,17 @@ describe('sending mail by SMTP', () => {
     ])
   })
 
-  it('a server that is away makes the fault "away", and mails go out when it is back', async () => {
+  it('a server that is down fails as "unreachable", and mails go out when it is back', async () => {
     await inbox.stop()
-    expect(await faultOf(mailer.send(MAIL))).to.equal('away')
-    expect(await faultOf(mailer.verify())).to.equal('away')
+    expect(await faultOf(mailer.send(MAIL))).to.equal('unreachable')
+    expect(await faultOf(mailer.verify())).to.equal('unreachable')
     await inbox.start()
     await mailer.verify()
     await mailer.send(MAIL)
     expect(inbox.mails).to.have.lengthOf(1)
   })
 
-  it('nothing of a mail leaves that is stopped at the hand-over', async () => {
+  it('a mail that is stopped at the hand-over does not leave', async () => {
     const stop = (): Promise<void> => Promise.reject(new Error('opted out meanwhile'))
     expect(await faultOf(mailer.send(MAIL, { beforeHandOver: stop }))).to.equal('refused')
     await mailer.send({ ...MAIL, messageId: 'next@shop.example' })
@@ -120,7 +120,7 @@ describe('sending mail by SMTP', () => {
   })
 })
 
-describe('a mail server that is asked for with ?requireTLS=true', () => {
+describe('a mail server that is configured with ?requireTLS=true', () => {
   let inbox: SmtpInbox
   afterEach(() => inbox.stop())
 
@@ -136,9 +136,9 @@ describe('a mail server that is asked for with ?requireTLS=true', () => {
 
   it('gets no mail without STARTTLS, whatever else the address says', async () => {
     inbox = await SmtpInbox.open()
-    expect(await sendTo('?requireTLS=true')).to.equal('away')
-    expect(await sendTo('?ignoreTLS=true&requireTLS=true')).to.equal('away')
-    expect(await sendTo('?requireTLS=true&opportunisticTLS=true')).to.equal('away')
+    expect(await sendTo('?requireTLS=true')).to.equal('unreachable')
+    expect(await sendTo('?ignoreTLS=true&requireTLS=true')).to.equal('unreachable')
+    expect(await sendTo('?requireTLS=true&opportunisticTLS=true')).to.equal('unreachable')
     expect(inbox.messagesSeen).to.equal(0)
     expect(await sendTo('')).to.equal('none')
   })
@@ -158,7 +158,7 @@ describe('mail without an SMTP server', () => {
   })
   afterEach(async () => rm(home, { recursive: true }))
 
-  it('in development each mail is a file that only its owner reads, and the log tells its path', async () => {
+  it('in development each mail is a file that only its owner can read, and the log names its path', async () => {
     const lines: string[] = []
     const log = pino({}, { write: (line: string) => void lines.push(line) })
     const mailer = openMailer(loadConfig({ BILLING_HOME: home }), log) ?? expect.fail('no mailer')

@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { listUnconfirmedReminders } from '#renewals/settle-reminder.ts'
+import { listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
 import { testEnvironment } from '../support/context.ts'
 import { aScene, type Scene } from './scene.ts'
 

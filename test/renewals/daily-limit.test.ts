@@ -11,7 +11,7 @@ import { readFigures } from '#operations/figures.ts'
 import { dailyLimit } from '#renewals/daily-limit.ts'
 import { planReminders } from '#renewals/plan-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { listUnconfirmedReminders, settleReminder } from '#renewals/settle-reminder.ts'
+import { listUnconfirmedReminders, settleReminder } from '#renewals/unconfirmed-reminders.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
@@ -107,7 +107,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect((await planned()).filter((reason) => reason === 'daily_limit')).to.have.lengthOf(17)
   })
 
-  it('counts no mail that surely did not leave', async () => {
+  it('does not count a mail that did not leave', async () => {
     await openScene(2, 2)
     for (const mood of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
       scene.inbox.mood = mood
@@ -138,7 +138,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect(await counted()).to.deep.equal([['2026-03-29', 1]])
   })
 
-  it('counts a mail once that a daemon died at and another sent', async () => {
+  it('counts a mail once that one daemon died sending and another sent', async () => {
     await openScene(1, 1)
     const daemon = startSweep(1)
     const ended = once(daemon, 'exit')
@@ -179,12 +179,12 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     scene.ctx.clock.advance('2h')
     expect((await readFigures(scene.ctx)).reminderLagSeconds).to.equal(7200)
     await sendDueReminders(scene.ctx)
-    const [finding] = await checkReminders(scene.ctx)
-    expect(finding).to.include({ ok: true })
-    expect(finding?.detail).to.equal(
+    const [result] = await checkReminders(scene.ctx)
+    expect(result).to.include({ ok: true })
+    expect(result?.detail).to.equal(
       `app ${scene.seller.app.id}: 2 mail(s) are held back until tomorrow (UTC): it has sent its 1 of today`,
     )
-    expect(finding?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
+    expect(result?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
     expect((await readFigures(scene.ctx)).reminderLagSeconds).to.equal(0)
     expect(scene.ctx.logged.join('')).to.include('has reached its daily limit of reminder mails')
   })

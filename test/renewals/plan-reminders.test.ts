@@ -23,7 +23,7 @@ describe('reminders plan', () => {
     return rows.map(({ external_ref, reminder_day, due_at, reason }) => [external_ref, reminder_day, due_at, reason])
   }
 
-  it('tells who gets which mail when, in the order of time, as far as it is asked', async () => {
+  it('lists who gets which mail when, in the order of time, up to the horizon', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-20 10:00:00')
     expect(await plan(8)).to.deep.equal([])
@@ -45,13 +45,13 @@ describe('reminders plan', () => {
     })
   })
 
-  it('tells who gets none and why', async () => {
+  it('lists who gets none and why', async () => {
     const short = await aPlan(scene.ctx, scene.seller, { prices: [{ ...MONTHLY, interval_unit: 'day' }] })
-    const forLife = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    const lifetime = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
     await scene.subscribe({ externalRef: 'nobody', customer: null })
     const { renewalToken } = await scene.subscribe({ externalRef: 'opted-out' })
     await perform(scene.ctx, payer, optOut, undefined, { renewalToken })
-    await scene.subscribe({ externalRef: 'life', plan: forLife })
+    await scene.subscribe({ externalRef: 'life', plan: lifetime })
     scene.ctx.clock.set('2026-03-31 12:00:00')
     await scene.subscribe({ externalRef: 'short', plan: short })
     const rows = await plan(0)
@@ -65,7 +65,7 @@ describe('reminders plan', () => {
     expect((await plan(0)).filter(([ref]) => ref === 'short')).to.have.lengthOf(1)
   })
 
-  it('tells what was sent, what failed and what is unconfirmed', async () => {
+  it('shows what was sent, what failed and what is unconfirmed', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-29 10:00:00')
     scene.inbox.mood = 'refuse-data'
@@ -83,7 +83,7 @@ describe('reminders plan', () => {
     expect(await plan(0)).to.deep.equal([['user-1', 1, '2026-03-31 10:00:00', 'unconfirmed']])
   })
 
-  it('tells of a disabled app that its customers get none', async () => {
+  it('shows that customers of a disabled app get none', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-29 10:00:00')
     await perform(scene.ctx, operator('tester'), setAppDisabled, undefined, {

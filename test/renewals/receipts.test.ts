@@ -4,10 +4,14 @@ import { operator } from '#commands/caller.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { hasDueReceipts } from '#renewals/has-due-receipts.ts'
 import { sendDueReceipts } from '#renewals/send-receipts.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { updateAppRow } from '#apps/store.ts'
+import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { changeApp } from '../support/operators.ts'
 import { aCheckout, aCustomer, priceId } from '../support/factories.ts'
+import { until } from '../support/until.ts'
 import { aScene, type Scene } from './scene.ts'
 
 describe('receipts', () => {
@@ -52,7 +56,7 @@ describe('receipts', () => {
   const subjects = () => scene.inbox.mails.map(({ parsed }) => parsed.subject)
   const sweep = () => sendDueReceipts(scene.ctx)
 
-  it('tell what came, what it bought and until when, once', async () => {
+  it('say what was received, what it bought and until when, once', async () => {
     const transactionId = await open()
     await pay(transactionId, 99_000)
     expect(await hasDueReceipts(scene.ctx)).to.equal(true)
@@ -65,7 +69,7 @@ describe('receipts', () => {
     expect(await hasDueReceipts(scene.ctx)).to.equal(false)
   })
 
-  it('tell each part and what is missing, in the customer’s language, and then all of it', async () => {
+  it('report each part with what is missing, in the customer’s language, and then the whole payment', async () => {
     const transactionId = await open('vi')
     await pay(transactionId, 60_000)
     await sweep()
@@ -85,7 +89,7 @@ describe('receipts', () => {
     expect(subjects()).to.deep.equal(['[TEST] Payment received: Premium'])
   })
 
-  it('tell each refund', async () => {
+  it('report each refund', async () => {
     const transactionId = await open()
     await pay(transactionId, 99_000)
     await refund(transactionId, 40_000)
@@ -108,7 +112,7 @@ describe('receipts', () => {
     expect(await hasDueReceipts(scene.ctx)).to.equal(false)
   })
 
-  it('are ordered once where a payment is reported twice', async () => {
+  it('are created once where a payment is reported twice', async () => {
     const transactionId = await open()
     await pay(transactionId, 99_000)
     references -= 1
@@ -117,13 +121,13 @@ describe('receipts', () => {
     expect(subjects()).to.have.length(1)
   })
 
-  it('leave once where several sweeps run at once', async () => {
+  it('are sent once where several sweeps run at once', async () => {
     for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
     await Promise.all([sweep(), sweep(), sweep()])
     expect(subjects()).to.have.length(5)
   })
 
-  it('that a sweep died at before the hand-over are sent by a later one, after it by none', async () => {
+  it('of a sweep that died before the hand-over are sent by a later sweep, those of one that died after it are not', async () => {
     for (let made = 0; made < 2; made += 1) await pay(await open(), 99_000)
     const rows: { id: number }[] = await scene.ctx.db.query('SELECT id FROM receipts ORDER BY id')
     const later = '2026-03-01 10:02:00'
@@ -138,7 +142,33 @@ describe('receipts', () => {
     ])
   })
 
-  it('that the mail server refuses for now are tried again later', async () => {
+  it('are dated by the app’s own clock', async () => {
+    await inTransaction(scene.ctx, (tx) => updateAppRow(tx, scene.seller.app.id, { clockOffsetMs: 60 * DAY_MS }))
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(scene.inbox.mails[0]?.parsed.text).to.contain('Date: 30 April 2026').and.to.contain('30 May 2026')
+  })
+
+  it('are sent over several connections at once', async () => {
+    for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
+    scene.inbox.beforeAnswer = () => until(() => scene.inbox.messagesSeen === 5)
+    await sweep()
+    expect(subjects()).to.have.length(5)
+  })
+
+  it('go out though another one cannot be written, which is tried again later', async () => {
+    await pay(await open(), 99_000)
+    await scene.ctx.db.query("UPDATE customers SET locale = 'xx' ORDER BY id DESC LIMIT 1")
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(1)
+    await scene.ctx.db.query("UPDATE customers SET locale = 'en'")
+    scene.ctx.clock.advance('1h')
+    await sweep()
+    expect(subjects()).to.have.length(2)
+  })
+
+  it('that the mail server refuses temporarily are tried again later', async () => {
     await pay(await open(), 99_000)
     scene.inbox.mood = 'refuse-recipient'
     scene.inbox.refusal = [450, 'try again']

@@ -51,7 +51,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     (await story.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
 
   describe('before paying', () => {
-    it('tells the amount and exactly what the payment will do', async () => {
+    it('shows the amount and exactly what the payment will do', async () => {
       story.at('2026-02-26 10:00:00')
       const { status, text } = await page()
       expect(status).to.equal(200)
@@ -61,7 +61,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       expect(text).to.contain('TEST')
     })
 
-    it('speaks Vietnamese to who asks for it', async () => {
+    it('is in Vietnamese for browsers that ask for it', async () => {
       story.at('2026-02-26 10:00:00')
       const { text, headers } = await page('vi')
       expect(text).to.contain('<html lang="vi">').and.to.contain('Gia hạn').and.to.contain('99.000')
@@ -75,7 +75,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       expect(text).to.contain('datetime="2026-04-03"').and.not.to.contain('extends from')
     })
 
-    it('has a strict policy, no outside address and no address told to others', async () => {
+    it('has a strict policy, no outside address and no referrer', async () => {
       story.at('2026-02-26 10:00:00')
       const { headers, text } = await page()
       expect(headers['content-security-policy']).to.contain("default-src 'none'").and.to.contain("form-action 'self'")
@@ -218,7 +218,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       expect(await transactionsOf()).to.have.lengthOf(2)
     })
 
-    it('two that press at the same moment go on with one payment', async () => {
+    it('several requests at the same moment share one payment', async () => {
       const answers = await Promise.all(Array.from({ length: 6 }, () => renew('bank_transfer')))
       expect(new Set(answers.map(linkOf)).size).to.equal(1)
       expect(await transactionsOf()).to.have.lengthOf(2)

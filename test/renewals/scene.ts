@@ -17,7 +17,7 @@ export interface Scene {
   /** The app as it is now. */
   app(): Promise<App>
   subscription(externalRef?: string): Promise<Subscription>
-  /** Pays the plan's first price, or another, for `user-1` or another; with a customer unless told otherwise. */
+  /** Pays a price for an end user: by default the plan's first price, for `user-1`, with a customer. */
   subscribe(options?: {
     externalRef?: string
     customer?: Customer | null
@@ -50,8 +50,7 @@ export async function aScene(
     plan,
     subscription,
     app: () => getApp(ctx.db, seller.app.id),
-    async subscribe(wanted = {}) {
-      const { externalRef = 'user-1', customer: whom = customer, plan: bought = plan, price = 0 } = wanted
+    async subscribe({ externalRef = 'user-1', customer: whom = customer, plan: bought = plan, price = 0 } = {}) {
       const named = whom === null ? {} : { customer_id: formatId('cus', whom.id) }
       const current = { ...seller, app: await getApp(ctx.db, seller.app.id) }
       await paid(ctx, current, { external_ref: externalRef, price_id: priceId(bought, price), ...named })

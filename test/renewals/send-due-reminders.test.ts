@@ -13,7 +13,7 @@ import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { planReminders } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders, retryRefusedReminders } from '#renewals/refused-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { listUnconfirmedReminders, settleReminder } from '#renewals/settle-reminder.ts'
+import { listUnconfirmedReminders, settleReminder } from '#renewals/unconfirmed-reminders.ts'
 import { formatId } from '#shared/ids.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
@@ -26,12 +26,8 @@ const NOTHING = { sent: 0, failed: 0, refused: 0, unconfirmed: 0, dropped: 0 }
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 const TWO_DAYS = { ...MONTHLY, interval_unit: 'day', interval_count: 2 }
 
-interface ToldEvent {
-  readonly body: Buffer
-}
-
-async function toldReminders(scene: Scene): Promise<any[]> {
-  const rows: ToldEvent[] = await scene.ctx.db.query(
+async function reminderEvents(scene: Scene): Promise<any[]> {
+  const rows: { body: Buffer }[] = await scene.ctx.db.query(
     `SELECT body FROM events WHERE event_type = 'subscription.renewal_reminder_sent' ORDER BY id`,
   )
   return rows.map(({ body }) => JSON.parse(body.toString('utf8')))
@@ -235,7 +231,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(mail.parsed.from).to.include({ name: 'Reader', address: 'billing@pay.example' })
       expect(mail.parsed.to?.[0]).to.include({ name: 'Nguyễn Văn An', address: 'an@example.com' })
       expect(mail.parsed.cc?.map(({ address }) => address)).to.deep.equal(['boss@example.com'])
-      expect(mail.parsed.subject).to.equal('[TEST] Gói Premium của bạn hết hạn ngày 1/4/2026')
+      expect(mail.parsed.subject).to.equal('[TEST] Gói Premium của bạn sẽ hết hạn ngày 1/4/2026')
       const link = `${scene.ctx.config.baseUrl}/renew/${renewalToken}`
       for (const part of [mail.parsed.text, mail.parsed.html]) {
         expect(part).to.contain('99.000').and.to.contain('17:00 ngày 1/4/2026 (GMT+7)')
@@ -286,7 +282,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(parsed.text).to.contain('Amount: ₫990,000').and.to.contain('Next period: 1 year')
     })
 
-    it('without an SMTP server in development each mail is a file, and the log tells its path', async () => {
+    it('without an SMTP server in development each mail is a file, and the log names its path', async () => {
       await scene.subscribe()
       scene.ctx.clock.set('2026-03-29 10:00:00')
       const config = { ...scene.ctx.config, smtpUrl: null, mailFrom: null }
@@ -297,11 +293,11 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
   })
 
   describe('webhook subscription.renewal_reminder_sent', () => {
-    it('tells the app once per stage and period, with exactly its fields and never the link', async () => {
+    it('goes out once per stage and period, with exactly its fields and never the link', async () => {
       const { id, planId, priceId: price, customerId } = await scene.subscribe()
       await sweepAt('2026-03-29 10:30:00')
       await sweep()
-      const [event, ...more] = await toldReminders(scene)
+      const [event, ...more] = await reminderEvents(scene)
       expect(more).to.deep.equal([])
       expect(event).to.deep.equal({
         event_type: 'subscription.renewal_reminder_sent',
@@ -321,15 +317,15 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
         },
       })
       await sweepAt('2026-04-02 10:30:00')
-      expect((await toldReminders(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3, 0])
+      expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3, 0])
       expect(id).to.be.a('number')
     })
 
-    it('is not told before the mail server took the mail', async () => {
+    it('is not sent before the mail server has accepted the mail', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-data'
       await sweepAt('2026-03-29 10:00:00')
-      expect(await toldReminders(scene)).to.deep.equal([])
+      expect(await reminderEvents(scene)).to.deep.equal([])
     })
   })
 
@@ -347,7 +343,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       ['refuse-data', '1m'],
       ['drop-early', '0s'],
     ] as const) {
-      it(`a mail that the server surely did not take ("${mood}") is sent by a later sweep, once`, async () => {
+      it(`a mail that the server did not accept ("${mood}") is sent by a later sweep, once`, async () => {
         await scene.subscribe()
         scene.inbox.mood = mood
         expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, failed: 1 })
@@ -380,7 +376,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await scene.stages()).to.deep.equal(['1'])
     })
 
-    it('one address that is refused keeps no other customer from a mail', async () => {
+    it('one refused address does not hold up the mails of other customers', async () => {
       for (const ref of ['user-1', 'user-2', 'user-3']) await scene.subscribe({ externalRef: ref })
       scene.ctx.clock.set('2026-03-29 10:00:00')
       let seen = 0
@@ -393,7 +389,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await sweep()).to.deep.equal({ ...NOTHING, sent: 2, refused: 1 })
     })
 
-    it('an address that is not there is asked once in a stage, and operators see it', async () => {
+    it('an address that does not exist is tried once per stage, and is listed for operators', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-recipient'
       expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
@@ -404,12 +400,12 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(refused!.last_error).to.include('no such mailbox')
       const [planned] = await planReminders(scene.ctx, null, 0)
       expect(planned).to.include({ will_send: false, reason: 'address_refused' })
-      const [finding] = await checkReminders(scene.ctx)
-      expect(finding!.detail).to.include('1 mail(s) go to addresses that the mail server refuses for good')
+      const [result] = await checkReminders(scene.ctx)
+      expect(result!.detail).to.include('1 mail(s) go to addresses that the mail server refuses for good')
       expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
     })
 
-    it('a mail to an address that is not there goes to the customer’s next one, within its stage', async () => {
+    it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
@@ -426,7 +422,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(scene.inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@right.example']])
     })
 
-    it('a mail to an address that is not there goes to another customer who is attached', async () => {
+    it('a mail to an address that does not exist goes to another customer who is attached', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
@@ -442,7 +438,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await sweep()).to.include({ sent: 1 })
     })
 
-    it('a mail to an address that is not there is tried again when an operator says so, in the audit log', async () => {
+    it('a mail to an address that does not exist is tried again when an operator says so, in the audit log', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
@@ -477,14 +473,14 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     }
 
     for (const mood of ['drop-late', 'lose-answer'] as const) {
-      it(`a mail that the server may have taken ("${mood}") is never sent again, and operators see it`, async () => {
+      it(`a mail that the server may have accepted ("${mood}") is never sent again, and is listed for operators`, async () => {
         await scene.subscribe()
         scene.inbox.mood = mood
         expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, unconfirmed: 1 })
         scene.inbox.mood = 'accept'
         await sweepAt('2026-03-29 18:00:00')
         expect(scene.inbox.messagesSeen).to.equal(1)
-        expect(await toldReminders(scene)).to.deep.equal([])
+        expect(await reminderEvents(scene)).to.deep.equal([])
         const [unconfirmed, ...more] = await listUnconfirmedReminders(scene.ctx)
         expect(more).to.deep.equal([])
         expect(unconfirmed).to.include({
@@ -497,7 +493,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       })
     }
 
-    it('an operator who finds that an unconfirmed mail left settles it, and the app is told', async () => {
+    it('an operator can record that an unconfirmed mail left, and its event goes out', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
@@ -505,10 +501,10 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
       await settle(unconfirmed!.reminder_id, 'sent')
       expect(await listUnconfirmedReminders(scene.ctx)).to.deep.equal([])
-      expect((await toldReminders(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
+      expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
     })
 
-    it('an operator who finds that an unconfirmed mail did not leave has it sent', async () => {
+    it('an operator can record that an unconfirmed mail did not leave, and it is sent', async () => {
       await scene.subscribe()
       scene.inbox.mood = 'drop-late'
       await sweepAt('2026-03-29 10:00:00')
@@ -535,7 +531,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(scene.inbox.mails).to.have.lengthOf(12)
     })
 
-    it('mails at which the server hangs up keep no other customer from theirs', async () => {
+    it('mails at which the server hangs up do not hold up those of other customers', async () => {
       const subscribeAt = async (email: string) =>
         scene.subscribe({ externalRef: email, customer: await aCustomer(scene.ctx, scene.seller, { email }) })
       for (let n = 0; n < 6; n += 1) {
@@ -551,7 +547,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await sweep()).to.deep.equal({ ...NOTHING, sent: 6 })
     })
 
-    it('a sweep that is told to stop finishes what is on its way and begins nothing', async () => {
+    it('a sweep that is stopped finishes the mails under way and starts no other', async () => {
       for (let n = 1; n <= 20; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
       scene.ctx.clock.set('2026-03-29 10:00:00')
       const stopping = new AbortController()

@@ -35,7 +35,7 @@ describe('test clock (contract 3)', () => {
   const advance = (body: unknown) => story.seller.post(PATH, body)
   const subjects = () => inbox.mails.map(({ parsed }) => parsed.subject)
 
-  it('tells the app’s own time, and moves it by seconds or to a time', async () => {
+  it('returns the app’s own time, and moves it by seconds or to a time', async () => {
     expect((await story.seller.get(PATH)).body).to.deep.equal({ success: true, data: { now: '2026-03-01 10:00:00' } })
     expect((await advance({ advance_seconds: DAY })).body.data).to.deep.equal({ now: '2026-03-02 10:00:00' })
     expect((await advance({ now: '2026-04-01 00:00:00' })).body.data).to.deep.equal({ now: '2026-04-01 00:00:00' })
@@ -43,7 +43,7 @@ describe('test clock (contract 3)', () => {
     expect((await story.seller.get(PATH)).body.data).to.deep.equal({ now: '2026-04-01 01:00:00' })
   })
 
-  it('has sent the mails and told the app of them when it answers', async () => {
+  it('has sent the mails and emitted their events when it responds', async () => {
     await subscribe()
     await advance({ advance_seconds: 28 * DAY })
     expect(subjects()).to.deep.equal(['[TEST] Your Premium subscription ends on 1 April 2026'])
@@ -69,6 +69,8 @@ describe('test clock (contract 3)', () => {
     await advance({ now: '2027-01-31 10:00:00' })
     await subscribe()
     expect((await story.subscription()).current_period_end).to.equal('2027-02-28 10:00:00')
+    const [payment]: { paid_at: Date }[] = await story.service.ctx.db.query('SELECT paid_at FROM payments')
+    expect(payment?.paid_at, 'money keeps real time').to.deep.equal(story.service.ctx.clock.now())
     await advance({ now: '2027-02-25 10:00:00' })
     const [event] = await story.told()
     expect(event?.data['sent_at']).to.equal('2027-02-25T10:00:00+00:00')
@@ -117,7 +119,7 @@ describe('test clock (contract 3)', () => {
     expect(rows.map(({ actor }) => actor)).to.deep.equal(['tester'])
   })
 
-  describe('while another daemon is about a reminder', () => {
+  describe('while another daemon is sending a reminder', () => {
     beforeEach(async () => {
       await subscribe()
       await subscribe('user-2')
@@ -134,7 +136,7 @@ describe('test clock (contract 3)', () => {
       return advanceTestClock(ctx, SERVER, app, { advance_seconds: 28 * DAY }, othersMs)
     }
 
-    it('waits no longer than a while, then says what is pending; the call after that one died sends it', async () => {
+    it('waits for a limited time, then lists what is pending; a call after that daemon died sends it', async () => {
       expect(await advanceFor(100)).to.deep.equal({
         now: '2026-03-29 10:00:00',
         pending: [{ external_ref: 'user-1', reminder_day: 3, claimed_at: '2026-03-01 10:00:00' }],
@@ -145,7 +147,7 @@ describe('test clock (contract 3)', () => {
       expect(subjects()).to.have.lengthOf(2)
     })
 
-    it('sends what that one gave up before it answers', async () => {
+    it('sends what that daemon released before it responds', async () => {
       const answer = advanceFor()
       await until(() => inbox.mails.length === 1)
       await story.service.ctx.db.query(

@@ -11,13 +11,13 @@ import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
-import { claimOf, findReminder, freeClaim, listUnconfirmed, type Reminder } from './store.ts'
+import { claimOf, findReminder, releaseClaim, listUnconfirmed, type Reminder } from './store.ts'
 
-/** A mail that takes longer than this to be confirmed will not be. */
+/** A mail that was handed over this long ago will not be confirmed any more. */
 const CONFIRMATION_MS = 3 * MINUTE_MS
 const MOST_LISTED = 1000
 
-/** A mail of which nobody knows whether it left: the connection or the daemon died between the hand-over and the answer. */
+/** A mail that may or may not have left: the connection or the daemon died between the hand-over and the mail server's answer. */
 export interface UnconfirmedReminder {
   readonly reminder_id: number
   readonly app_id: number
@@ -28,7 +28,7 @@ export interface UnconfirmedReminder {
   readonly last_error: string | null
 }
 
-/** For operators: the mail server's log tells what became of them; `settleReminder` records it. Newest first, at most 1000. */
+/** Newest first, at most 1000. An operator finds out from the mail server's log what happened, and records it by `settleReminder`. */
 export async function listUnconfirmedReminders(ctx: Context): Promise<UnconfirmedReminder[]> {
   const rows = await listUnconfirmed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -CONFIRMATION_MS), MOST_LISTED)
   return Promise.all(
@@ -49,8 +49,8 @@ async function externalRefOf(db: Queries, subscriptionId: number): Promise<strin
 }
 
 /**
- * An operator has looked whether an unconfirmed mail left. `sent` records it and tells the app; `not_sent` lets the next sweep send it,
- * where its stage still holds. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed.
+ * Records what an operator found out about an unconfirmed mail. `sent` marks it as sent and emits its event; `not_sent` lets the next sweep
+ * send it, if its stage still applies. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed.
  */
 export const settleReminder = command({
   name: 'reminder.settle',
@@ -62,7 +62,7 @@ export const settleReminder = command({
       throw new AppError('invalid_request', 'this reminder is not unconfirmed')
     }
     const claim = claimOf(reminder)
-    if (outcome === 'not_sent') await freeClaim(tx, claim, 'not sent, an operator says')
+    if (outcome === 'not_sent') await releaseClaim(tx, claim, 'an operator recorded that it was not sent')
     else await recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }])
     await tx.audit({ appId: reminder.appId, subject: `reminder ${reminderId}`, after: { outcome } })
   },

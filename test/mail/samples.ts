@@ -1,0 +1,65 @@
+import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
+
+/** A mail of each kind in each language, with values of the length that real ones have. */
+export interface SampleMail {
+  readonly name: string
+  readonly template: MailTemplate
+  readonly locale: MailLocale
+  readonly values: MailValues
+}
+
+const RENEW_URL = `http://127.0.0.1:8080/renew/${'3f9a'.repeat(16)}`
+export const REMINDER = {
+  stage: 3,
+  is_test: false,
+  in_trial: false,
+  app_name: 'Sách & Trà <shop>',
+  customer_name: 'Nguyễn Văn An',
+  plan_name: 'Premium "Gold" dành cho gia đình',
+  plan_title: 'Premium "Gold" dành cho gia đình',
+  interval: '1 month',
+  amount: '₫99,000',
+  period_end: '31 March 2026, 10:05 UTC',
+  period_end_day: '31 March 2026',
+  renew_url: `${RENEW_URL}?a=1&b=2`,
+  opt_out_url: `${RENEW_URL}/opt-out`,
+} satisfies MailValues
+
+const RECEIPT = {
+  is_test: false,
+  app_name: REMINDER.app_name,
+  customer_name: REMINDER.customer_name,
+  title: REMINDER.plan_name,
+  amount: '₫60,000',
+  asked: '₫99,000',
+  missing: '',
+  code: '',
+  until: '',
+  date: '1 March 2026',
+  reference: 'PGABCD2345',
+} satisfies MailValues
+
+const RECEIPTS: readonly MailValues[] = [
+  { ...RECEIPT, kind: 'received', until: '31 March 2026' },
+  { ...RECEIPT, kind: 'part', missing: '₫39,000', code: 'PGABCD2345' },
+  { ...RECEIPT, kind: 'refunded' },
+]
+
+export const LOCALES = ['en', 'vi'] as const
+
+export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
+  ...(['renewal-reminder', 'expired-notice'] as const).flatMap((template) =>
+    [false, true].map((in_trial) => ({
+      name: `${template} of a ${in_trial ? 'trial' : 'paid period'} in ${locale}`,
+      template,
+      locale,
+      values: { ...REMINDER, in_trial },
+    })),
+  ),
+  ...RECEIPTS.map((values) => ({
+    name: `receipt (${String(values['kind'])}) in ${locale}`,
+    template: 'receipt' as const,
+    locale,
+    values,
+  })),
+])
