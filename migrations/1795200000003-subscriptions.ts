@@ -1,7 +1,10 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
-export class Subscriptions1795200000003 implements MigrationInterface {
+export class Subscriptions1795200000003 implements Migration {
+  readonly work = {}
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     // The row that is locked: one for each end user of an app, there before any subscription.

@@ -1,7 +1,10 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
-export class EventsAndOperations1795200000005 implements MigrationInterface {
+export class EventsAndOperations1795200000005 implements Migration {
+  readonly work = {}
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

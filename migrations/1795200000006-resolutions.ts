@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** What an operator decided about a flagged transaction. */
-export class Resolutions1795200000006 implements MigrationInterface {
+export class Resolutions1795200000006 implements Migration {
+  readonly work = {
+    transactions: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (await runner.hasColumn('transactions', 'resolution')) return

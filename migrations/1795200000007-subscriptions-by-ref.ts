@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** The API's most frequent question, who has access until when, is answered by one look into one index. */
-export class SubscriptionsByRef1795200000007 implements MigrationInterface {
+export class SubscriptionsByRef1795200000007 implements Migration {
+  readonly work = {
+    subscriptions: ['index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const rows = (await runner.query(
       `SELECT 1 FROM information_schema.statistics

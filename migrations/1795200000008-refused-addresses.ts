@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** The address that a mail server refused for good, so that it is not asked again and again. */
-export class RefusedAddresses1795200000008 implements MigrationInterface {
+export class RefusedAddresses1795200000008 implements Migration {
+  readonly work = {
+    reminders: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (await runner.hasColumn('reminders', 'refused_to')) return

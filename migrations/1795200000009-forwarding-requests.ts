@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** What Gmail asks before it forwards a mailbox to a bank account's secret address. */
-export class ForwardingRequests1795200000009 implements MigrationInterface {
+export class ForwardingRequests1795200000009 implements Migration {
+  readonly work = {
+    bank_mails: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     if (await runner.hasColumn('bank_mails', 'forwarding')) return
     await runner.query('ALTER TABLE bank_mails ADD COLUMN forwarding TEXT NULL')

@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** When an app last took an event is one look into an index, however many it took. */
-export class LastDeliveries1795200000010 implements MigrationInterface {
+export class LastDeliveries1795200000010 implements Migration {
+  readonly work = {
+    events: ['index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const rows = (await runner.query(
       `SELECT 1 FROM information_schema.statistics

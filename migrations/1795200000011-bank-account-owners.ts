@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** Whom a bank account belongs to: the mailbox that its bank writes to, and the apps that have it or had it. */
-export class BankAccountOwners1795200000011 implements MigrationInterface {
+export class BankAccountOwners1795200000011 implements Migration {
+  readonly work = {
+    bank_accounts: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (!(await runner.hasColumn('bank_accounts', 'mailbox')))

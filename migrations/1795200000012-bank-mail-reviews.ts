@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** Bank mails that wait for an operator: which and why, when one was closed, and the message id to find it in a mailbox by. */
-export class BankMailReviews1795200000012 implements MigrationInterface {
+export class BankMailReviews1795200000012 implements Migration {
+  readonly work = {
+    bank_mails: ['rebuild', 'update'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (!(await runner.hasColumn('bank_mails', 'review')))

@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** The end user whose client made a customer, and which of that end user's few customers it is. */
-export class CustomersOfEndUsers1795200000013 implements MigrationInterface {
+export class CustomersOfEndUsers1795200000013 implements Migration {
+  readonly work = {
+    customers: ['rebuild'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (await runner.hasColumn('customers', 'end_user')) return

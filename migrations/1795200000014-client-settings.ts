@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** What an operator allows the clients of an identity-token app. The defaults let a daemon of before insert its apps. */
-export class ClientSettings1795200000014 implements MigrationInterface {
+export class ClientSettings1795200000014 implements Migration {
+  readonly work = {
+    apps: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     if (await runner.hasColumn('apps', 'client_amounts')) return
     await runner.query(

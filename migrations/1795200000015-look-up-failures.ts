@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** A session that cannot be looked up waits by itself; an account whose provider does not answer waits as a whole. */
-export class LookUpFailures1795200000015 implements MigrationInterface {
+export class LookUpFailures1795200000015 implements Migration {
+  readonly work = {
+    provider_sessions: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

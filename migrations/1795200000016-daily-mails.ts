@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** How many reminder mails each app has sent in each day, and the day on which each mail counts. */
-export class DailyMails1795200000016 implements MigrationInterface {
+export class DailyMails1795200000016 implements Migration {
+  readonly work = {
+    reminders: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

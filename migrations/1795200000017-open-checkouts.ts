@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** How many checkouts an end user has open is read from one index, past all that expired and past the addresses in the rows. */
-export class OpenCheckouts1795200000017 implements MigrationInterface {
+export class OpenCheckouts1795200000017 implements Migration {
+  readonly work = {
+    checkout_sessions: ['index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const rows = (await runner.query(
       `SELECT 1 FROM information_schema.statistics

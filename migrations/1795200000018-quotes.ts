@@ -1,11 +1,18 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * A transaction keeps what it was opened for and what was promised; a line of the ledger keeps when its payment was opened. The defaults
  * let a daemon of before insert its rows: `start` extends where the plan is the same.
  */
-export class Quotes1795200000018 implements MigrationInterface {
+export class Quotes1795200000018 implements Migration {
+  readonly work = {
+    transactions: ['instant', 'update', 'update'],
+    payment_applications: ['instant'],
+    subscriptions: ['copy'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     if (!(await runner.hasColumn('transactions', 'purpose')))

@@ -1,12 +1,19 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /**
  * Money becomes its own ledger: payments that may be nobody's yet, what of them was booked for which transaction, refunds with an
  * amount and a status, and the history of each transaction. Rows that are there are brought over once: the columns that they come from
  * go last, so that a run that was cut short begins again where they still are.
  */
-export class MoneyLedger1795200000019 implements MigrationInterface {
+export class MoneyLedger1795200000019 implements Migration {
+  readonly work = {
+    payments: ['rebuild', 'copy', 'copy', 'copy', 'update', 'rebuild', 'index'],
+    transactions: ['rebuild', 'update', 'update', 'update', 'update', 'update', 'copy', 'copy', 'copy'],
+    bank_mails: ['rebuild', 'update', 'copy', 'update'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     await createTables(runner, `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`)
     await addColumns(runner)

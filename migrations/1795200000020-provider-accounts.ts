@@ -1,5 +1,6 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** The methods that have accounts at a provider, and the provider's code. */
 const PROVIDERS = [
@@ -11,7 +12,14 @@ const PROVIDERS = [
  * An app's credentials at a provider get versions, and what was opened and paid names its own. What there is becomes version 1. The
  * credentials' old column goes last, so that a run that was cut short begins again where they still are.
  */
-export class ProviderAccounts1795200000020 implements MigrationInterface {
+export class ProviderAccounts1795200000020 implements Migration {
+  readonly work = {
+    provider_sessions: ['rebuild', 'copy', 'update', 'copy', 'update', 'rebuild'],
+    payments: ['index', 'update', 'update'],
+    provider_pauses: ['update', 'rebuild'],
+    payment_methods: ['copy', 'copy', 'instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

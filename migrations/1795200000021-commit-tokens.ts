@@ -1,8 +1,11 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** What tells, when the answer to a commit was lost, that the commit took place. */
-export class CommitTokens1795200000021 implements MigrationInterface {
+export class CommitTokens1795200000021 implements Migration {
+  readonly work = {}
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

@@ -1,7 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** A reminder that the mail server refused waits longer each time; what is due is found by the period's end alone. */
-export class ReminderRetries1795200000022 implements MigrationInterface {
+export class ReminderRetries1795200000022 implements Migration {
+  readonly work = {
+    reminders: ['instant'],
+    subscriptions: ['index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     if (!(await runner.hasColumn('reminders', 'failures'))) {
       await runner.query(

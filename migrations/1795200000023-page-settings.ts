@@ -1,7 +1,12 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** What an app says about its pages and mails, as JSON: null until it says anything. */
-export class PageSettings1795200000023 implements MigrationInterface {
+export class PageSettings1795200000023 implements Migration {
+  readonly work = {
+    apps: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     if (await runner.hasColumn('apps', 'page_settings')) return
     await runner.query('ALTER TABLE apps ADD COLUMN page_settings TEXT NULL')

@@ -1,10 +1,15 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /**
  * The lease of an event is a number that is always there, so that to claim one changes no row's length. Two indexes go that every
  * delivery had to write: what is due is found by app.
  */
-export class DeliveryLeases1795200000024 implements MigrationInterface {
+export class DeliveryLeases1795200000024 implements Migration {
+  readonly work = {
+    events: ['instant', 'update', 'index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     if (!(await runner.hasColumn('events', 'lease'))) {
       await runner.query('ALTER TABLE events ADD COLUMN lease BIGINT NOT NULL DEFAULT 0')

@@ -1,8 +1,13 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** The logo of an app's pages, and what a one-time purchase is called there. */
-export class AppLooks1795200000025 implements MigrationInterface {
+export class AppLooks1795200000025 implements Migration {
+  readonly work = {
+    transactions: ['instant'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

@@ -1,8 +1,11 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { exactCollation } from './exact-collation.ts'
+import type { Migration } from './migration.ts'
 
 /** Mails about money that came or went back: each is a row of the change that it is about. */
-export class Receipts1795200000026 implements MigrationInterface {
+export class Receipts1795200000026 implements Migration {
+  readonly work = {}
+
   async up(runner: QueryRunner): Promise<void> {
     const exact = `CHARACTER SET utf8mb4 COLLATE ${await exactCollation(runner)}`
     await runner.query(`

@@ -1,4 +1,5 @@
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
+import type { Migration } from './migration.ts'
 
 /** What `find` looks for without knowing the app: references of refunds and bank mails, and whose subscription a customer is attached to. */
 const KEYS = [
@@ -9,7 +10,13 @@ const KEYS = [
   ['subscriptions', 'subscriptions_customer', 'customer_id'],
 ] as const
 
-export class SearchKeys1795200000027 implements MigrationInterface {
+export class SearchKeys1795200000027 implements Migration {
+  readonly work = {
+    refunds: ['index'],
+    bank_mails: ['index', 'index'],
+    subscriptions: ['index'],
+  } as const
+
   async up(runner: QueryRunner): Promise<void> {
     for (const [table, key, column] of KEYS) {
       const [found] = (await runner.query(

@@ -1,6 +1,8 @@
 import type { Command } from 'commander'
+import type { PlannedMigration } from '#db/migration-plan.ts'
 import { appCell, minuteCell } from './cells.ts'
 import { withExamples } from './examples.ts'
+import type { Output } from './output.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, withSandbox } from './session.ts'
 
@@ -10,20 +12,46 @@ export function registerOperationsCommands(program: Command): void {
   registerAudit(program)
 }
 
+const UP_TO_DATE = 'the database is up to date'
+
 function registerMigrate(program: Command): void {
   const migrate = program
     .command('migrate')
     .description('bring the database up to date; stop the daemons of an older version first')
-    .action(async (_options: object, command: Command) => {
+    .option('--plan', 'show what each pending migration does to tables with rows, and apply none')
+    .action(async (options: { readonly plan?: true }, command: Command) => {
       await inSession(command, async ({ ctx, out }) => {
-        const { runMigrations } = await import('#db/migrate.ts')
+        const [{ runMigrations }, { planMigrations }] = await Promise.all([
+          import('#db/migrate.ts'),
+          import('#db/migration-plan.ts'),
+        ])
+        const plan = await planMigrations(ctx.db)
+        if (options.plan) {
+          out.result({ pending: plan }, () => showPlan(out, plan))
+          return
+        }
+        if (!out.isJson && plan.length > 0) showPlan(out, plan)
         const applied = await runMigrations(ctx.db)
-        out.result({ applied }, () =>
-          out.line(applied.length === 0 ? 'the database is up to date' : applied.join('\n')),
-        )
+        out.result({ applied }, () => out.line(applied.length === 0 ? UP_TO_DATE : applied.join('\n')))
       })
     })
-  withExamples(migrate, 'migrate')
+  withExamples(migrate, 'migrate', 'migrate --plan')
+}
+
+/** What takes time, so that operators can choose the hour. */
+function showPlan(out: Output, plan: readonly PlannedMigration[]): void {
+  const works = plan.flatMap(({ name, tables }) => tables.map((work) => ({ name, ...work })))
+  out.table({
+    head: ['migration', 'table', 'rows', 'steps', 'takes about'],
+    rows: works.map(({ name, table, rows, steps, seconds }) => [
+      name,
+      table,
+      rows.toLocaleString('en'),
+      steps.join(', '),
+      `${seconds} s`,
+    ]),
+    none: plan.length === 0 ? UP_TO_DATE : `pending: ${plan.length}, and no table with rows changes`,
+  })
 }
 
 interface AuditOptions extends PageOptions {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { DataSource, MigrationInterface } from 'typeorm'
+import type { DataSource } from 'typeorm'
 import { Apps1795200000001 } from '#migrations/1795200000001-apps.ts'
 import { PlansAndCustomers1795200000002 } from '#migrations/1795200000002-plans-and-customers.ts'
 import { Subscriptions1795200000003 } from '#migrations/1795200000003-subscriptions.ts'
@@ -27,6 +27,7 @@ import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-
 import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
 import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
+import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
@@ -36,9 +37,9 @@ import { dropConnection, liftDeadlines } from './session.ts'
 import { shape } from './table.ts'
 
 type Readable = Pick<Queries, 'all'>
-type Migrations = readonly (new () => MigrationInterface)[]
+export type Migrations = readonly (new () => Migration)[]
 
-/** Every change of the schema, in order. Each may be run again after it was cut short: DDL commits as it goes. */
+/** Every change of the schema, in order. */
 export const MIGRATIONS: Migrations = [
   Apps1795200000001,
   PlansAndCustomers1795200000002,

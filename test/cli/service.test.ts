@@ -130,6 +130,21 @@ describe('the command line: the service itself', function () {
     expect(text).to.include('up to date')
   })
 
+  it('shows before it migrates what that does to tables with rows; --plan shows it alone', async () => {
+    const ctx = testContext()
+    await anApp(ctx)
+    const name = 'PageSettings1795200000023'
+    await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [name])
+    expect(await cli.json(['migrate', '--plan'])).to.deep.equal({
+      pending: [{ name, tables: [{ table: 'apps', rows: 1, steps: ['instant'], seconds: 0 }] }],
+    })
+    const shown = new RegExp(`${name} .*apps .*1 .*instant .*0 s`)
+    expect((await cli.table(['migrate', '--plan'])).replace(/\s+/g, ' ')).to.match(shown)
+    expect((await cli.table(['migrate'])).replace(/\s+/g, ' ')).to.match(shown)
+    expect(await cli.json(['migrate', '--plan'])).to.deep.equal({ pending: [] })
+    expect(await cli.table(['migrate', '--plan'])).to.include('up to date')
+  })
+
   it('writes itself into systemd below a folder, keeps what is there, and says before what it would write', async () => {
     const folder = join(scratchFolder('cli'), 'root')
     const words = ['service', 'install', '--prefix', folder]

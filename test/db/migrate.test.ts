@@ -3,7 +3,8 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { DataSource, MigrationInterface, QueryRunner } from 'typeorm'
+import type { DataSource, QueryRunner } from 'typeorm'
+import type { Migration } from '#migrations/migration.ts'
 import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
@@ -159,8 +160,9 @@ describe('migrations', () => {
   }
 })
 
-function migration(name: string, up: (runner: QueryRunner) => Promise<void>): new () => MigrationInterface {
-  const made = class implements MigrationInterface {
+function migration(name: string, up: (runner: QueryRunner) => Promise<void>): new () => Migration {
+  const made = class implements Migration {
+    work = {}
     up = up
     down = (): Promise<void> => Promise.reject(new Error('not taken back'))
   }

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { MIGRATIONS, runMigrations } from '#db/migrate.ts'
@@ -10,6 +10,7 @@ import { checkDatabase } from '#operations/check-database.ts'
 import { messageOf } from '#shared/errors.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { addMs, DAY_MS, formatTimestamp, parseTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import type { Migration } from '#migrations/migration.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -219,8 +220,8 @@ async function whileTheSchemaChanges(trial: Trial): Promise<PartFigures> {
 }
 
 /** A next version's change, of tables that every payment writes. */
-class Later1800000000000 implements MigrationInterface {
-  readonly locks = 'nothing'
+class Later1800000000000 implements Migration {
+  readonly work = { transactions: ['instant'], events: ['index'] } as const
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE transactions ADD COLUMN later BIGINT NULL, ALGORITHM=INSTANT')

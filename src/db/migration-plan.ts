@@ -1,0 +1,83 @@
+import type { TableWork } from '#migrations/migration.ts'
+import { bigint, exact } from './columns.ts'
+import { MIGRATIONS, pendingMigrations, type Migrations } from './migrate.ts'
+import type { Queries } from './queries.ts'
+import { shape } from './table.ts'
+
+/** A migration that the database has not seen, and what it does to the rows that are there. */
+export interface PlannedMigration {
+  readonly name: string
+  /** Tables without rows are left out. */
+  readonly tables: readonly PlannedWork[]
+}
+
+export interface PlannedWork {
+  readonly table: string
+  /** Exact up to 100,000, beyond that the server's estimate. */
+  readonly rows: number
+  readonly steps: readonly TableWork[]
+  /** A rough estimate for all steps together, rounded up. */
+  readonly seconds: number
+}
+
+/**
+ * Measured with 400,000 transactions and 400,000 events on MariaDB 10.11, in memory, as the server's CPU time; rounded up. A table that
+ * does not fit into memory takes several times as long.
+ */
+const SECONDS_PER_MILLION_ROWS: Readonly<Record<TableWork, number>> = {
+  instant: 0,
+  index: 2,
+  rebuild: 10,
+  update: 15,
+  copy: 7,
+}
+
+/** Counting more rows one by one would take longer than the estimate is worth. */
+const MOST_COUNTED = 100_000
+
+const ROW_COUNT = shape({ name: exact('name', 64), count: bigint() })
+
+/** What `runMigrations` would apply, in order. Reads only. */
+export async function planMigrations(
+  db: Pick<Queries, 'all'>,
+  migrations: Migrations = MIGRATIONS,
+): Promise<PlannedMigration[]> {
+  const pending = new Set(await pendingMigrations(db, migrations))
+  const rowsOf = await readRowCounts(db)
+  return migrations
+    .filter(({ name }) => pending.has(name))
+    .map((Migration) => ({
+      name: Migration.name,
+      tables: Object.entries(new Migration().work)
+        .map(([table, steps]) => planWork(table, steps, rowsOf.get(table) ?? 0))
+        .filter(({ rows }) => rows > 0),
+    }))
+}
+
+function planWork(table: string, steps: readonly TableWork[], rows: number): PlannedWork {
+  const perMillion = steps.reduce((sum, step) => sum + SECONDS_PER_MILLION_ROWS[step], 0)
+  return { table, rows, steps, seconds: Math.ceil((rows * perMillion) / 1_000_000) }
+}
+
+async function readRowCounts(db: Pick<Queries, 'all'>): Promise<ReadonlyMap<string, number>> {
+  const estimates = await db.all(
+    ROW_COUNT,
+    `SELECT table_name AS name, COALESCE(table_rows, 0) AS count FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'`,
+  )
+  if (estimates.length === 0) return new Map()
+  // The estimate of a small table may be 0 although it has rows.
+  const counted = await db.all(
+    ROW_COUNT,
+    estimates
+      .map(
+        ({ name }) =>
+          `SELECT '${name}' AS name, COUNT(*) AS count FROM (SELECT 1 FROM ${name} LIMIT ${MOST_COUNTED + 1}) t`,
+      )
+      .join(' UNION ALL '),
+  )
+  const estimated = new Map(estimates.map(({ name, count }) => [name, count]))
+  return new Map(
+    counted.map(({ name, count }) => [name, count > MOST_COUNTED ? Math.max(count, estimated.get(name) ?? 0) : count]),
+  )
+}

@@ -1,0 +1,64 @@
+import { expect } from 'chai'
+import { afterEach, beforeEach, describe, it } from 'mocha'
+import type { QueryRunner } from 'typeorm'
+import type { Migration, TableWork } from '#migrations/migration.ts'
+import { runMigrations } from '#db/migrate.ts'
+import { planMigrations } from '#db/migration-plan.ts'
+import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+
+describe('the plan of migrations', () => {
+  let name: string
+  let db: TestDb
+  let close: () => Promise<void>
+
+  beforeEach(async () => {
+    name = `${testDatabase().name}_plan`
+    await testDatabase().db.query(`CREATE DATABASE ${name}`)
+    ;({ db, close } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+  })
+
+  afterEach(async () => {
+    await close()
+    await testDatabase().db.query(`DROP DATABASE ${name}`)
+  })
+
+  const migration = (title: string, work: Record<string, readonly TableWork[]>): new () => Migration => {
+    const made = class implements Migration {
+      work = work
+      up = (runner: QueryRunner) => runner.query('DO 1') as Promise<void>
+      down = () => Promise.reject(new Error('not taken back'))
+    }
+    Object.defineProperty(made, 'name', { value: title })
+    return made
+  }
+
+  it('of an empty database names every migration and no table', async () => {
+    const plan = await planMigrations(db)
+    expect(plan.length).to.be.greaterThan(20)
+    expect(plan.flatMap(({ tables }) => tables)).to.deep.equal([])
+  })
+
+  it('says of each pending migration how many rows its steps go through, and about how long they take', async () => {
+    await db.query('CREATE TABLE small (id INT PRIMARY KEY)')
+    await db.query('CREATE TABLE large (id INT PRIMARY KEY)')
+    await db.query('CREATE TABLE empty (id INT PRIMARY KEY)')
+    await db.query('INSERT INTO small VALUES (1), (2), (3)')
+    await db.query('INSERT INTO large SELECT seq FROM seq_1_to_150000')
+    await db.query('ANALYZE TABLE large')
+    const migrations = [
+      migration('Before1795200000901', { small: ['rebuild'] }),
+      migration('Next1795200000902', { small: ['instant', 'rebuild'], empty: ['update'], gone: ['index'] }),
+      migration('Last1795200000903', { large: ['rebuild', 'index'] }),
+    ]
+    await runMigrations(db, migrations.slice(0, 1))
+    const [next, last, ...others] = await planMigrations(db, migrations)
+    expect(next).to.deep.equal({
+      name: 'Next1795200000902',
+      tables: [{ table: 'small', rows: 3, steps: ['instant', 'rebuild'], seconds: 1 }],
+    })
+    const [large] = last!.tables
+    expect(large).to.include({ table: 'large', seconds: 2 })
+    expect(large!.rows).to.be.within(100_001, 300_000)
+    expect(others).to.deep.equal([])
+  })
+})

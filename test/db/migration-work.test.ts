@@ -1,0 +1,61 @@
+import { expect } from 'chai'
+import { after, before, describe, it } from 'mocha'
+import type { QueryRunner } from 'typeorm'
+import type { TableWork } from '#migrations/migration.ts'
+import { MIGRATIONS } from '#db/migrate.ts'
+import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+
+/** The lightest first. */
+const ALGORITHMS = { INSTANT: 'instant', NOCOPY: 'index', INPLACE: 'rebuild', COPY: 'rebuild' } as const
+/** The server cannot do it by the algorithm that was asked for. */
+const UNSUPPORTED = [1845, 1846]
+
+/** Finds out what each migration does to tables that are there by running it, each ALTER by the lightest algorithm that the server takes. */
+describe('what a migration says it does to tables', () => {
+  let name: string
+  let db: TestDb
+  let close: () => Promise<void>
+
+  before(async () => {
+    name = `${testDatabase().name}_work`
+    await testDatabase().db.query(`CREATE DATABASE ${name}`)
+    ;({ db, close } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+  })
+
+  after(async () => {
+    await close()
+    await testDatabase().db.query(`DROP DATABASE ${name}`)
+  })
+
+  for (const Migration of MIGRATIONS) {
+    it(`is what the server does: ${Migration.name}`, async () => {
+      const migration = new Migration()
+      const runner = db.source.createQueryRunner()
+      const found: Record<string, TableWork[]> = {}
+      const note = (table: string, work: TableWork) => (found[table] ??= []).push(work)
+      const alter = async (sql: string) => {
+        for (const [algorithm, work] of Object.entries(ALGORITHMS)) {
+          const result: unknown = await runner
+            .query(`${sql}, ALGORITHM=${algorithm}`)
+            .catch((error: unknown) => (UNSUPPORTED.includes((error as { errno: number }).errno) ? null : error))
+          if (result instanceof Error) throw result
+          if (result !== null) return note(/ALTER TABLE (\w+)/.exec(sql)![1]!, work)
+        }
+      }
+      const watched = {
+        hasColumn: runner.hasColumn.bind(runner),
+        query: async (sql: string, params?: unknown[]) => {
+          const changed = /^\s*(?:UPDATE|DELETE FROM) (\w+)/.exec(sql)?.[1]
+          const copied = /^\s*INSERT INTO[^]*?\bFROM (?!DUAL\b)(\w+)/.exec(sql)?.[1]
+          if (/^\s*ALTER/.test(sql)) return alter(sql)
+          if (changed !== undefined) note(changed, 'update')
+          if (copied !== undefined) note(copied, 'copy')
+          return runner.query(sql, params)
+        },
+      }
+      await migration.up(watched as unknown as QueryRunner)
+      await runner.release()
+      expect(found).to.deep.equal(migration.work)
+    })
+  }
+})
