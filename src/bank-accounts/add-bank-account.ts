@@ -21,7 +21,7 @@ const AddBankAccountInput = z.strictObject({
   mailbox: emailAddress.optional(),
 })
 
-/** Adds an account that apps can be paid to, with a forward code of its own. Throws `invalid_request`. */
+/** Adds an account that apps can be paid to, with its own forward code. Throws `invalid_request`. */
 export const addBankAccount = command({
   name: 'bank-account.add',
   input: AddBankAccountInput,

@@ -2,9 +2,9 @@ import { updateAppRow, type App } from '#apps/store.ts'
 import { command, nothing } from '#commands/command.ts'
 import { invalidField } from '#shared/errors.ts'
 import { requireBankAccount } from './require-bank-account.ts'
-import { rememberAssignment } from './store.ts'
+import { recordAssignment } from './store.ts'
 
-/** From now on the app's customers transfer to this account. Throws `not_found`, and `invalid_request` for a disabled one. */
+/** Makes the app's customers transfer to this account from now on. Throws `not_found`, and `invalid_request` for a disabled one. */
 export const assignBankAccount = command({
   name: 'bank-account.assign',
   input: nothing,
@@ -12,7 +12,7 @@ export const assignBankAccount = command({
     const account = await requireBankAccount(tx, accountId)
     if (account.disabledAt) throw invalidField('id', 'is a disabled bank account')
     await updateAppRow(tx, app.id, { bankAccountId: accountId })
-    await rememberAssignment(tx, app.id, accountId)
+    await recordAssignment(tx, app.id, accountId)
     await tx.audit({
       appId: app.id,
       subject: `app ${app.id}`,

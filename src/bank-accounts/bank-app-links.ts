@@ -1,6 +1,6 @@
 import type { TransferDetails } from './transfer-details.ts'
 
-/** The ten largest banks whose apps VietQR's links open, by the names and the ids that it gives them; the largest first. */
+/** The ten largest banks whose apps VietQR's links open, with VietQR's ids and names; the largest first. */
 const APPS: readonly (readonly [id: string, name: string])[] = [
   ['bidv', 'BIDV'],
   ['vba', 'Agribank'],
@@ -34,7 +34,7 @@ export function bankAppLinks(details: TransferDetails, returnUrl: string): BankA
       bn: accountHolder,
       url: returnUrl,
     }
-    // Banking apps read %20 as a blank, and not every one a plus.
+    // Not every banking app reads a plus as a blank.
     const query = Object.entries(fields).map(
       ([field, value]) => `${field}=${encodeURIComponent(value).replaceAll('%40', '@')}`,
     )

@@ -94,7 +94,7 @@ function fold(text: string): string {
       .replace(/đ/gi, 'd')
       .replace(/[^0-9a-z]/gi, '')
       .toLowerCase()
-      // "Ngân hàng TMCP Á Châu" is how a bank signs, "Á Châu" what it is called.
+      // The full name of "Á Châu" is "Ngân hàng TMCP Á Châu".
       .replace(/^nganhang(thuongmaicophan|tmcp)?/, '')
   )
 }

@@ -2,7 +2,7 @@ import { command, nothing } from '#commands/command.ts'
 import { requireBankAccount } from './require-bank-account.ts'
 import { disableBankAccountRow } from './store.ts'
 
-/** No more money is taken on the account: its mails are ignored, and apps that have it offer no bank transfer. Throws `not_found`. */
+/** Disables an account: its mails complete no payment, and apps that have it offer no bank transfer. Throws `not_found`. */
 export const disableBankAccount = command({
   name: 'bank-account.disable',
   input: nothing,

@@ -12,7 +12,7 @@ export const bankAccounts = table('bank_accounts', {
   bin: exact('bin', 6),
   number: exact('number', 19),
   holder: words('holder', 191),
-  /** Ten digits: they stand in the address to which the bank's mails about this account are forwarded, and are secret. */
+  /** Ten secret digits in the address to which the bank's mails about this account are forwarded. */
   forwardCode: exact('forward_code', 10),
   /** The address that the bank writes to; null where mails to any are taken. */
   mailbox: exact('mailbox', 254).nullable(),
@@ -26,7 +26,7 @@ export const bankAccountAssignments = table('bank_account_assignments', {
   id: id(),
   appId: bigint('app_id'),
   bankAccountId: bigint('bank_account_id'),
-  /** The first time. */
+  /** When it was assigned first. */
   assignedAt: realTime('assigned_at'),
 })
 export type BankAccountAssignment = Row<typeof bankAccountAssignments>
@@ -63,8 +63,8 @@ export async function setMailbox(tx: Tx, accountId: number, mailbox: string | nu
   await tx.update(bankAccounts, { id: accountId }, { mailbox })
 }
 
-/** Notes that the app has the account, unless it had it before. */
-export async function rememberAssignment(tx: Tx, appId: number, bankAccountId: number): Promise<void> {
+/** Records that the app has the account, unless it had it before. */
+export async function recordAssignment(tx: Tx, appId: number, bankAccountId: number): Promise<void> {
   await insertedNew(
     'bank_account_assignments_app_account',
     tx.insert(bankAccountAssignments, { appId, bankAccountId, assignedAt: tx.now }),

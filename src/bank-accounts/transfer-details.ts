@@ -14,7 +14,7 @@ export interface TransferDetails {
   readonly bankName: string
   readonly accountNumber: string
   readonly accountHolder: string
-  /** What is still missing, and what the QR code asks for. */
+  /** What is still due, which the QR code asks for. */
   readonly amountDue: number
   readonly amountReceived: number
   readonly amount: number
@@ -23,8 +23,8 @@ export interface TransferDetails {
 }
 
 /**
- * What the bank page shows for a transaction that bank transfer was opened for. Throws `payment_method_unavailable` where the app
- * has no account to transfer to any more, or nothing is left to be paid.
+ * What the bank page of a transaction shows. Throws `payment_method_unavailable` where the app no longer has an account, or nothing is
+ * due.
  */
 export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
   const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))

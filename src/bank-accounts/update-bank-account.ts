@@ -5,11 +5,11 @@ import { requireBankAccount } from './require-bank-account.ts'
 import { setMailbox } from './store.ts'
 
 const UpdateBankAccountInput = z.strictObject({
-  /** The address that the bank writes to; empty where mails to any shall be taken. */
+  /** The address that the bank writes to; empty to take mails to any address. */
   mailbox: z.union([z.literal(''), emailAddress], 'must be one e-mail address, or empty'),
 })
 
-/** Changes what an operator may change of an account. Throws `not_found` and `invalid_request`. */
+/** Changes the mailbox of an account. Throws `not_found` and `invalid_request`. */
 export const updateBankAccount = command({
   name: 'bank-account.update',
   input: UpdateBankAccountInput,

@@ -4,7 +4,7 @@ export interface VietQr {
   readonly bin: string
   /** Account or card number: 1 to 19 letters and digits. */
   readonly number: string
-  /** NAPAS's service, by what `number` is: `QRIBFTTA` an account, `QRIBFTTC` a card. An account where nothing is said. */
+  /** NAPAS's service for the kind of `number`: `QRIBFTTA` (default) for an account, `QRIBFTTC` for a card. */
   readonly service?: 'QRIBFTTA' | 'QRIBFTTC'
   /** Whole dong; a code without an amount leaves it to the payer. */
   readonly amount?: number
@@ -17,8 +17,8 @@ const NAPAS = 'A000000727'
 const VND = '704'
 
 /**
- * The text of a VietQR code: EMVCo tag-length-value fields and a checksum. Throws where a value would not come through
- * every banking app unchanged, since a payer who types it by hand loses the transfer's text first.
+ * The text of a VietQR code: EMVCo tag-length-value fields and a checksum. Throws where a banking app might change a value,
+ * since the transfer code must arrive as it is.
  */
 export function vietQrPayload(qr: VietQr): string {
   const { bin, number, service = 'QRIBFTTA', amount, purpose, billNumber } = qr

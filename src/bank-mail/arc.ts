@@ -2,7 +2,7 @@ import { parseAuthenticationResults, type AuthenticationResults } from './authen
 import { valuesOf, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags } from './tag-list.ts'
 
-/** One server's set of ARC fields (RFC 8617): what it saw, and its seal on that. */
+/** One server's set of ARC fields (RFC 8617): its findings, and its seal over them. */
 export interface ArcSet {
   /** The sealer's domain, `d=` of its seal, in lower case. */
   readonly sealer: string
@@ -19,9 +19,9 @@ export interface ArcChain {
 const LONGEST_CHAIN = 50
 
 /**
- * The ARC chain of a mail; null where it is not built as it must be: sets 1 to N, each with exactly one field
- * of each kind, `cv=none` on the first and `cv=pass` on the others, every part readable, and a newest signature that covers
- * the whole body and what we read of the header. Whether the cryptography holds is the receiving server's `arc=pass` to say.
+ * The ARC chain of a mail; null unless it is well formed: sets 1 to N with exactly one field of each kind, `cv=none` on the
+ * first and `cv=pass` on the others, every part readable, and a newest signature that covers the whole body and the header
+ * fields that we read. The receiving server verifies the cryptography and reports it as `arc=pass`.
  */
 export function readArcChain(fields: readonly HeaderField[]): ArcChain | null {
   const seals = byInstance(valuesOf(fields, 'arc-seal'), signatureInstance)
@@ -68,7 +68,7 @@ function readSet(instance: number, seal: string, signature: string, report: stri
   const sealer = sealTags?.get('d')?.toLowerCase()
   const saw = parseAuthenticationResults(REPORT.exec(report)?.[2] ?? '')
   if (!sealer || !saw || !parseTags(signature)?.get('b')) return null
-  // A seal that says what it covers is none (RFC 8617, 4.1.3).
+  // A seal with `h=` is invalid (RFC 8617, 4.1.3).
   if (sealTags?.get('cv')?.toLowerCase() !== (instance === 1 ? 'none' : 'pass') || sealTags.has('h')) return null
   return { sealer, saw }
 }

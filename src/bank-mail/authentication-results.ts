@@ -1,12 +1,12 @@
-/** What one `Authentication-Results` field says (RFC 8601). */
+/** One parsed `Authentication-Results` field (RFC 8601). */
 export interface AuthenticationResults {
-  /** Who says it, in lower case. */
+  /** The server that wrote it, in lower case. */
   readonly authservId: string
-  /** Empty where the field says `none`: nothing was checked. */
+  /** Empty where the field says `none`: the server checked nothing. */
   readonly results: readonly MethodResult[]
-  /** Without versions, and with no property types but those of RFC 8601: as every server reads it, and writes it. */
+  /** Whether it has no versions and only the property types of RFC 8601, so that every server can read it. */
   readonly isPlain: boolean
-  /** False where a comment holds a part of a quotation, or a quoted value holds what could end a comment or a value. */
+  /** False where a comment contains a part of a quotation, or a quoted value contains what could end a comment or a value. */
   readonly isIntact: boolean
 }
 
@@ -17,26 +17,25 @@ export interface MethodResult {
   readonly result: string
   /** By `header.d`, in lower case. */
   readonly properties: ReadonlyMap<string, string>
-  /** The server's remarks on this result; they prove nothing, but may take proof away. */
+  /** The server's comments on this result. They prove nothing, but may invalidate it. */
   readonly remarks: string
 }
 
 /**
- * Reads the value of the field by its grammar, and null where any of it is not by the grammar: a reader that helps itself
- * over an oddity is what a forger looks for. Two liberties, both taken by servers that are in use everywhere, neither with
- * a meaning: an unquoted property value may hold `/`, `=`, `:`, `+` and brackets (base64, IPv6), and a quoted local part
- * may stand before `@domain`. A quoted authserv-id, which nobody writes, is refused.
+ * Parses the value of the field strictly; null where it violates the grammar, since forgers exploit lenient parsers. Two
+ * exceptions, which common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64,
+ * IPv6), and a quoted local part may stand before `@domain`. A quoted authserv-id, which nobody writes, is refused.
  */
 export function parseAuthenticationResults(value: string): AuthenticationResults | null {
   try {
     return new Reader(value).readField()
   } catch (error) {
-    if (error instanceof NotByTheGrammar) return null
+    if (error instanceof SyntaxViolation) return null
     throw error
   }
 }
 
-class NotByTheGrammar extends Error {}
+class SyntaxViolation extends Error {}
 
 const BLANK = /[ \t]/
 const DIGITS = /[0-9]+/y
@@ -75,13 +74,13 @@ class Reader {
       if (result) results.push(result)
       else isNone = true
     }
-    if (isNone ? results.length > 0 : results.length === 0) throw new NotByTheGrammar()
+    if (isNone ? results.length > 0 : results.length === 0) throw new SyntaxViolation()
     return { authservId, results, isPlain: this.#isPlain, isIntact: this.#isIntact }
   }
 
   #readVersion(): void {
     this.#isPlain = false
-    if (this.#take(DIGITS) !== '1') throw new NotByTheGrammar()
+    if (this.#take(DIGITS) !== '1') throw new SyntaxViolation()
     this.#expectBoundary()
     this.#skip()
   }
@@ -103,7 +102,7 @@ class Reader {
   }
 
   #readNothing(): null {
-    if (!this.#isAtEnd()) throw new NotByTheGrammar()
+    if (!this.#isAtEnd()) throw new SyntaxViolation()
     return null
   }
 
@@ -111,7 +110,7 @@ class Reader {
     this.#isPlain = false
     this.#expect('/')
     this.#skip()
-    if (this.#take(DIGITS) !== '1') throw new NotByTheGrammar()
+    if (this.#take(DIGITS) !== '1') throw new SyntaxViolation()
     this.#skip()
   }
 
@@ -145,8 +144,8 @@ class Reader {
     this.#expect('=')
     this.#skip()
     const value = this.#readPropertyValue()
-    // Said twice, one of them was put there by somebody else.
-    if (properties.has(name)) throw new NotByTheGrammar()
+    // A forger may have added the second one.
+    if (properties.has(name)) throw new SyntaxViolation()
     properties.set(name, value)
     this.#expectBoundary()
     this.#skip()
@@ -159,21 +158,21 @@ class Reader {
     return this.#next() === '@' ? quoted + this.#take(PROPERTY_VALUE) : quoted
   }
 
-  /** What was read ends here. `timo.vn(.attack.example)` is one hostile name, not a name and a comment. */
+  /** Requires that a token ends here: `timo.vn(.attack.example)` is one hostile name, not a name and a comment. */
   #expectBoundary(): void {
-    if (!this.#isAtEnd() && !BLANK.test(this.#next()) && this.#next() !== ';') throw new NotByTheGrammar()
+    if (!this.#isAtEnd() && !BLANK.test(this.#next()) && this.#next() !== ';') throw new SyntaxViolation()
   }
 
   #take(pattern: RegExp): string {
     pattern.lastIndex = this.#at
     const match = pattern.exec(this.#text)
-    if (!match?.[0]) throw new NotByTheGrammar()
+    if (!match?.[0]) throw new SyntaxViolation()
     this.#at += match[0].length
     return match[0]
   }
 
   #expect(character: string): void {
-    if (this.#next() !== character) throw new NotByTheGrammar()
+    if (this.#next() !== character) throw new SyntaxViolation()
     this.#at += 1
   }
 
@@ -185,7 +184,7 @@ class Reader {
     return this.#at >= this.#text.length
   }
 
-  /** Goes over blanks and comments. */
+  /** Skips blanks and comments. */
   #skip(): void {
     for (;;) {
       while (BLANK.test(this.#next())) this.#at += 1
@@ -200,14 +199,14 @@ class Reader {
     let quotes = 0
     do {
       const character = this.#next()
-      if (character === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(character)) throw new NotByTheGrammar()
+      if (character === '' || /[\0-\x08\x0a-\x1f\x7f]/.test(character)) throw new SyntaxViolation()
       if (character === '\\') this.#at += 1
       if (character === '"') quotes += 1
       if (character === '(') depth += 1
       if (character === ')') depth -= 1
       this.#at += 1
     } while (depth > 0)
-    if (this.#at > this.#text.length) throw new NotByTheGrammar()
+    if (this.#at > this.#text.length) throw new SyntaxViolation()
     if (quotes % 2 === 1) this.#isIntact = false
     this.#remarks += this.#text.slice(start, this.#at)
   }

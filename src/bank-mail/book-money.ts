@@ -8,17 +8,17 @@ import { findBankAccount } from '#bank-accounts/store.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { BankMail } from './store.ts'
 
-/** In the reference of money whose mail shows neither its bank nor an account of ours. */
+/** The bank in the reference of money whose mail shows neither its bank nor an account of ours. */
 const UNKNOWN_BANK = '?'
 
 /** Money that a genuine mail reported. */
 export interface MailMoney {
   /** Short code. */
   readonly bank: string
-  /** What the bank calls the movement, or a fingerprint of it. */
+  /** The bank's id of the movement, or a fingerprint of it. */
   readonly reference: string
   readonly messageIdHash: string | null
-  /** The account of ours that was credited; null where the mail does not show it. */
+  /** Our account that was credited; null where the mail does not show it. */
   readonly bankAccountId: number | null
   /** Whole dong. */
   readonly amount: number
@@ -30,15 +30,15 @@ export type BookedMoney =
       readonly kind: 'processed' | 'underpaid' | 'already_completed'
       readonly transaction: Transaction
       readonly paymentId: number
-      /** Whether other mails may wait for an operator to say whose this money is. */
+      /** Whether other mails about this money may wait for an operator. */
       readonly hadWaited: boolean
     }
   | { readonly kind: 'duplicate' }
 
 /**
  * Books the money for the transaction, through the entry point for money. `duplicate` where a mail of the same Message-ID, or about the
- * same movement, was booked before. Both are kept under a unique key in the transaction that books the money: of copies that come
- * at once one is booked, and none is remembered whose money was not. Of the transaction, what never changes counts.
+ * same movement, was booked before. Unique keys in the same database transaction guarantee both, also for concurrent copies. Uses only
+ * those fields of the transaction that never change.
  */
 export async function bookMoney(
   tx: Tx,
@@ -74,17 +74,17 @@ export async function bookMoney(
   }
 }
 
-/** Money of a mail that nobody can be given yet. */
+/** Money of a mail that cannot be booked for a transaction yet. */
 export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
-  /** Null until somebody says it: where the mail does not prove it. */
+  /** Null where the mail does not prove it, until an operator says it. */
   readonly amount: number | null
-  /** Null where it is not known whose it is. */
+  /** Null where the app is not known. */
   readonly appId: number | null
 }
 
 /**
- * Records money that nobody can be given yet, so that operators find it among the payments. Of mails about one movement the first
- * makes the payment, and the first that proves an amount gives it that. `isWaiting`: whether anything of it waits for an operator.
+ * Records money that cannot be booked for a transaction yet, so that operators find it among the payments. Of several mails about one
+ * movement, the first adds the payment, and the first that proves an amount sets it. `isWaiting`: whether some of it waits for an operator.
  */
 export async function recordWaitingMoney(
   tx: Tx,
@@ -109,16 +109,16 @@ export async function recordWaitingMoney(
   })
   if (inserted !== null) return { paymentId: inserted, isWaiting: true }
   const existing = await lockPaymentOf(tx, 'bank_transfer', reference)
-  if (!existing) throw new Error(`the payment ${reference} exists and is not there`)
+  if (!existing) throw new Error(`the payment ${reference} exists and cannot be read`)
   if (existing.amount === null && amount !== null) {
-    // What was closed was a mail that proved nothing; this one does.
+    // An operator may have closed an earlier mail that proved nothing; this one does.
     await updatePayment(tx, existing.id, { amount, amountLeft: amount, closedAt: null })
     return { paymentId: existing.id, isWaiting: true }
   }
   return { paymentId: existing.id, isWaiting: existing.closedAt === null && existing.amountLeft !== 0 }
 }
 
-/** What a mail's money is known by: the bank's movement; or, where it names none, the mail itself, so that it is not booked twice. */
+/** The identity of a mail's money, so that it is not booked twice: the bank's movement, or else the mail's content. */
 export async function movementOf(
   db: Queries,
   mail: Pick<BankMail, 'bank' | 'bankReference' | 'bankAccountId' | 'contentHash'>,

@@ -17,7 +17,7 @@ export async function checkRelay(ctx: Context): Promise<Finding[]> {
   return [sound('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other')]
 }
 
-/** `isUsed`: an app takes bank transfers, so that a mail which is not believed is money that nobody sees. */
+/** `isUsed`: whether an app takes bank transfers, so that an untrusted mail may be lost money. */
 function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Finding[] {
   const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
@@ -40,7 +40,7 @@ function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Find
   return findings
 }
 
-/** Accounts whose bank does not name them in its mails, and whose mailbox nobody named either: their mails complete nothing. */
+/** Accounts without a mailbox whose bank does not name them in its mails, so that these complete nothing. */
 async function mailboxFaults(ctx: Context): Promise<Finding[]> {
   const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
   const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)
@@ -53,7 +53,7 @@ async function mailboxFaults(ctx: Context): Promise<Finding[]> {
   })
 }
 
-/** Apps that offer manual bank transfer and could not take it. */
+/** Apps that enabled manual bank transfer and cannot take it. */
 async function transferFaults(ctx: Context): Promise<Finding[]> {
   const reporters = listProviders().filter(({ reportsTransfers }) => reportsTransfers)
   const [methods, apps, accounts, ...reported] = await Promise.all([

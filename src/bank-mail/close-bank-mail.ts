@@ -14,7 +14,7 @@ const CloseBankMailInput = z.strictObject({
 })
 
 /**
- * An operator says that a mail needs nothing: it leaves the list of those that wait, and cannot be matched any more (contract 7). Throws
+ * An operator decides that a mail needs nothing: it leaves the list of waiting mails and can no longer be matched (contract 7). Throws
  * `not_found`, and `invalid_request` where it does not wait.
  */
 export const closeBankMail = command({
@@ -24,7 +24,7 @@ export const closeBankMail = command({
     const mail = await requireWaitingMail(tx, id)
     if (!(await markBankMailClosed(tx, id))) throw invalidField('id', 'was matched or closed meanwhile')
     if (mail.paymentId !== null) {
-      // Its money is closed with it, and so are other mails about the same money.
+      // Closes its money and other mails about the same money, too.
       await updatePayment(tx, mail.paymentId, { closedAt: tx.now })
       await closeReviewsOfPayment(tx, mail.paymentId)
     }
@@ -40,7 +40,7 @@ export const closeBankMail = command({
 /** What `closeBankMail` would do, in sentences for the operator. Throws as it would. */
 export async function previewClose(ctx: Context, mailId: number): Promise<readonly string[]> {
   const mail = await requireWaitingMail(ctx.db, mailId)
-  return [`bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can be matched no more`]
+  return [`bank mail ${mail.id} leaves the list; its ${moneyWords(mail)} can no longer be matched`]
 }
 
 function moneyWords({ amount }: BankMail): string {

@@ -8,23 +8,23 @@ export type IgnoredReason =
   | 'bank_account_unavailable'
 export type RejectedReason = 'untrusted_sender' | 'invalid_recipient'
 
-/** What the relay is told. */
+/** The answer to the relay. */
 export type Answer =
   | { readonly status: 'processed' | 'already_completed' | 'duplicate' | 'underpaid' }
   | { readonly status: 'ignored'; readonly reason: IgnoredReason }
   | { readonly status: 'rejected'; readonly reason: RejectedReason }
 
-/** What a mail says, as far as the decision needs it. */
+/** The facts of a mail for the decision. */
 export interface MailFacts {
   readonly bank: string | null
   readonly isTrusted: boolean
   readonly credit: { readonly account: string | null; readonly codes: readonly string[] } | null
 }
 
-/** The transaction of the mail's transfer code. */
+/** The facts of the transaction of the mail's transfer code. */
 export interface PayableFacts {
   readonly currency: string
-  /** From then on it takes bank transfers. */
+  /** Whether it takes bank transfers. */
   readonly isBankPageOpened: boolean
   /** The account that the app is paid to now; null where there is none, or where it is disabled. */
   readonly account: AccountFacts | null
@@ -34,13 +34,13 @@ export interface PayableFacts {
 
 export interface AccountFacts {
   readonly number: string
-  /** Whether mails of the mail's bank are about accounts like this. */
+  /** Whether the mail's bank writes about accounts of this BIN. */
   readonly isOfMailsBank: boolean
-  /** Whether it is known which mailbox the bank writes to about it. */
+  /** Whether the account has a mailbox that the bank writes to. */
   readonly hasMailbox: boolean
   /**
-   * Whether the mail came to this account's secret address, or that is not asked (development), and the bank wrote it to the account's
-   * mailbox, or that is not known.
+   * Whether the mail came to this account's secret address (not checked in development), and the bank wrote it to the account's
+   * mailbox (if it has one).
    */
   readonly isRecipient: boolean
 }
@@ -51,7 +51,7 @@ export function transferCodeOf(mail: MailFacts): string | null {
   return code !== undefined && others.length === 0 ? code : null
 }
 
-/** Why the mail is no payment; null where its money is to be taken, which then decides the rest. */
+/** Why the mail is no payment; null where its money is to be booked, which then decides the rest. */
 export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer | null {
   if (mail.bank === null) return ignored('not_bank_email')
   if (!mail.isTrusted) return { status: 'rejected', reason: 'untrusted_sender' }
@@ -64,20 +64,20 @@ export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer
   return null
 }
 
-/** What became of the money, in the relay's words. `transactionStatus` is the transaction's after it. */
+/** The answer for an outcome of booking. `transactionStatus` is the status after it. */
 export function answerOf(
   outcome: 'processed' | 'underpaid' | 'already_completed' | 'duplicate',
   transactionStatus: string,
 ): Answer {
-  const isSettledOtherwise = outcome === 'already_completed' && transactionStatus !== 'completed'
-  return isSettledOtherwise ? ignored('transaction_not_pending') : { status: outcome }
+  const isClosedOtherwise = outcome === 'already_completed' && transactionStatus !== 'completed'
+  return isClosedOtherwise ? ignored('transaction_not_pending') : { status: outcome }
 }
 
 const INVALID_RECIPIENT: Answer = { status: 'rejected', reason: 'invalid_recipient' }
 
 /**
- * A mail that names no account may be one that the bank wrote to anybody, about an account of his own: it counts only where the account
- * says which mailbox the bank writes to.
+ * The bank may have written a mail that names no account to anybody, about their own account: it counts only where our account has a
+ * mailbox.
  */
 function isAvailable(mail: MailFacts, account: AccountFacts | null): account is AccountFacts {
   if (!account?.isOfMailsBank) return false

@@ -10,12 +10,12 @@ import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailNotRead } from './mail-reader.ts'
 import { countDeferredMails, insertBankMail } from './store.ts'
 
-/** How often the same content is put off before it is refused, by all daemons together. */
+/** How often the same content is deferred before it is refused, by all daemons together. */
 const MOST_DEFERRALS = 2
 
 /**
- * Puts off a mail that was not read, so that the relay sends it again: this machine may have been busy. The third time, where the mail
- * itself may be why, it is `rejected`/`untrusted_sender`, and operators see it as unreadable (contract 7).
+ * Defers a mail that could not be read, so that the relay sends it again: this machine may have been busy. If the mail itself may be the
+ * cause, the third time it is `rejected`/`untrusted_sender`, and operators see it as unreadable (contract 7).
  */
 export async function deferMail(
   ctx: Context,

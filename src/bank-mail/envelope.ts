@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { unverified } from '#providers/notification-content.ts'
 
-/** What the relay posts: the mail as it came, and the address that the mail server took it for. */
+/** A post of the relay: the unchanged mail, and its envelope recipient. */
 export interface RelayedMail {
   readonly envelopeTo: string
   readonly raw: Buffer
@@ -19,8 +19,8 @@ export function readEnvelope(content: unknown): RelayedMail {
 }
 
 /**
- * The forward code in the address that the mail was sent to: the one run of exactly ten digits before the `@`. Null where there is
- * none or more than one. What else the address says does not matter: only the code is secret.
+ * The forward code in the envelope recipient: the one run of exactly ten digits before the `@`. Null where there is none or more
+ * than one. The rest of the address does not matter: only the code is secret.
  */
 export function forwardCodeIn(envelopeTo: string): string | null {
   const localPart = /^<?([^@]*)@[^@]+$/.exec(envelopeTo.trim())?.[1] ?? ''

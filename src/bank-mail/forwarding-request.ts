@@ -4,12 +4,12 @@ import { htmlToText } from './html-text.ts'
 import { readSoleAddress } from './sender-address.ts'
 import { isSignedBy, type TrustSettings } from './trust.ts'
 
-/** Gmail asks whether it may forward a mailbox to us: somebody must enter the code there, or open the link. */
+/** Gmail's request to confirm that a mailbox may be forwarded to us: somebody must enter the code there, or open the link. */
 export interface ForwardingRequest {
-  /** Whose mails are to come, for the operator who asked for it to know: `s…@gmail.com`. */
+  /** The forwarding mailbox, masked, so that the operator who set it up recognizes it: `s…@gmail.com`. */
   readonly mailbox: string | null
   readonly code: string | null
-  /** An address of Gmail's that says yes. Nobody opens it but an operator. */
+  /** The address that confirms. Only an operator opens it. */
   readonly link: string | null
 }
 
@@ -17,7 +17,7 @@ const SENDER = { localPart: 'forwarding-noreply', domain: 'google.com' }
 const LINK = /https:\/\/(?:mail-settings|mail)\.google\.com\/mail\/vf-[\w%.~-]{8,400}/
 const MAILBOX = /([\w.+-]{1,64})@([\w-]{1,63}(?:\.[\w-]{1,63}){1,4})/
 
-/** The request in a mail of Gmail's that our own server found to be signed by it; null where it is none. */
+/** The request in a mail, if our own server verified Google's signature; null for any other mail. */
 export async function readForwardingRequest(
   raw: Buffer,
   header: Header,
@@ -30,7 +30,7 @@ export async function readForwardingRequest(
   const { subject = '', text = '', html = '' } = await PostalMime.parse(raw, { forceRfc822Attachments: true })
   const body = `${text}\n${htmlToText(html)}`
   const code = /\(#(\d{6,12})\)/.exec(subject)?.[1] ?? /[Cc]onfirmation code: ?(\d{6,12})\b/.exec(body)?.[1] ?? null
-  // Links of the HTML part stand in its attributes.
+  // In the HTML part, the link is in an attribute.
   const link = LINK.exec(`${text}\n${html}`)?.[0] ?? null
   return code === null && link === null ? null : { mailbox: maskedMailbox(`${subject}\n${body}`), code, link }
 }

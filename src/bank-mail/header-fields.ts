@@ -2,21 +2,21 @@
 export interface HeaderField {
   /** In lower case. */
   readonly name: string
-  /** Unfolded, one character a byte (Latin-1), so that nothing is lost or guessed before somebody asks for it. */
+  /** Unfolded, one character per byte (Latin-1), so that no byte is lost before it is decoded. */
   readonly value: string
 }
 
 export interface Header {
-  /** From top to bottom: what a server adds later stands higher. */
+  /** From top to bottom: servers add fields at the top. */
   readonly fields: readonly HeaderField[]
-  /** False where any line is not what RFC 5322 allows; nothing such a header says is evidence. */
+  /** False where a line violates RFC 5322; such a header proves nothing. */
   readonly isWellFormed: boolean
 }
 
-/** A mail server writes a few dozen; what has more was made to be expensive. */
+/** Genuine mails have a few dozen; more are made to be expensive. */
 const MOST_FIELDS = 1000
 
-/** Of header and body together: parsers take their time for each line, and what a mail has is counted in hundreds. */
+/** Of header and body together. Genuine mails have hundreds, and parsers take time for each line. */
 const MOST_LINES = 10_000
 
 /** Reads the header of a mail down to its first empty line. A first line `From …`, which some mail servers add for pipes, is no field. */
@@ -29,7 +29,7 @@ export function readHeader(raw: Buffer): Header {
     if (fields.length > MOST_FIELDS) break
     const match = /^([\x21-\x39\x3b-\x7e]+)([ \t]*):(.*)$/s.exec(line)
     if (match) fields.push({ name: (match[1] as string).toLowerCase(), value: match[3] as string })
-    // Blanks before the colon, NUL and lone CR: readers differ in what they make of them, and forgers know it.
+    // Parsers disagree about blanks before the colon, NUL and lone CR, which forgers exploit.
     if (!match || match[2] !== '' || /[\0\r]/.test(line)) isWellFormed = false
   }
   return { fields, isWellFormed: isWellFormed && fields.length <= MOST_FIELDS }
@@ -40,7 +40,7 @@ export function valuesOf(fields: readonly HeaderField[], name: string): string[]
   return fields.filter((field) => field.name === name).map(({ value }) => value)
 }
 
-/** A field's value with every comment left out, in time proportional to its length; null where a comment or a quotation does not end. */
+/** A field's value without comments, in time proportional to its length; null where a comment or a quotation does not end. */
 export function withoutComments(value: string): string | null {
   let text = ''
   let depth = 0
@@ -79,7 +79,7 @@ function headerLines(text: string): string[] {
   return lines
 }
 
-/** Joins lines that start with a blank to the one before; a first line that does has nothing to be joined to. */
+/** Joins each line that starts with a blank to the previous one, if there is one. */
 function unfold(lines: readonly string[]): string[] {
   const unfolded: string[][] = []
   for (const line of lines) {

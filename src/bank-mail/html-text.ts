@@ -1,6 +1,6 @@
 import { Parser } from 'htmlparser2'
 
-/** Elements that stand inside a word or a line; every other one separates what is before from what is after. */
+/** Elements within a word or a line; every other element separates words. */
 const INLINE = new Set([
   'a',
   'abbr',
@@ -24,11 +24,11 @@ const INLINE = new Set([
 ])
 const UNSEEN = new Set(['head', 'title', 'script', 'style', 'template', 'noscript', 'object', 'iframe'])
 
-/** Deeper than any mail nests: the parser looks through all open elements for each one that ends. */
+/** Deeper than any genuine mail: the parser searches all open elements for each end tag. */
 const DEEPEST = 1000
 const PIECE_LENGTH = 4096
 
-/** The words that a reader of the HTML sees, in order, entities decoded. Nothing is read on from where elements nest without end. */
+/** The visible words of the HTML, in order, with entities decoded. Stops where elements nest too deep. */
 export function htmlToText(html: string): string {
   const words: string[] = []
   let unseenDepth = 0
@@ -54,7 +54,7 @@ export function htmlToText(html: string): string {
   return words.join('')
 }
 
-/** Mails begin with words for the inbox list that the opened mail does not show. */
+/** Mails begin with hidden words, a preview for the inbox list. */
 function isHidden(attributes: Readonly<Record<string, string>>): boolean {
   return 'hidden' in attributes || /display\s*:\s*none/i.test(attributes['style'] ?? '')
 }

@@ -11,7 +11,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
 import { suggest } from './suggest.ts'
 
-/** A mail as operators see it (contract 6). */
+/** A mail for operators (contract 6). */
 export interface ListedMail {
   readonly id: number
   readonly app_id: number | null
@@ -25,7 +25,7 @@ export interface ListedMail {
   /** Why it waits for an operator: `credit`, `not_understood`, `unknown_sender`, `unreadable`; null where it does not. */
   readonly review: Review | null
   readonly transaction_id: number | null
-  /** Payments that the money may be meant for, the likeliest first; none for mails that need no match. */
+  /** Payments that the money may be meant for, the most likely first; empty for mails that do not wait. */
   readonly suggestions: readonly Suggestion[]
 }
 
@@ -43,8 +43,8 @@ const MOST_CANDIDATES = 2000
 const ListBankMailsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
 
 /**
- * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development that is only
- * what came to the secret address of an account, about an account of ours: anybody can have a bank mail them of money of their own.
+ * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development these came to
+ * the secret address of an account, about an account of ours: anybody can get genuine bank mails about their own money.
  */
 export async function listBankMails(
   ctx: Context,
@@ -69,7 +69,7 @@ interface PaymentCandidate {
   /** In real time, as mails are received. */
   readonly createdAt: RealTime
   readonly isBankPageOpened: boolean
-  /** Whether its app is paid to the account, or was. */
+  /** Whether the account is or was its app's. */
   readonly mayHavePaidOn: (bankAccountId: number) => boolean
 }
 

@@ -4,20 +4,20 @@ import type { ReadingAnswer, ReadingTask } from './parse-worker.ts'
 import type { MailReading } from './read-mail.ts'
 import type { TrustSettings } from './trust.ts'
 
-/** Reading a mail takes milliseconds; what takes longer than this was made to. */
+/** Reading a genuine mail takes milliseconds. */
 const TIME_LIMIT_MS = 2000
 const TIME_PARTS = 8
 const MOST_WAITING = 100
-/** Mails come seldom; a thread that waits for them takes memory. */
+/** Mails are rare, and an idle thread takes memory. */
 const IDLE_MS = 60_000
 
-/** Enough for a mail of 256 KB many times over; a worker that wants more dies alone. */
+/** Many times what a mail of 256 KB needs. A worker that exceeds it ends without the process. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 16, stackSizeMb: 4 }
 
-/** A mail that was not read. Nothing is known of it, so that it must come again. */
+/** A mail could not be read. The relay must send it again. */
 export class MailNotRead extends Error {
   override readonly name = 'MailNotRead'
-  /** Whether the mail itself may be why: its reading took too long, or its worker died. False where we stop. */
+  /** Whether the mail itself may be the cause: its reading took too long, or its worker died. False where the service stops. */
   readonly isMailsDoing: boolean
 
   constructor(message: string, options: { readonly isMailsDoing: boolean }) {
@@ -30,13 +30,13 @@ const DIED = new MailNotRead('its worker died', { isMailsDoing: true })
 
 interface Job {
   readonly raw: Buffer
-  readonly settle: (reading: MailReading) => void
-  readonly fail: (cause: unknown) => void
+  readonly resolve: (reading: MailReading) => void
+  readonly reject: (cause: unknown) => void
 }
 
 /**
- * Reads mails one after another in a worker thread, so that none holds the thread that answers requests. A worker that is busy for
- * two seconds or dies is replaced, and the mail that it had is `MailNotRead`.
+ * Reads mails one after another in a worker thread, so that none blocks the thread that answers requests. A worker that takes two
+ * seconds for a mail or dies is replaced, and reading that mail throws `MailNotRead`.
  */
 export class MailReader {
   readonly #settings: TrustSettings
@@ -50,41 +50,41 @@ export class MailReader {
   #isClosed = false
   #idleTimer: NodeJS.Timeout | null = null
 
-  /** `settings` are handed to each worker once, when it starts. */
+  /** Each worker gets `settings` once, when it starts. */
   constructor(settings: TrustSettings, options: { readonly timeLimitMs?: number; readonly workerFile?: URL } = {}) {
     const { authservIds, trustedForwarders, trustedArcSealers } = settings
-    // These alone: no secret of the relay goes to the thread that parses strangers' mails.
+    // Only these: the thread that parses strangers' mails gets no secret of the relay.
     this.#settings = { authservIds, trustedForwarders, trustedArcSealers }
     this.#timeLimitMs = options.timeLimitMs ?? TIME_LIMIT_MS
     this.#workerFile = options.workerFile ?? new URL('./parse-worker.ts', import.meta.url)
   }
 
-  /** What the mail says. Throws `MailNotRead`, and `rate_limited` where too many wait. */
+  /** Reads a mail. Throws `MailNotRead`, and `rate_limited` where too many mails wait. */
   async read(raw: Buffer): Promise<MailReading> {
     if (this.#isClosed || this.#waiting.length >= MOST_WAITING) {
       throw new AppError('rate_limited', 'too many mails at once', { headers: { 'Retry-After': '10' } })
     }
-    return new Promise((settle, fail) => {
-      this.#waiting.push({ raw, settle, fail })
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ raw, resolve, reject })
       this.#advance()
     })
   }
 
-  /** Ends the worker. Mails that still wait must come again. */
+  /** Ends the worker. Mails that still wait are `MailNotRead`. */
   async close(): Promise<void> {
     this.#isClosed = true
     const stopped = new MailNotRead('the service stops', { isMailsDoing: false })
-    for (const job of this.#waiting.splice(0)) job.fail(stopped)
+    for (const job of this.#waiting.splice(0)) job.reject(stopped)
     await this.#replaceWorker(stopped)
   }
 
   #advance(): void {
     if (this.#current) return
     if (this.#waiting.length === 0) {
-      this.#rest()
+      this.#idle()
       return
     }
-    this.#endRest()
+    this.#endIdle()
     this.#worker ??= this.#startWorker()
     this.#worker.ref()
     if (!this.#isReady) return
@@ -95,7 +95,7 @@ export class MailReader {
     this.#worker.postMessage(task)
   }
 
-  /** Counts the time in parts, so that a standstill of this thread or of the machine, however long, counts as one of them. */
+  /** Counts the time in parts, so that a pause of this thread or of the machine, however long, counts as one part. */
   #startTimer(): NodeJS.Timeout {
     let left = TIME_PARTS
     return setInterval(() => {
@@ -104,13 +104,13 @@ export class MailReader {
     }, this.#timeLimitMs / TIME_PARTS)
   }
 
-  #rest(): void {
-    // A process that has nothing else to do must not be kept alive by it.
+  #idle(): void {
+    // An idle worker must not keep the process alive.
     this.#worker?.unref()
     this.#idleTimer ??= setTimeout(() => void this.#replaceWorker(DIED), IDLE_MS).unref()
   }
 
-  #endRest(): void {
+  #endIdle(): void {
     if (this.#idleTimer) clearTimeout(this.#idleTimer)
     this.#idleTimer = null
   }
@@ -125,13 +125,13 @@ export class MailReader {
     })
     worker.on('error', (error) => {
       if (worker !== this.#worker) return
-      // A worker that never came up would not come up the next time: that is our fault, not the mail's.
-      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.fail(error)
+      // A worker that cannot start is our failure, not the mail's, and the next one would not start either.
+      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.reject(error)
       void this.#replaceWorker(DIED)
     })
     worker.on('exit', () => {
       if (worker !== this.#worker) return
-      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.fail(DIED)
+      if (!this.#isReady) for (const job of this.#waiting.splice(0)) job.reject(DIED)
       void this.#replaceWorker(DIED)
     })
     return worker
@@ -141,7 +141,7 @@ export class MailReader {
     const worker = this.#worker
     this.#worker = null
     this.#isReady = false
-    this.#endRest()
+    this.#endIdle()
     this.#finish(cause)
     if (this.#waiting.length > 0) this.#advance()
     await worker?.terminate()
@@ -152,7 +152,7 @@ export class MailReader {
     const { job, timer } = this.#current
     this.#current = null
     clearInterval(timer)
-    if (outcome instanceof MailNotRead) job.fail(outcome)
-    else job.settle(outcome)
+    if (outcome instanceof MailNotRead) job.reject(outcome)
+    else job.resolve(outcome)
   }
 }

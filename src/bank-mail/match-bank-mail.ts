@@ -16,13 +16,13 @@ import { bookMoney, movementOf, type MailMoney } from './book-money.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
 import { endReviewsOfPayment, markBankMailMatched, type BankMail, type Review } from './store.ts'
 
-/** More than a bank moves at once, and far within what sums hold. */
+/** More than any transfer, and small enough for exact sums. */
 const LARGEST_AMOUNT = 1e13
 
 export const MatchBankMailInput = z.strictObject({
   id: integer(1),
   transactionId: integer(1),
-  /** In whole dong: needed where the mail's amount could not be read, and refused elsewhere. */
+  /** In whole dong: required where the mail's amount could not be read, and refused otherwise. */
   amount: integer(1, LARGEST_AMOUNT).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
@@ -35,16 +35,16 @@ export interface MatchedMail {
   readonly transactionId: number
 }
 
-/** What a match would do, shown before it is confirmed. */
+/** What a match would do, for the operator to confirm. */
 export interface MatchPreview extends MatchedMail {
   /** Sentences for the operator. */
   readonly effects: readonly string[]
 }
 
 /**
- * An operator says whom a mail's money is for (contract 4, Unmatched money): it is booked as if the mail had named that payment's
- * code. Throws `not_found`, and `invalid_request` where the mail needs no match, or the payment is not in VND, or an amount is missing
- * or too much.
+ * An operator matches a mail's money to a transaction (contract 4, Unmatched money): it is booked as if the mail had the transaction's
+ * code. Throws `not_found`, and `invalid_request` where the mail does not wait, the transaction is not in VND, or `amount` is missing or
+ * refused.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
   const { status, transactionId } = await perform(ctx, caller, match, input, null)
@@ -52,7 +52,7 @@ export async function matchBankMail(ctx: Context, caller: Caller, input: unknown
   return { status, transactionId }
 }
 
-/** Says what `matchBankMail` would do: does it, looks, and takes it back. Throws as it would. */
+/** Returns what `matchBankMail` would do, by a run that is rolled back. Throws as it would. */
 export async function previewMatch(ctx: Context, caller: Caller, input: MatchTarget): Promise<MatchPreview> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
   return perform({ ...ctx, rehearsal }, caller, match, { ...input, note: 'a preview' }, null)
@@ -129,7 +129,7 @@ async function effectsOf(
   }
 }
 
-/** What an operator must look up in the account first, since the mail does not prove it. */
+/** What an operator must verify first, since the mail does not prove it. */
 function warningsOf({ review, amount }: BankMail): string[] {
   const doubt = review && DOUBTS[review]
   if (!doubt) return []
@@ -151,7 +151,7 @@ async function requirePayable(tx: Tx, transactionId: number): Promise<Transactio
   return transaction
 }
 
-/** The money as the mail stated it when it came. */
+/** The money of the mail, paid when the mail came. */
 async function moneyOf(tx: Tx, mail: BankMail, amount: number): Promise<MailMoney> {
   const { bankAccountId, messageIdHash, receivedAt } = mail
   return { ...(await movementOf(tx, mail)), messageIdHash, bankAccountId, amount, paidAt: receivedAt }

@@ -13,31 +13,31 @@ import { readTrust } from './read-trust.ts'
 import { readSoleAddress, type MailAddress } from './sender-address.ts'
 import { isToSigned, type TrustPath, type TrustSettings } from './trust.ts'
 
-/** What a mail says, and nothing else of it. */
+/** Everything that is kept of a mail. */
 export interface MailReading {
-  /** Short code of the bank that the mail says it is from; null where it says none whose mails we read. */
+  /** Short code of the bank in `From`; null for any other sender. */
   readonly bank: string | null
-  /** How it was shown to be that bank's; null where it was not. */
+  /** How it was verified as that bank's; null where it was not. */
   readonly trust: TrustPath | null
-  /** As the header has it, what cannot be printed left out; at most `LONGEST_MESSAGE_ID` characters. */
+  /** The printable characters of the field, at most `LONGEST_MESSAGE_ID`. */
   readonly messageId: string | null
   readonly messageIdHash: string | null
   readonly contentHash: string
-  /** The one address of its one `To`, where every signature of the bank covers that field. */
+  /** The one address of its one `To`, if every signature of the bank covers that field. */
   readonly to: MailAddress | null
-  /** Null where no money came in, where the mail is not trusted, and where it is not a notice that we know. */
+  /** Null where no money came in, the mail is not trusted, or it is not a known notice. */
   readonly credit: ReadCredit | null
-  /** Why an operator must look at a genuine mail that was not read as a notice; null where none need. */
+  /** Why an operator must look at a genuine mail that is not a known notice; null where nobody must. */
   readonly review: UnknownMail | null
-  /** Null in a bank's mail, and in every other that is not Gmail's question. */
+  /** Null for every mail but Gmail's forwarding request. */
   readonly forwarding: ForwardingRequest | null
 }
 
-/** A bank's mail that may tell of money, and is none of the notices that we know. */
+/** A bank's mail that may report money and is not a known notice. */
 export interface UnknownMail {
-  /** `not_understood`: from an address that notices come from. `unknown_sender`: from another one of the bank's. */
+  /** `not_understood`: from a sender address of notices. `unknown_sender`: from another address of the bank. */
   readonly kind: 'not_understood' | 'unknown_sender'
-  /** The credit that it seems to tell of; null where that could not be read. */
+  /** The credit that it seems to report; null where that could not be read. */
   readonly credit: ReadCredit | null
 }
 
@@ -52,7 +52,7 @@ export interface ReadCredit {
 
 export const LONGEST_MESSAGE_ID = 998
 
-/** Reads a mail (RFC 5322 bytes). Its body is looked at only where its header proves it genuine. */
+/** Reads a mail (RFC 5322 bytes). Reads the body only of a mail whose header proves it genuine. */
 export async function readMail(raw: Buffer, settings: TrustSettings): Promise<MailReading> {
   const header = readHeader(raw)
   const sender = findSender(header.fields)
@@ -83,13 +83,13 @@ function readRecipient(header: Header, reader: BankReader): MailAddress | null {
 
 interface Sender {
   readonly reader: BankReader
-  /** Whether the mail has one `From` with one address, and that is the bank's. */
+  /** Whether the mail has one `From` with one address, which is the bank's. */
   readonly isCertain: boolean
-  /** Whether that address is one that notices come from. */
+  /** Whether it is a sender address of notices. */
   readonly isNotifier: boolean
 }
 
-/** The bank whose mail this is or claims to be. The name beside the address is never read. */
+/** The bank whose mail this is or claims to be. Ignores the name beside the address. */
 function findSender(fields: readonly HeaderField[]): Sender | null {
   const froms = valuesOf(fields, 'from')
   const address = froms.length === 1 ? readSoleAddress(froms[0] as string) : null
@@ -106,7 +106,7 @@ function names(text: string, domain: string): boolean {
   return new RegExp(`[@.]${domain.replaceAll('.', '\\.')}(?![\\w.-])`, 'i').test(text)
 }
 
-/** Answers and bounces quote what others wrote, over the bank's own signature. */
+/** Replies and bounces quote what others wrote, under the bank's own signature. */
 function isAnswer(fields: readonly HeaderField[]): boolean {
   const automatic = valuesOf(fields, 'auto-submitted').some((value) => /auto-replied/i.test(value))
   const reply = ['in-reply-to', 'references'].some((name) => valuesOf(fields, name).length > 0)
@@ -116,7 +116,7 @@ function isAnswer(fields: readonly HeaderField[]): boolean {
 type Content = Pick<MailReading, 'credit' | 'review'>
 const NOTHING: Content = { credit: null, review: null }
 
-/** What the mail's text says: a credit only where sender, subject and beginning are those of a notice. */
+/** Reads the mail's text: a credit only where sender, subject and beginning are those of a notice. */
 async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: Sender): Promise<Content> {
   const { reader, isNotifier } = sender
   const { subject, texts } = await readParts(raw)
@@ -133,7 +133,7 @@ async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: 
   return isAboutCredit ? { credit: null, review: { kind: 'unknown_sender', credit } } : NOTHING
 }
 
-/** The subject and the words of each part that has any; none where the parser gives up. */
+/** The subject and the text of each part; nothing where the parser throws. */
 async function readParts(raw: Buffer): Promise<{ readonly subject: string; readonly texts: readonly string[] }> {
   try {
     const { subject = '', text = '', html = '' } = await PostalMime.parse(raw, { forceRfc822Attachments: true })
@@ -143,7 +143,7 @@ async function readParts(raw: Buffer): Promise<{ readonly subject: string; reado
   }
 }
 
-/** What the text part and the HTML part both say; null where they do not say the same. */
+/** The notice that the text part and the HTML part agree on; null where they differ. */
 function agreed(notices: readonly (Notice | null)[]): Notice | null {
   const [first] = notices
   if (!first || notices.some((notice) => !notice || !isSame(notice, first))) return null

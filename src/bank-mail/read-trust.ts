@@ -3,9 +3,9 @@ import type { Header } from './header-fields.ts'
 import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
- * How the mail is shown to be one of `domains`' (a bank's), or null where it is not, or where whoever sent it on may have chosen how its
- * body is read (contract 7, "Bank mails"). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a body that is
- * signed tells something else under another character set, boundary or encoding.
+ * How the mail is verified as one of `domains` (a bank's); null where it is not, or where a forwarder may have chosen how its body is
+ * read (contract 7, "Bank mails"). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body
+ * reads differently under another character set, boundary or encoding.
  */
 export async function readTrust(
   raw: Buffer,
@@ -26,7 +26,7 @@ export async function readTrust(
 const TYPE = 'content-type'
 const ENCODING = 'content-transfer-encoding'
 
-/** A part of a mail as the parser built it: the structure from which it takes the texts that are read, so that none is overlooked. */
+/** A part of a mail in the parser's own tree, from which it takes the texts, so that no part is overlooked. */
 interface Part {
   readonly childNodes: readonly Part[]
   readonly contentType: {
@@ -36,11 +36,11 @@ interface Part {
   }
   readonly contentDisposition: { readonly parsed: { readonly value: string } }
   readonly contentTransferEncoding: { readonly encoding: string }
-  /** Decoded; of a multipart, what stands before its first part. */
+  /** Decoded; of a multipart, the preamble. */
   readonly content: ArrayBuffer | null
 }
 
-/** Null where the parser gives up. */
+/** The root part; null where the parser throws. */
 async function readParts(raw: Buffer): Promise<Part | null> {
   const parser = new PostalMime({ forceRfc822Attachments: true })
   try {
@@ -48,18 +48,18 @@ async function readParts(raw: Buffer): Promise<Part | null> {
   } catch {
     return null
   }
-  // Its declared type leaves the tree out, and the version is fixed: another one that has none fails the tests of this file.
+  // The declared type omits the tree. The version is pinned, and the tests of this file fail if another one has no tree.
   return (parser as unknown as { readonly root: Part }).root
 }
 
 const TEXT_TYPES: readonly string[] = ['text/plain', 'text/html']
 const CHARSETS: readonly (string | undefined)[] = [undefined, 'utf-8', 'utf8', 'us-ascii', 'ascii']
-/** Of a body that stands there as it is. */
+/** Encodings that leave the body as it is. */
 const PLAIN_ENCODINGS: readonly string[] = ['', '7bit', '8bit', 'binary']
-/** What mail programs write before the first part, for readers that know no parts. */
+/** The usual preamble of mail programs. */
 const PREAMBLE = /^this is a multi-?part message in mime format\.?$/i
 
-/** Whether nobody could have had other words read by choosing another type for the whole mail. */
+/** Whether no other `Content-Type` of the whole mail would have made us read other words. */
 function isReadOneWay(root: Part): boolean {
   if (root.contentType.multipart !== false) return isPlainPart(root)
   return isReadText(root) && isPlainText(root) && looksLikeItsType(root)
@@ -70,7 +70,7 @@ function isPlainPart(part: Part): boolean {
   return !isReadText(part) || isPlainText(part)
 }
 
-/** Whoever chooses the boundary chooses what stands before the first part, where nobody reads it. In a digest, parts are mails. */
+/** Another boundary can hide words in the preamble, which nobody reads. In a digest, parts are mails. */
 function isPlainMultipart(part: Part): boolean {
   if (part.childNodes.length === 0 || part.contentType.multipart === 'digest') return false
   const preamble = PLAIN_ENCODINGS.includes(part.contentTransferEncoding.encoding) ? textOf(part)?.trim() : undefined
@@ -81,7 +81,7 @@ function isReadText({ contentType, contentDisposition }: Part): boolean {
   return TEXT_TYPES.includes(contentType.parsed.value) && contentDisposition.parsed.value !== 'attachment'
 }
 
-/** Without a character set, what is not ASCII is read as UTF-8; under the name of ASCII, it would be read as something else. */
+/** Without a character set, text is read as UTF-8; under the name of ASCII, other bytes would be read differently. */
 function isPlainText(part: Part): boolean {
   const { charset, delsp } = part.contentType.parsed.params
   const name = charset?.trim().toLowerCase()
@@ -91,12 +91,12 @@ function isPlainText(part: Part): boolean {
   return !name?.endsWith('ascii') || /^[\0-\x7f]*$/.test(text)
 }
 
-/** Text that is read as HTML loses what looks like markup, and HTML that is read as text shows it. */
+/** Text that is read as HTML loses what looks like markup, and HTML that is read as text shows its markup. */
 function looksLikeItsType(part: Part): boolean {
   return (part.contentType.parsed.value === 'text/html') === (textOf(part) ?? '').trimStart().startsWith('<')
 }
 
-/** The part's bytes as UTF-8; null where they are not. */
+/** The part's bytes as UTF-8; null where they are not valid. */
 function textOf({ content }: Part): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content ?? new ArrayBuffer(0))
@@ -105,7 +105,7 @@ function textOf({ content }: Part): string | null {
   }
 }
 
-/** Whether the body is encoded as the mail's own header says. The parts of a multipart say it in the body. */
+/** Whether the body has the encoding of the mail's header. Parts of a multipart declare theirs in the signed body. */
 function isEncodedAsSaid({ contentType, contentTransferEncoding: { encoding } }: Part, body: string): boolean {
   if (contentType.multipart !== false) return true
   if (encoding === 'base64') return /^[A-Za-z0-9+/]*={0,2}$/.test(body.replace(/[\r\n]/g, ''))
@@ -113,7 +113,7 @@ function isEncodedAsSaid({ contentType, contentTransferEncoding: { encoding } }:
   return PLAIN_ENCODINGS.includes(encoding)
 }
 
-/** What stands below the header, one character a byte. */
+/** The body, one character per byte. */
 function bodyOf(raw: Buffer): string {
   const text = raw.toString('latin1')
   return text.slice(text.search(/\n\r?\n/) + 1)

@@ -21,14 +21,14 @@ import { forwardCodeIn, type RelayedMail } from './envelope.ts'
 import type { MailReading } from './read-mail.ts'
 import { endReviewsOfPayment, findPayable, insertBankMail, type BankMail, type Payable } from './store.ts'
 
-/** A mail as it was read. */
+/** A relayed mail with its reading. */
 export interface ReceivedMail extends RelayedMail {
   readonly reading: MailReading
 }
 
 /**
- * Decides on a mail that the relay posted, books its money where it is a payment, and keeps the redacted summary (specification 6,
- * contract 5 and 7). Money and summary are written together, so that a mail that is posted again after a crash is taken exactly once.
+ * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary (specification 6, contract
+ * 5 and 7). Money and summary are committed together, so that a mail that is posted again after a crash is booked exactly once.
  */
 export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
   const facts = factsOf(mail.reading)
@@ -51,11 +51,11 @@ export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Ans
           money: { ...money, bankAccountId: summary.bankAccountId },
           transaction,
         })
-  tell(ctx, summary, answer)
+  report(ctx, summary, answer)
   return answer
 }
 
-/** What a command about a mail works with. */
+/** A mail that is no payment, and the decision. */
 interface Decided {
   readonly summary: MailSummary
   readonly answer: Answer
@@ -95,7 +95,7 @@ const takeMail = command({
     const answer = outcome.kind === 'duplicate' ? DUPLICATE : answerOf(outcome.kind, outcome.transaction.status)
     await insertBankMail(tx, { ...summary, ...columnsOf(answer), paymentId, receivedAt: tx.now })
     if (outcome.kind !== 'duplicate' && outcome.hadWaited) await endReviewsOfPayment(tx, outcome.paymentId)
-    // Nobody shall pay by card what came by transfer. The relay waits for no provider.
+    // The relay does not wait for the providers.
     if (outcome.kind === 'processed' || outcome.kind === 'underpaid')
       tx.afterCommit(() => void closeOpenSessions(tx.ctx, transaction.id))
     return answer
@@ -111,7 +111,7 @@ function factsOf({ bank, trust, credit }: MailReading): MailFacts {
 function moneyOf(ctx: Context, { bank, credit, messageIdHash }: MailReading): Omit<MailMoney, 'bankAccountId'> | null {
   if (!bank || !credit) return null
   const { reference, amount } = credit
-  // The time of receipt: a bank's own time is of the minute at best, and a period must not begin before its money was known of.
+  // The time of receipt: the bank's time has minutes at best, and a period must not begin before its money is known.
   return { bank, reference, messageIdHash, amount, paidAt: ctx.clock.now() }
 }
 
@@ -148,27 +148,27 @@ function isAddressOf(account: BankAccount, mail: RelayedMail): boolean {
 }
 
 /**
- * Whether the bank wrote the mail to the mailbox of the account, where that is known. Case aside: banks change it, and no provider of
- * mailboxes gives two people addresses that differ in nothing else.
+ * Whether the bank wrote the mail to the account's mailbox, if it has one. Ignores case: banks change it, and no mail provider gives two
+ * people addresses that differ only in case.
  */
 function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
   return mailbox === null || (to !== null && `${to.localPart}@${to.domain}`.toLowerCase() === mailbox.toLowerCase())
 }
 
-/** What a mail is about, as far as its bank, what it names, its `To` and the secret address that it came to say. */
+/** The account that a mail is about, by its bank, the account that it names, its `To` and the secret address that it came to. */
 interface Subject {
-  /** The account of ours; null where it is none. */
+  /** Null where it is none of ours. */
   readonly account: BankAccount | null
-  /** Whether its money is ours, so that operators need to see it. Development asks for no secret address. */
+  /** Whether its money is ours, so that operators must see it. Development does not check the secret address. */
   readonly isOurs: boolean
 }
 
-/** `expected`: the account that the mail's payment is to be made to, where that was read; most mails are about it. */
+/** `expected`: the account of the mail's payment, if known; most mails are about it. */
 async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccount | null): Promise<Subject> {
   const { reading } = mail
   if (expected && isAbout(expected, mail)) return { account: expected, isOurs: true }
   const addressed = await addressedAccount(ctx.db, mail)
-  // The mailbox that is to forward may take mails of any bank.
+  // The forwarding mailbox may get mails of any bank.
   if (reading.forwarding) return { account: addressed, isOurs: false }
   const named = accountNamedIn(reading)
   const isFree = ctx.config.env === 'development'
@@ -178,7 +178,7 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
     return { account: isFitting && isOurs ? addressed : null, isOurs }
   }
   if (!addressed && !isFree) return { account: null, isOurs: false }
-  // A bank's mail that names an account of ours is about it, whichever of our addresses it came to.
+  // A mail that names an account of ours is about it, whichever of our addresses it came to.
   const bins = readerOf(reading.bank)?.bins ?? []
   const accounts = await listBankAccountsNumbered(ctx.db, bins, named)
   const fitting = accounts.filter((account) => isToMailbox(account, reading))
@@ -186,7 +186,7 @@ async function findSubject(ctx: Context, mail: ReceivedMail, expected: BankAccou
   return { account, isOurs: account !== null || (isFree && accounts.length === 0) }
 }
 
-/** Whether all that a mail says is of this account, so that none of the others can be meant. */
+/** Whether everything in the mail fits this account, so that it can be about no other. */
 function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
   const { reading } = mail
   const named = accountNamedIn(reading) ?? account.number
@@ -198,7 +198,7 @@ function isAbout(account: BankAccount, mail: ReceivedMail): boolean {
   )
 }
 
-/** Its number. */
+/** The number of the account that the mail names. */
 function accountNamedIn({ credit, review }: MailReading): string | null {
   return credit?.account ?? review?.credit?.account ?? null
 }
@@ -233,12 +233,12 @@ function summaryOf(
     review: isOurs ? kind : null,
     matchedAt: null,
     closedAt: null,
-    // Anybody may send such a mail; whoever does not know an account's address has nothing to ask.
+    // Anybody can cause such a mail; only who knows an account's address is shown to operators.
     forwarding: account ? reading.forwarding : null,
   }
 }
 
-/** What operators are to find of a mail's money. What a mail does not prove is not counted as money until somebody says how much it is. */
+/** The money of a mail for operators. Its amount counts only if the mail proves it. */
 async function waitingMoneyOf(tx: Tx, summary: MailSummary): Promise<WaitingMoney> {
   const { review, amount, bankAccountId, appId } = summary
   const owner = bankAccountId === null ? null : await findSoleOwner(tx, bankAccountId)
@@ -251,7 +251,7 @@ function columnsOf(answer: Answer): Pick<BankMail, 'status' | 'reason'> {
   return { status: answer.status, reason: 'reason' in answer ? answer.reason : null }
 }
 
-function tell(ctx: Context, summary: MailSummary, answer: Answer): void {
+function report(ctx: Context, summary: MailSummary, answer: Answer): void {
   const { status, reason } = columnsOf(answer)
   const { bank, transactionId } = summary
   ctx.count('bank_mails_total', { status, reason: reason ?? '' })

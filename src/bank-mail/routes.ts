@@ -14,8 +14,8 @@ import { receiveMail } from './receive-mail.ts'
 const TOLERANCE_SECONDS = 300
 
 /**
- * Where the bank-mail relay posts mails (specification 5 and 6). What is not a signed mail answers 400, every decision 200 with
- * `{status, reason?}`, and a fault of our own 5xx, so that the relay keeps the mail. 404 where no relay secret is set.
+ * The endpoint to which the bank-mail relay posts mails (specification 5 and 6). Answers 400 to what is not a signed mail, 200 with
+ * `{status, reason?}` for every decision, 5xx for errors of our own, so that the relay keeps the mail, and 404 without a relay secret.
  */
 export function bankMailRoutes(
   ctx: Context,
@@ -33,7 +33,7 @@ export function bankMailRoutes(
       reading instanceof MailNotRead
         ? await deferMail(ctx, mail, reading)
         : await receiveMail(ctx, { ...mail, reading })
-    if (answer.status === 'deferred') putOff(http)
+    if (answer.status === 'deferred') sendLater(http)
     else http.body = answer
   })
   return router
@@ -44,8 +44,8 @@ function asNotRead(thrown: unknown): MailNotRead {
   throw thrown
 }
 
-/** The relay keeps the mail and sends it again. */
-function putOff(http: RouterContext<RequestState>): void {
+/** 503, so that the relay keeps the mail and sends it again. */
+function sendLater(http: RouterContext<RequestState>): void {
   const error = new AppError('internal_error', 'the mail could not be read now; send it again')
   http.status = 503
   http.set('Retry-After', '60')

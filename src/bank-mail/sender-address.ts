@@ -7,9 +7,9 @@ export interface MailAddress {
 }
 
 /**
- * The address of a `From` that holds exactly one, written plainly: `name <local@domain>` or `local@domain`. Null for groups,
- * lists, routes, quoted local parts, encoded addresses and names with an `@` outside quotes: no bank writes such a thing,
- * and programs differ in whom they take for the author.
+ * The address of a `From` that has exactly one, in a plain form: `name <local@domain>` or `local@domain`. Null for groups,
+ * lists, routes, quoted local parts, encoded addresses and names with an `@` outside quotes: banks do not write them, and
+ * programs disagree about their author.
  */
 export function readSoleAddress(value: string): MailAddress | null {
   const bare = value.length <= LONGEST_FIELD ? withoutComments(value)?.trim() : undefined

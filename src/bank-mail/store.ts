@@ -10,13 +10,13 @@ import type { RealTime } from '#shared/time.ts'
 import type { ForwardingRequest } from './forwarding-request.ts'
 
 /**
- * Why a mail waits for an operator: it brought money that is nobody's yet; it is the bank's and was not understood; it is of an address
- * of the bank's that no notices come from, and seems to tell of money; it could not be read.
+ * Why a mail waits for an operator. `credit`: its money is not matched. `not_understood`: the bank's notice address sent it.
+ * `unknown_sender`: another address of the bank sent it, and it seems to report money. `unreadable`: it could not be read.
  */
 export type Review = (typeof REVIEWS)[number]
 const REVIEWS = ['credit', 'not_understood', 'unknown_sender', 'unreadable'] as const
 
-/** What is kept of a mail that the relay posted: nothing that a payer wrote but the transfer code, nobody's name. */
+/** The redacted summary of a mail that the relay posted: no text of the payer but the transfer code, and no names. */
 export const bankMails = table('bank_mails', {
   id: id(),
   receivedAt: realTime('received_at'),
@@ -25,9 +25,9 @@ export const bankMails = table('bank_mails', {
   messageIdHash: exact('message_id_hash', 64).nullable(),
   /** Of the bytes below the header. */
   contentHash: exact('content_hash', 64),
-  /** Short code of the bank that it says it is from. */
+  /** Short code of the bank in `From`. */
   bank: exact('bank', 32).nullable(),
-  /** What the bank calls the movement, or a fingerprint of it. */
+  /** The bank's id of the movement, or a fingerprint of it. */
   bankReference: exact('bank_reference', 191).nullable(),
   /** Whole dong. */
   amount: bigint('amount').nullable(),
@@ -35,20 +35,20 @@ export const bankMails = table('bank_mails', {
   status: exact('status', 32),
   reason: exact('reason', 64).nullable(),
   appId: bigint('app_id').nullable(),
-  /** The account whose secret address it came to, or which it names; null where neither is one of ours. */
+  /** Our account whose secret address it came to, or which it names; null where there is none. */
   bankAccountId: bigint('bank_account_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
-  /** The bank's own time of it. */
+  /** The bank's own time of the movement. */
   paidAt: realTime('paid_at').nullable(),
-  /** Why it waits for an operator; null where it does not, or does not any more. */
+  /** Why it waits for an operator; null where it does not. */
   review: exact('review', 32).as<Review>().nullable(),
   /** When an operator matched it to a transaction. */
   matchedAt: realTime('matched_at').nullable(),
   /** When an operator closed it without one. */
   closedAt: realTime('closed_at').nullable(),
-  /** The money that it reports, once it is in the books. */
+  /** The payment that it reports, once that is recorded. */
   paymentId: bigint('payment_id').nullable(),
-  /** Gmail's question whether it may forward a mailbox to the account's address. */
+  /** Gmail's request to forward a mailbox to the account's address. */
   forwarding: json<ForwardingRequest>('forwarding').nullable(),
 })
 export type BankMail = Row<typeof bankMails>
@@ -60,7 +60,7 @@ const PAYABLE = together(
   { transaction: transactions, app: apps },
   { account: bankAccounts },
 )
-/** A transaction, and the account that its app is assigned now, disabled or not. */
+/** A transaction, and the account that is assigned to its app now, disabled or not. */
 export type Payable = ReturnType<typeof PAYABLE.decode>
 
 export async function findPayable(db: Queries, transferCode: string): Promise<Payable | null> {
@@ -75,7 +75,7 @@ export async function findBankMail(db: Queries, mailId: number): Promise<BankMai
   return db.one(bankMails, 'WHERE id = ?', [mailId])
 }
 
-/** The newest mails first, or of them those that wait for an operator. */
+/** The newest mails first; with `waiting`, only those that wait for an operator. */
 export async function listBankMailRows(
   db: Queries,
   filter: {
@@ -88,7 +88,7 @@ export async function listBankMailRows(
   return db.all(bankMails, `${listed.sql} ORDER BY received_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
 }
 
-/** How many mails wait for an operator, by why. */
+/** How many mails wait for an operator, by reason. */
 export async function countWaitingMails(db: Queries): Promise<{ readonly review: Review; readonly mails: number }[]> {
   return db.all(
     shape({ review: text().as<Review>(), mails: bigint() }),
@@ -96,7 +96,7 @@ export async function countWaitingMails(db: Queries): Promise<{ readonly review:
   )
 }
 
-/** How many genuine mails since `since` were for a payment, and neither to a secret address nor to a mailbox of its account. */
+/** How many genuine mails since `since` were for a payment, but neither to a secret address nor to a mailbox of its account. */
 export async function countMisaddressedMails(db: Queries, since: RealTime): Promise<number> {
   return db.count(
     bankMails,
@@ -105,7 +105,7 @@ export async function countMisaddressedMails(db: Queries, since: RealTime): Prom
   )
 }
 
-/** How many mails of this content were put off, to be read another time. */
+/** How often mails of this content were deferred. */
 export async function countDeferredMails(db: Queries, contentHash: string): Promise<number> {
   return db.count(bankMails, `WHERE content_hash = ? AND status = 'deferred'`, [contentHash])
 }
@@ -120,7 +120,7 @@ export async function listForwardingRows(db: Queries, since: RealTime, limit: nu
   )
 }
 
-/** Writes down that the mail's money was matched; false where it does not wait any more. */
+/** Records that the mail's money was matched; returns false where the mail no longer waits. */
 export async function markBankMailMatched(
   tx: Tx,
   mailId: number,
@@ -129,7 +129,7 @@ export async function markBankMailMatched(
   return endReview(tx, mailId, { ...changes, matchedAt: tx.now })
 }
 
-/** Writes down that the mail needs nothing more; false where it does not wait any more. */
+/** Records that the mail was closed; returns false where it no longer waits. */
 export async function markBankMailClosed(tx: Tx, mailId: number): Promise<boolean> {
   return endReview(tx, mailId, { closedAt: tx.now })
 }
@@ -138,7 +138,7 @@ async function endReview(tx: Tx, mailId: number, changes: Partial<Omit<BankMail,
   return (await tx.update(bankMails, { id: mailId, review: REVIEWS }, { ...changes, review: null })) === 1
 }
 
-/** Mails about money that waits no more wait for nobody either. */
+/** Ends the waiting of mails about money that no longer waits. */
 export async function endReviewsOfPayment(tx: Tx, paymentId: number): Promise<void> {
   await tx.update(bankMails, { review: REVIEWS, paymentId }, { review: null })
 }
@@ -153,7 +153,7 @@ export async function listMailsOfPayment(db: Queries, paymentId: number): Promis
   return db.all(bankMails, 'WHERE payment_id = ? ORDER BY id', [paymentId])
 }
 
-/** Pending payments that have been offered as bank transfers, the newest first: whom unmatched money may be meant for. */
+/** Pending payments with a transfer code, the newest first: what unmatched money may be meant for. */
 export async function listAwaitingTransfers(db: Queries, limit: number): Promise<Transaction[]> {
   return db.all(
     transactions,
@@ -162,7 +162,7 @@ export async function listAwaitingTransfers(db: Queries, limit: number): Promise
   )
 }
 
-/** Decisions on mails that brought no money, as far as anybody knows. Others are kept: of those that did, an operator may want to know in years. */
+/** Decisions on mails that brought no money. All others are kept: an operator may need them years later. */
 const MONEYLESS = [
   { status: 'deferred', reason: 'unreadable' },
   { status: 'ignored', reason: 'not_bank_email' },
@@ -170,7 +170,7 @@ const MONEYLESS = [
   { status: 'ignored', reason: 'no_transfer_code' },
 ] as const
 
-/** Removes up to `limit` summaries of mails of before `before` that tell of no money and wait for nobody; returns how many. */
+/** Deletes up to `limit` summaries from before `before` that report no money and wait for nobody; returns how many. */
 export async function deleteMoneylessMails(tx: Tx, before: RealTime, limit: number): Promise<number> {
   let removed = 0
   for (const { status, reason } of MONEYLESS) {

@@ -3,7 +3,7 @@ import { HOUR_MS, type RealTime } from '#shared/time.ts'
 /** A payment that unmatched money may be meant for. */
 export interface Candidate {
   readonly transactionId: number
-  /** What is still missing. */
+  /** What is still due. */
   readonly amountDue: number
   readonly createdAt: RealTime
   readonly isBankPageOpened: boolean
@@ -12,9 +12,9 @@ export interface Candidate {
 const MOST_SUGGESTIONS = 5
 
 /**
- * The likeliest candidates, best first: those that miss exactly the amount, then those that miss more (a payer may have sent less);
- * among each, those whose bank page was opened, then the nearest in time. None whose payment was opened after the money came, or
- * that misses less than half of the amount.
+ * The most likely candidates, best first: those with exactly the amount due, then those with more (a payer may have sent less), then
+ * those with less; within each group, those whose bank page was opened, then the nearest in time. None that was opened after the money
+ * came, or whose due amount is less than half of the money.
  */
 export function suggest<T extends Candidate>(
   money: { amount: number; receivedAt: RealTime },

@@ -2,7 +2,7 @@
 export function parseTags(value: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>()
   const specs = value.split(';')
-  // The last semicolon may be there or not.
+  // The last semicolon is optional.
   if (specs.at(-1)?.trim() === '') specs.pop()
   for (const spec of specs) {
     const match = /^[ \t]*([A-Za-z][A-Za-z0-9_]*)[ \t]*=([\t\x20-\x7e]*)$/.exec(spec)

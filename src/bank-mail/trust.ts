@@ -4,24 +4,24 @@ import { isWithin } from './domains.ts'
 import { valuesOf, withoutComments, type Header, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags, VERIFIABLE } from './tag-list.ts'
 
-/** Whom we believe, in lower case (contract 1, `BILLING_RELAY_…`). */
+/** Whom we trust, in lower case (contract 1, `BILLING_RELAY_…`). */
 export interface TrustSettings {
-  /** Names by which our own receiving mail servers sign what they found. */
+  /** The authserv-ids of our own receiving mail servers. */
   readonly authservIds: readonly string[]
   readonly trustedForwarders: readonly string[]
   readonly trustedArcSealers: readonly string[]
 }
 
-/** How a mail was shown to be the bank's. */
+/** How a mail was verified as the bank's. */
 export type TrustPath = 'direct' | 'forwarder' | 'arc'
 
 export interface Trust {
   readonly path: TrustPath
-  /** Names, in lower case, of the fields that every signature covers on which this trust rests; none where it rests on no signature. */
+  /** The lower-case names of the fields that all verified signatures cover; empty where there is no signature. */
   readonly covered: ReadonlySet<string>
 }
 
-/** Anybody can have an address there, so that such a domain's signature says nothing of who forwarded a mail. */
+/** Anybody can have an address there, so that such a domain's signature does not identify a forwarder. */
 const FREE_MAIL = [
   'gmail.com',
   'googlemail.com',
@@ -42,30 +42,30 @@ const FREE_MAIL = [
   '163.com',
 ]
 
-/** More signatures than any mail has: checking them costs, and servers give up after a few. */
+/** More signatures than any genuine mail has. */
 const MOST_SIGNATURES = 10
 
 /** More results than any server writes; OpenDKIM reads no field that has more. */
 const MOST_PLAIN_RESULTS = 16
 
-/** Fields that must not stand twice: a signature covers one of them, and a reader may take the other. */
+/** Fields that must not occur twice: the signature covers one of them, and a reader may use the other. */
 const SINGLE_FIELDS = ['from', 'subject', 'content-type', 'content-transfer-encoding', 'mime-version', 'message-id']
 
-/** Fields that the bank's signature must cover where they stand: who wrote, and what about. How the body is read is `read-trust.ts`'. */
+/** Fields that the bank's signature must cover if present. `read-trust.ts` checks those that determine how the body is read. */
 const COVERED_FIELDS = ['from', 'subject']
 
 /** Longer than any server's `Received`. */
 const LONGEST_RECEIVED = 2000
 
 /**
- * How the header shows that the mail is one of `domains`' (a bank's), or null where it does not (specification 5, contract 5).
- * Only what our own receiving server wrote counts, and what those whom it vouches for wrote. Anything malformed, anything said
- * twice and differently, is taken for what it most likely is.
+ * How the header proves that the mail is from one of `domains` (a bank's); null where it does not (specification 5, contract 5).
+ * Only the findings of our own receiving server count, and of servers that it vouches for. Anything malformed or contradictory
+ * counts as a forgery.
  */
 export function findTrust(header: Header, domains: readonly string[], settings: TrustSettings): Trust | null {
   if (SINGLE_FIELDS.some((name) => valuesOf(header.fields, name).length > 1)) return null
   const mail = readEvidence(header, domains, settings)
-  if (!mail || !areSound(mail, domains)) return null
+  if (!mail || !coverWhatMatters(mail, domains)) return null
   if (isDirect(mail)) return { path: 'direct', covered: coveredBy(mail, domains) }
   const forwarder = settings.trustedForwarders.find((name) => isForwardedBy(mail, name))
   if (forwarder !== undefined) return { path: 'forwarder', covered: coveredBy(mail, [forwarder]) }
@@ -73,7 +73,7 @@ export function findTrust(header: Header, domains: readonly string[], settings: 
   return seal && { path: 'arc', covered: seal }
 }
 
-/** Whether our own server passed a signature of these domains. What the signature covers is not asked: it proves no content. */
+/** Whether our own server verified a signature of these domains, whatever it covers: this proves no content. */
 export function isSignedBy(header: Header, domains: readonly string[], settings: TrustSettings): boolean {
   const mail = readEvidence(header, domains, settings)
   return mail !== null && isDirect(mail)
@@ -81,16 +81,16 @@ export function isSignedBy(header: Header, domains: readonly string[], settings:
 
 interface Evidence {
   readonly fields: readonly HeaderField[]
-  /** What our own server wrote. */
+  /** The findings of our own server. */
   readonly ours: Block
   readonly signatures: readonly Signature[]
-  /** Signatures that our own server says did not pass. */
+  /** Signatures that failed according to our own server. */
   readonly failed: ReadonlySet<Signature>
   /** The bank's. */
   readonly domains: readonly string[]
 }
 
-/** Null where the header says nothing that can be relied on. */
+/** Null where the header contains nothing reliable. */
 function readEvidence(header: Header, domains: readonly string[], settings: TrustSettings): Evidence | null {
   const { fields } = header
   if (!header.isWellFormed) return null
@@ -101,25 +101,25 @@ function readEvidence(header: Header, domains: readonly string[], settings: Trus
 }
 
 interface Block {
-  /** Everything that this server seems to say, of which nothing contradicts the rest. */
+  /** Every result in the name of this server, without contradictions. */
   readonly all: readonly MethodResult[]
-  /** What may prove something: what stands above every `Received`; where nothing does, what fields of plain form say. */
+  /** Results that may prove something: those above every `Received`; where there are none, those of plain fields. */
   readonly results: readonly MethodResult[]
-  /** Whether the results stand above every `Received`, where only the server itself can have put them. */
+  /** Whether the results are above every `Received`, where only the server itself can have put them. */
   readonly isProven: boolean
-  /** Whether they are one field of a form that every server reads, so that it would have removed it had the sender written it. */
+  /** Whether they are one plain field: the server would have removed it had the sender written it. */
   readonly isPlain: boolean
-  /** Index of the first field below all that this server wrote. */
+  /** Index of the first field below everything that this server wrote. */
   readonly end: number
 }
 
 /**
- * What a server wrote on top of what it received, from field `start` on: the fields above the first `Received` that is not
- * its own. Null where it says nothing there, or where it seems to say something malformed or contradictory.
+ * The findings that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null where
+ * there are none, or where they are malformed or contradictory.
  *
- * A server prepends its findings: often above its own `Received`, sometimes below. Below, they stand where the sender's own
- * fields begin, and a sender who forges them gets by a server that removes only what it can parse (OpenDKIM leaves an
- * `Authentication-Results` with a version, an unknown property type or more than 16 results). Hence `isProven` and `isPlain`.
+ * A server prepends its findings often above its own `Received`, sometimes below. Below, they adjoin the sender's own fields, and
+ * a server removes forged ones only if it can parse them (OpenDKIM leaves an `Authentication-Results` with a version, an unknown
+ * property type or more than 16 results). Hence `isProven` and `isPlain`.
  */
 function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: string) => boolean): Block | null {
   const proven: AuthenticationResults[] = []
@@ -159,9 +159,9 @@ function isPlain(report: AuthenticationResults): boolean {
 }
 
 /**
- * Whether the sender's own text seems to have ended a comment and gone on as a result. Servers write the address of MAIL FROM into
- * comments as it came: `(domain of "x); arc=pass (y"@evil.example designates …)`. What gives it away is a quotation that a comment
- * cuts, an address in the properties that needs quotes, or the rest of that address where only findings about signatures belong.
+ * Whether the sender's own text seems to have ended a comment and continued as a result. Servers copy the address of MAIL FROM into
+ * comments: `(domain of "x); arc=pass (y"@evil.example designates …)`. The signs are a quotation that a comment cuts, an address in
+ * the properties that needs quotes, or the rest of that address among findings about signatures.
  */
 function isBrokenUp({ results, isIntact }: AuthenticationResults): boolean {
   const senders = results
@@ -175,14 +175,14 @@ function isJoinedWithSender({ method, properties, remarks }: MethodResult): bool
   return remarks.includes('@') || properties.has('smtp.mailfrom') || properties.has('smtp.helo')
 }
 
-/** The `by` of a `Received`, in lower case; null where it is not plain to see. */
+/** The `by` of a `Received`, in lower case; null where it is ambiguous. */
 function receivedBy(value: string): string | null {
   const bare = value.length > LONGEST_RECEIVED ? null : withoutComments(value)
   const match = /^[ \t]*(?:from[ \t]+[^ \t;()]+[ \t]+)?by[ \t]+([^ \t;()]+)(?=[ \t;]|$)/i.exec(bare ?? '')
   return match?.[1]?.toLowerCase() ?? null
 }
 
-/** Whether fields of one server say different things of one subject, or one says that it found nothing where another passes. */
+/** Whether fields of one server differ about one subject, or one reports nothing beside a pass of another. */
 function contradict(reports: readonly AuthenticationResults[]): boolean {
   const results = reports.flatMap((report) => report.results)
   const found = new Map<string, string>()
@@ -204,7 +204,7 @@ function isNoPass(said: string): boolean {
   return said !== 'pass'
 }
 
-/** What the result is about: the signing domain of `dkim`, an address or name with others. */
+/** The subject of a result: the signing domain of `dkim`, an address or name of other methods. */
 function subjectOf(result: MethodResult): string {
   if (result.method === 'dkim') return signedDomain(result) ?? ''
   const name = ['header.from', 'smtp.mailfrom', 'smtp.helo'].find((property) => result.properties.has(property))
@@ -220,7 +220,7 @@ function isSaidBesidePass(
   return said.includes('pass') && said.some(contradicts)
 }
 
-/** Every field that speaks of DKIM must pass the same domains: a forged one cannot know what the true one will say. */
+/** Every field with DKIM results must pass the same domains: a forger cannot know what the genuine one passes. */
 function signersDiffer(reports: readonly AuthenticationResults[]): boolean {
   const passed = reports
     .filter(({ results }) => results.some(isAboutSignature))
@@ -237,12 +237,12 @@ function isPassedSignature(result: MethodResult): boolean {
   return isAboutSignature(result) && isPass(result)
 }
 
-/** A pass under a key that its domain publishes for tests is none (RFC 6376, 3.6.1, `t=y`); some servers remark on it. */
+/** A pass under a key that its domain publishes for tests does not count (RFC 6376, 3.6.1, `t=y`); some servers comment on it. */
 function isPass(result: MethodResult): boolean {
   return result.result === 'pass' && !/\btest(ing|[ -]?mode|[ -]?key)?\b/i.test(result.remarks)
 }
 
-/** The domain that a DKIM result is about: `header.d`, or the domain of `header.i`; null where it is not plain. */
+/** The domain of a DKIM result: `header.d`, or the domain of `header.i`; null where it is ambiguous. */
 function signedDomain(result: MethodResult): string | null {
   const domain = result.properties.get('header.d')?.toLowerCase()
   const identity = result.properties.get('header.i')?.toLowerCase()
@@ -252,7 +252,7 @@ function signedDomain(result: MethodResult): string | null {
   return /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)+$/.test(signer) ? signer : null
 }
 
-/** Whether the result passes a signature of these domains, or of one within them. */
+/** Whether the result passes a signature of these domains or a subdomain. */
 function passesOneOf(result: MethodResult, domains: readonly string[]): boolean {
   const signer = isPassedSignature(result) ? signedDomain(result) : null
   return signer !== null && domains.some((parent) => isWithin(signer, parent))
@@ -277,14 +277,14 @@ function readSignatures(fields: readonly HeaderField[]): Signature[] | null {
   return signatures
 }
 
-/** Servers write these tags into what they find: nothing that a result could begin or end with may stand in them. */
+/** Servers copy these tags into their findings, so that they must not contain anything that could begin or end a result. */
 function hasPlainNames(tags: ReadonlyMap<string, string>): boolean {
   const [domain = '', selector = '', identity = ''] = ['d', 's', 'i'].map((name) => tags.get(name))
   const isPlainName = (name: string): boolean => /^[\w.-]*$/.test(name)
   return isPlainName(domain) && isPlainName(selector) && /^[\w.!#$%&'*+/?^`{|}~-]*(?:@[\w.-]+)?$/.test(identity)
 }
 
-/** Whether the result can be about the signature: nothing that it names is another's. */
+/** Whether the result can be about the signature: no property contradicts it. */
 function fits({ properties }: MethodResult, { domain, tags }: Signature): boolean {
   const [named, identity, selector, value] = SIGNATURE_PROPERTIES.map((name) => properties.get(name))
   const identityDomain = identity?.slice(identity.lastIndexOf('@') + 1).toLowerCase()
@@ -298,12 +298,12 @@ function fits({ properties }: MethodResult, { domain, tags }: Signature): boolea
 
 const SIGNATURE_PROPERTIES = ['header.d', 'header.i', 'header.s', 'header.b'] as const
 
-/** Whether the result says which signature it is about, not only whose. */
+/** Whether the result identifies one signature, not only the domain. */
 function namesSignature({ properties }: MethodResult): boolean {
   return properties.has('header.s') || properties.has('header.b')
 }
 
-/** A failure that names no signature is about one that no pass names. */
+/** The signatures that failed. A failure without properties is about a signature that no pass fits. */
 function failedSignatures({ all }: Block, signatures: readonly Signature[]): ReadonlySet<Signature> {
   const passes = all.filter(isPassedSignature)
   const failures = all.filter((result) => isAboutSignature(result) && !isPass(result))
@@ -315,7 +315,7 @@ function failedSignatures({ all }: Block, signatures: readonly Signature[]): Rea
 }
 
 /** Whether every signature of these domains covers the whole body and the fields that matter. */
-function areSound({ fields, signatures }: Evidence, domains: readonly string[]): boolean {
+function coverWhatMatters({ fields, signatures }: Evidence, domains: readonly string[]): boolean {
   const present = COVERED_FIELDS.filter((name) => valuesOf(fields, name).length > 0)
   return signedBy(signatures, domains).every(({ tags }) => {
     const covered = coveredFields(tags)
@@ -323,7 +323,7 @@ function areSound({ fields, signatures }: Evidence, domains: readonly string[]):
   })
 }
 
-/** What all signatures of these domains cover; nothing where there is none. */
+/** The fields that all signatures of these domains cover; empty where there is none. */
 function coveredBy({ signatures }: Evidence, domains: readonly string[]): ReadonlySet<string> {
   const [first, ...others] = signedBy(signatures, domains).map(({ tags }) => coveredFields(tags))
   return new Set([...(first ?? [])].filter((name) => others.every((covered) => covered.has(name))))
@@ -333,22 +333,22 @@ function signedBy(signatures: readonly Signature[], domains: readonly string[]):
   return signatures.filter(({ domain }) => domains.some((parent) => isWithin(domain, parent)))
 }
 
-/** Whether a block passes a signature of these domains that the mail can have had. */
+/** Whether a block passes a signature of these domains that the mail may have had. */
 function passes(mail: Evidence, block: Block, domains: readonly string[]): boolean {
   return block.results.some((result) => passesOneOf(result, domains) && canHavePassed(mail, block, result))
 }
 
 /**
- * On a mail with signatures, the result must be about one of them: one that can be verified at all, and that our own server does not
- * call failed. On a mail without any, it must name none, and must stand where a sender cannot have put it, or be such that the
- * receiving server would have removed it: there it may not speak for itself.
+ * On a mail with signatures, the result must be about one of them that can be verified and that did not fail at our own server. On a
+ * mail without signatures, it must identify none, and must be where a sender cannot have put it, or in a form that the receiving server
+ * would have removed.
  */
 function canHavePassed({ signatures, failed }: Evidence, block: Block, result: MethodResult): boolean {
   if (signatures.length === 0) return !namesSignature(result) && (block.isProven || block.isPlain)
   return signatures.some((signature) => fits(result, signature) && isVerifiable(signature) && !failed.has(signature))
 }
 
-/** Servers say nothing of a signature that lacks what every signature has, so that it must not speak for a forger either. */
+/** Servers do not report on a signature that lacks a required tag, so that a forger could claim a result for it. */
 function isVerifiable({ tags }: Signature): boolean {
   return VERIFIABLE.every((name) => (tags.get(name) ?? '') !== '')
 }
@@ -357,16 +357,16 @@ function isDirect(mail: Evidence): boolean {
   return passes(mail, mail.ours, mail.domains)
 }
 
-/** Our server passes a trusted forwarder's signature, and the forwarder's own findings, right below, pass the bank's. */
+/** Whether our server passes a trusted forwarder's signature, and the forwarder's own findings, right below, pass the bank's. */
 function isForwardedBy(mail: Evidence, forwarder: string): boolean {
   if (FREE_MAIL.some((domain) => isWithin(forwarder, domain))) return false
-  if (!passes(mail, mail.ours, [forwarder]) || !areSound(mail, [forwarder])) return false
+  if (!passes(mail, mail.ours, [forwarder]) || !coverWhatMatters(mail, [forwarder])) return false
   const theirs = readBlock(mail.fields, mail.ours.end, (name) => isWithin(name, forwarder))
   if (!theirs) return false
   return theirs.isProven ? saysPassed(mail, theirs.results) : passes(mail, theirs, mail.domains)
 }
 
-/** What somebody else found before us, and nobody can have forged: the bank's signature may have been changed or taken away since. */
+/** Whether unforgeable findings of an earlier server pass the bank's signature, which may have been changed or removed since. */
 function saysPassed({ signatures, domains }: Evidence, results: readonly MethodResult[]): boolean {
   return results.some(
     (result) =>
@@ -376,8 +376,8 @@ function saysPassed({ signatures, domains }: Evidence, results: readonly MethodR
 }
 
 /**
- * Our server passes the ARC chain, and going back over trusted sealers alone there is one that passed the bank's signature: the
- * fields that the newest seal covers. Null otherwise.
+ * The fields that the newest seal covers, if our server passes the ARC chain and, going back over trusted sealers only, one of them
+ * passed the bank's signature. Null otherwise.
  */
 function findSeal(mail: Evidence, sealers: readonly string[]): ReadonlySet<string> | null {
   if (!passesChain(mail.ours)) return null
@@ -390,7 +390,7 @@ function findSeal(mail: Evidence, sealers: readonly string[]): ReadonlySet<strin
   return null
 }
 
-/** Below our `Received`, servers leave a field in place that says nothing of DKIM (OpenDKIM's RemoveARFrom does). */
+/** Below our `Received`, servers may leave a forged field that has no DKIM result (OpenDKIM's RemoveARFrom does). */
 function passesChain({ results, isProven, isPlain }: Block): boolean {
   const isTrue = isProven || (isPlain && results.some(isAboutSignature))
   return isTrue && results.some((result) => result.method === 'arc' && isPass(result))

@@ -1,12 +1,11 @@
 /**
- * What the money of one transaction is, in the smallest unit of its currency:
- * received − refunded = kept; of that, `amountUsed` paid for what was given, `amountLeft` waits for a decision or is a surplus, and
- * the rest was dismissed.
+ * Where the money of one transaction is, in the smallest unit of its currency. Received − refunded = kept. Of what is kept,
+ * `amountUsed` paid for what was given, `amountLeft` waits for a decision or is a surplus, and the rest was dismissed.
  */
 export interface Balance {
-  /** All that came for it and was not moved away since, given back or not. */
+  /** All that came for it and was not moved away since, refunded or not. */
   readonly amountReceived: number
-  /** Given back, or on its way back. */
+  /** Refunded, or being refunded. */
   readonly amountRefunded: number
   readonly amountUsed: number
   readonly amountLeft: number
@@ -16,23 +15,23 @@ export function keptOf({ amountReceived, amountRefunded }: Balance): number {
   return amountReceived - amountRefunded
 }
 
-/** What is still to be paid of `amount`; 0 where all of it came. */
+/** What is still due of `amount`; 0 where all of it came. */
 export function dueOf({ amount, ...balance }: Balance & { readonly amount: number }): number {
   return Math.max(0, amount - keptOf(balance))
 }
 
-/** What may be booked for another transaction: all that paid for nothing here, dismissed or not. */
+/** What may be moved to another transaction: all that paid for nothing here, dismissed or not. */
 export function movableOf(balance: Balance): number {
   return keptOf(balance) - balance.amountUsed
 }
 
-/** Money comes: it is left until something uses it. */
+/** Money arrives: it is left until something uses it. */
 export function arrived(balance: Balance, amount: number): Balance {
   const { amountReceived, amountRefunded, amountUsed, amountLeft } = balance
   return { amountReceived: amountReceived + amount, amountRefunded, amountUsed, amountLeft: amountLeft + amount }
 }
 
-/** What was kept pays for what is given; what came beyond `price` is left. Where nothing is given, all of it is. */
+/** Money pays for what is given, up to `price`; the rest is left. Where nothing is given, all of it is left. */
 export function completed(balance: Balance, price: number, isGiven: boolean): Balance {
   const kept = keptOf(balance)
   const amountUsed = isGiven ? Math.min(kept, price) : 0
@@ -53,7 +52,7 @@ export function refunded(balance: Balance, amount: number): Balance {
   }
 }
 
-/** The provider refused a refund: its money is what it was. `isLeft`: whether what had not been used is left again, or stays dismissed. */
+/** The provider refused a refund, so that its money is back. `isLeft`: whether the unused part is left again or stays dismissed. */
 export function notRefunded(balance: Balance, amount: number, amountUsed: number, isLeft: boolean): Balance {
   requireUpTo(amount, balance.amountRefunded)
   requireUpTo(amountUsed, amount)
@@ -65,14 +64,14 @@ export function notRefunded(balance: Balance, amount: number, amountUsed: number
   }
 }
 
-/** A refund failed later: its money is not this transaction's any more, and nobody's again. */
+/** A refund failed later: its money no longer belongs to this transaction, nor to another. */
 export function refundFailed(balance: Balance, amount: number): Balance {
   requireUpTo(amount, balance.amountRefunded)
   const { amountReceived, amountRefunded } = balance
   return { ...balanceOf(balance), amountReceived: amountReceived - amount, amountRefunded: amountRefunded - amount }
 }
 
-/** Money is booked for another transaction: first what is left, then what was dismissed. Throws beyond what may be moved. */
+/** Money moves to another transaction: first what is left, then what was dismissed. Throws beyond what may be moved. */
 export function movedAway(balance: Balance, amount: number): Balance {
   requireUpTo(amount, movableOf(balance))
   const amountLeft = balance.amountLeft - Math.min(balance.amountLeft, amount)
@@ -100,7 +99,7 @@ export function takeNewest<T extends { readonly kept: number }>(
   return taken
 }
 
-/** The four figures alone, of whatever row carries them. */
+/** The four amounts alone, without the other columns of a row. */
 function balanceOf({ amountReceived, amountRefunded, amountUsed, amountLeft }: Balance): Balance {
   return { amountReceived, amountRefunded, amountUsed, amountLeft }
 }

@@ -24,7 +24,7 @@ export async function listPayments(
   return pageBy(rows, limit, ({ receivedAt }) => receivedAt)
 }
 
-/** A listed payment as operators see it; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */
+/** A listed payment for operators; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */
 export function presentListedPayment(payment: ListedPayment) {
   const { waiting, flagReason, transactionId, externalRef } = payment
   return {
@@ -38,12 +38,12 @@ export function presentListedPayment(payment: ListedPayment) {
 
 export type PresentedPayment = ReturnType<typeof presentListedPayment>
 
-/** What was booked for a transaction, the first first. */
+/** The payments of a transaction, the oldest first. */
 export async function paymentsOf(ctx: Context, transactionId: number): Promise<BookedPayment[]> {
   return listPaymentsOf(ctx.db, transactionId)
 }
 
-/** What was given back of a transaction, as operators see it; amounts in the smallest unit. */
+/** The refunds of a transaction, for operators; amounts in the smallest unit. */
 export async function refundsOf(
   ctx: Context,
   transactionId: number,

@@ -7,8 +7,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 
 /**
- * Money that arrived, from wherever; unique by provider and the provider's reference. Amounts in the smallest unit of `currency`;
- * times are real.
+ * Money that arrived; unique by provider and the provider's reference. Amounts in the smallest unit of `currency`; times are real.
  */
 export const payments = table('payments', {
   id: id(),
@@ -19,14 +18,14 @@ export const payments = table('payments', {
   provider: exact('provider', 32),
   /** The version of the app's credentials that it came under; null where a provider needs none. */
   providerAccountId: bigint('provider_account_id').nullable(),
-  /** The account that it was credited to; null where it came by another way, or where the mail does not show it. */
+  /** The account that it was credited to; null where it came another way, or the mail does not name one. */
   bankAccountId: bigint('bank_account_id').nullable(),
   reference: exact('reference', 191),
-  /** What the provider calls the charge itself, where that is not the reference: Stripe's payment intent. */
+  /** The provider's id of the charge, where that is not the reference: Stripe's payment intent. */
   chargeReference: exact('charge_reference', 191).nullable(),
-  /** Null until somebody says how much it is: no reader understood the mail. */
+  /** Null until somebody says how much it is, where no reader understood the mail. */
   amount: bigint('amount').nullable(),
-  /** Neither booked for a transaction nor given back; null exactly where the amount is. */
+  /** What is neither allocated nor refunded; null exactly where the amount is. */
   amountLeft: bigint('amount_left').nullable(),
   currency: exact('currency', 3),
   paidAt: realTime('paid_at'),
@@ -37,18 +36,18 @@ export const payments = table('payments', {
 export type Payment = Row<typeof payments>
 
 /**
- * `booked`: a provider or a bank reported it. `matched`, `moved`: an operator said so. `refund`: taken back by a refund. `refund_failed`:
- * that refund failed, and the money is nobody's again.
+ * `booked`: a provider or a bank reported it. `matched`, `moved`: an operator decided it. `refund`: a refund took it back.
+ * `refund_failed`: that refund failed.
  */
 export type AllocationCause = 'booked' | 'matched' | 'moved' | 'refund' | 'refund_failed'
 
-/** Money of a payment that counts for a transaction, or, negative, does so no more. Rows are only ever added. */
+/** Money of a payment that counts for a transaction, or, negative, no longer does. Rows are only ever added. */
 export const allocations = table('allocations', {
   id: id(),
   appId: bigint('app_id'),
   paymentId: bigint('payment_id'),
   transactionId: bigint('transaction_id'),
-  /** The refund that took it back, or whose failure ended that. */
+  /** The refund that took it back, or that failed. */
   refundId: bigint('refund_id').nullable(),
   amount: bigint('amount'),
   cause: exact('cause', 16).as<AllocationCause>(),
@@ -61,7 +60,7 @@ export type Allocation = Row<typeof allocations>
 
 export type RefundStatus = 'pending' | 'succeeded' | 'failed'
 
-/** Money that goes back to the payer. The row is there before the provider is called. */
+/** Money that goes back to the payer. The row is committed before the provider is called. */
 export const refunds = table('refunds', {
   id: id(),
   appId: bigint('app_id').nullable(),
@@ -72,13 +71,13 @@ export const refunds = table('refunds', {
   reference: exact('reference', 191).nullable(),
   /** Why it failed. */
   failure: words('failure', 191).nullable(),
-  /** How much of it had paid for what was given, and the flag that it cleared: both return where the provider refuses it. */
+  /** How much of it had paid for what was given, and the flag that it cleared: both return if the provider refuses it. */
   amountUsed: bigint('amount_used'),
   flagReason: exact('flag_reason', 32).nullable(),
   /** Null where it was made at the provider. */
   actor: words('actor', 191).nullable(),
   note: words('note', 500).nullable(),
-  /** Times that the provider failed to answer properly: each further try has an idempotency key of its own. */
+  /** How often the provider answered with a failure of its own: each further try has its own idempotency key. */
   attempts: int('attempts'),
   nextLookupAt: realTime('next_lookup_at').nullable(),
   createdAt: realTime('created_at'),
@@ -86,7 +85,7 @@ export const refunds = table('refunds', {
 })
 export type Refund = Row<typeof refunds>
 
-/** Whether the payment is new, by its id; null where this provider reported this reference before. */
+/** The id of the new payment; null where this provider reported this reference before. */
 export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<number | null> {
   let paymentId = 0
   const insert = tx.insert(payments, row).then((newId) => {
@@ -99,7 +98,7 @@ export async function findPayment(db: Queries, paymentId: number): Promise<Payme
   return db.one(payments, 'WHERE id = ?', [paymentId])
 }
 
-/** The payment, and nobody else changes it before the commit. */
+/** The payment, locked until the commit. */
 export async function lockPayment(tx: Tx, paymentId: number): Promise<Payment | null> {
   return tx.one(payments, 'WHERE id = ? FOR UPDATE', [paymentId])
 }
@@ -113,7 +112,7 @@ export async function findPaymentOf(db: Queries, provider: string, reference: st
   return db.one(payments, 'WHERE provider = ? AND reference = ?', [provider, reference])
 }
 
-/** The payment of a charge; null where none is known by it. */
+/** The payment of a charge; null where there is none. */
 export async function findPaymentOfCharge(db: Queries, provider: string, charge: string): Promise<Payment | null> {
   return db.one(payments, 'WHERE charge_reference = ? AND provider = ?', [charge, provider])
 }
@@ -126,10 +125,10 @@ export async function updatePayment(
   await tx.update(payments, { id: paymentId }, changes)
 }
 
-/** A payment of which some money was booked for the transaction, with what of it still is. */
+/** A payment that was allocated to a transaction, with the amount that still is. */
 export type BookedPayment = Payment & { readonly kept: number }
 
-/** The payments that were booked for a transaction, the first first, with what each still counts for it: 0 where it was moved or given back. */
+/** The payments that were allocated to a transaction, the oldest first; `kept` is 0 where all was moved or refunded. */
 export async function listPaymentsOf(db: Queries, transactionId: number): Promise<BookedPayment[]> {
   return db.all(
     payments.joined('p', { kept: bigint('a.kept') }),
@@ -151,7 +150,7 @@ export async function listAllocationsOfTransaction(db: Queries, transactionId: n
   return db.all(allocations, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** What of a payment is booked for each transaction now; those for which nothing is booked any more are left out. */
+/** What of a payment each transaction keeps now, without those that keep nothing. */
 export async function listKeptOfPayment(
   db: Queries,
   paymentId: number,
@@ -198,7 +197,7 @@ export async function listRefundsOfPayment(db: Queries, paymentId: number): Prom
   return db.all(refunds, 'WHERE payment_id = ? ORDER BY id', [paymentId])
 }
 
-/** The refunds that took money of a transaction back, with how much of each was this transaction's, the first first. */
+/** The refunds of a transaction's money, the oldest first; `taken` is what each took of this transaction. */
 export async function listRefundsOfTransaction(
   db: Queries,
   transactionId: number,
@@ -212,7 +211,7 @@ export async function listRefundsOfTransaction(
   )
 }
 
-/** Changes a refund that is in one of the statuses `from`; false where it is not, any more. */
+/** Changes a refund that is still in one of the statuses `from`; returns false otherwise. */
 export async function updateRefundIn(
   tx: Tx,
   refundId: number,
@@ -222,7 +221,7 @@ export async function updateRefundIn(
   return (await tx.update(refunds, { id: refundId, status: from }, changes)) === 1
 }
 
-/** Refunds that are under way and due to be looked up, by id; `dueAt` null takes all of them. */
+/** Pending refunds whose look-up is due, by id; `dueAt` null takes all pending ones. */
 export async function listDueRefunds(
   db: Queries,
   filter: {
@@ -242,15 +241,15 @@ export async function listDueRefunds(
   return db.all(refunds, `${due.sql} ORDER BY id LIMIT ?`, [...due.params, limit])
 }
 
-/** Takes a refund's next look-up; false where another worker took it. */
+/** Claims a refund's next look-up; returns false where another worker did. */
 export async function claimRefundLookup(tx: Tx, refund: Refund, nextLookupAt: RealTime): Promise<boolean> {
   const { id: refundId, nextLookupAt: dueAt } = refund
   return (await tx.update(refunds, { id: refundId, status: 'pending', nextLookupAt: dueAt }, { nextLookupAt })) === 1
 }
 
 /**
- * A payment as operators list it. `waiting` is what of it waits for a decision: what is booked for nothing, and what a flagged
- * transaction does not use, the newest payment's first; null where the amount is not known.
+ * A payment as operators list it. `waiting` is the amount that waits for a decision: what is not allocated, and what a flagged
+ * transaction does not use, the newest payment first; null where the amount is not known.
  */
 export type ListedPayment = Payment & {
   readonly waiting: number | null
@@ -259,7 +258,7 @@ export type ListedPayment = Payment & {
   readonly externalRef: string | null
 }
 
-/** Every payment of a flagged transaction, with what the transaction has left of it. */
+/** The payments of flagged transactions, with what the transaction has left of each. */
 const FLAGGED = `
   SELECT k.payment_id, k.transaction_id, k.flag_reason,
     LEAST(k.kept, GREATEST(k.amount_left - (k.up_to - k.kept), 0)) AS waiting
@@ -272,7 +271,7 @@ const UNALLOCATED = `
   SELECT id AS payment_id, NULL AS transaction_id, NULL AS flag_reason, amount_left AS waiting FROM payments
   WHERE closed_at IS NULL AND (amount_left > 0 OR amount_left IS NULL)`
 
-/** The newest payments first; `waiting` lists those alone of which money waits for a decision. */
+/** The newest payments first; with `waiting`, only those with money that waits for a decision. */
 export async function listPaymentRows(
   db: Queries,
   filter: {
@@ -305,9 +304,9 @@ export async function listPaymentRows(
   )
 }
 
-/** Money that waits on no transaction: payments with something left, and those of which nobody knows how much they are. */
+/** Money that no transaction has: payments with something left, and payments of unknown amount. */
 export interface UnallocatedSum {
-  /** Money of which it is not known whose it is counts as real. */
+  /** False where the app is not known. */
   readonly isSandbox: boolean
   readonly currency: string
   readonly payments: number
@@ -327,7 +326,7 @@ export async function sumUnallocated(db: Queries, appId: number | null): Promise
   )
 }
 
-/** What the ledger of money never shows when it is whole: a sentence, and the query that finds which payments it is true of. */
+/** What a correct ledger of money never shows: a sentence, and the query that finds the payments it is true of. */
 export const MONEY_RULES: readonly { readonly subject: string; readonly fault: string; readonly sql: string }[] = [
   {
     subject: 'payment',

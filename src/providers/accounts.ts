@@ -13,7 +13,7 @@ import {
 /** Notifications are verified against this many versions of an app's credentials (contract 7). */
 const MOST_VERSIONS = 5
 
-/** An app's account at a provider: one version of its credentials, opened. */
+/** An app's account at a provider: one version of its credentials, decrypted. */
 export interface ProviderAccount<Fields> {
   readonly id: number
   readonly appId: number
@@ -21,7 +21,7 @@ export interface ProviderAccount<Fields> {
   readonly credentials: Fields
 }
 
-/** The account that opens what is new, whether or not its method is enabled; null where the app has none. */
+/** The account that opens new sessions, whether or not its method is enabled; null where the app has none. */
 export async function currentAccount<Fields>(
   ctx: Context,
   method: string,
@@ -45,14 +45,14 @@ export async function requireCurrentAccount<Fields>(
   return account
 }
 
-/** The account that something was opened under, or paid to. Throws `provider_error` where its credentials were forgotten. */
+/** The account that a session was opened under, or that was paid. Throws `provider_error` where its credentials were forgotten. */
 export async function accountOf<Fields>(
   ctx: Context,
   schema: z.ZodType<Fields>,
   accountId: number,
 ): Promise<ProviderAccount<Fields>> {
   const account = await findAccount(ctx, schema, accountId)
-  if (!account) throw new AppError('provider_error', 'the credentials that this was opened with were forgotten')
+  if (!account) throw new AppError('provider_error', 'the credentials of this payment were erased by method forget')
   return account
 }
 
@@ -68,8 +68,8 @@ export async function findAccount<Fields>(
 }
 
 /**
- * The accounts whose notifications count: of each app the five newest that still matter. Those that do not open are left out: they must
- * not stop the other apps' payments. `appId` null for all apps. Throws where none of one app's opens, which is our own fault.
+ * The accounts whose notifications count: of each app the five newest in use. Credentials that cannot be decrypted are left out, so
+ * that they do not stop other apps' payments. `appId` null for all apps. Throws where no credentials of the one app can be decrypted.
  */
 export async function accountsInUse<Fields>(
   ctx: Context,
@@ -94,7 +94,7 @@ export async function accountsInUse<Fields>(
     }
   }
   if (appId !== null && accounts.length === 0 && failures.length > 0)
-    throw new AggregateError(failures, `no ${method} credentials of app ${appId} open`)
+    throw new AggregateError(failures, `no ${method} credentials of app ${appId} can be decrypted`)
   return accounts
 }
 

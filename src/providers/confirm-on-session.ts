@@ -5,16 +5,16 @@ import { perform } from '#commands/perform.ts'
 import { bookPayment, type ConfirmedPayment, type ConfirmOutcome } from '#transactions/confirm-payment.ts'
 import { endPaidSession, type ProviderSession, type ReportedSession } from './store.ts'
 
-/** Money that came by a session; the session says the rest. */
+/** Money that came by a session; the other fields are the session's. */
 export type SessionPayment = Omit<ConfirmedPayment, 'provider' | 'providerAccountId' | 'transactionId' | 'owner'>
 
 export interface SessionOutcome {
   readonly outcome: ConfirmOutcome
-  /** Whether something that was opened may ask for more than is due now. */
+  /** Whether an open session may ask for more than is due now. */
   readonly isMoreAsked: boolean
 }
 
-/** `confirmPayment` for money that came by a session, which ends in the same transaction once it was enough. */
+/** `confirmPayment` for money that came by a session. Ends the session in the same transaction once the money is enough. */
 export async function confirmOnSession(
   ctx: Context,
   session: ProviderSession | ReportedSession,

@@ -1,26 +1,26 @@
 import { z } from 'zod'
 import type { Config } from '#config.ts'
 
-/** One secret that an operator gives. */
+/** A prompt for one secret. */
 export interface Question<Field extends string = string> {
   readonly field: Field
-  /** The environment variable that answers it. */
+  /** The environment variable that may hold it. */
   readonly variable: string
-  /** What is asked on a terminal. */
+  /** The prompt on a terminal. */
   readonly message: string
 }
 
-/** Whether credentials work, in a sentence for the operator who gives them. */
+/** Whether credentials work, with a sentence for the operator. */
 export interface CredentialsCheck {
   readonly result: 'ok' | 'unreachable' | 'refused'
   readonly message: string
 }
 
-/** What a provider must know to work for an app: secrets, sealed as JSON. */
+/** The credentials of a provider: secrets, stored encrypted as JSON. */
 export interface CredentialsSpec {
   readonly schema: z.ZodType<Readonly<Record<string, string>>>
   readonly questions: readonly Question[]
-  /** Tries credentials of the schema at the provider. */
+  /** Tries credentials at the provider. */
   check(config: Config, credentials: unknown): Promise<CredentialsCheck>
 }
 

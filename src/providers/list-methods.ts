@@ -5,11 +5,11 @@ import { enabledMethods } from './methods.ts'
 import { listProviders, type Method } from './providers.ts'
 import { countAccountUse, listVersions, type ProviderAccountRow } from './store.ts'
 
-/** A version of an app's credentials, as operators see it. */
+/** A version of an app's credentials, for operators. */
 export interface ListedVersion {
   readonly version: number
   readonly created_at: string
-  /** Null for the version that opens what is new. */
+  /** Null for the version that opens new payments. */
   readonly retired_at: string | null
   readonly forgotten: boolean
   readonly open_sessions: number
@@ -24,7 +24,7 @@ export interface ListedMethod {
   readonly versions: readonly ListedVersion[]
 }
 
-/** Every payment method, whether the app has enabled it, and what depends on which version of its credentials. */
+/** Every payment method: whether the app has enabled it, and what depends on each version of its credentials. */
 export async function listMethods(ctx: Context, app: App): Promise<ListedMethod[]> {
   const enabled = await enabledMethods(ctx.db, app.id)
   const methods: ListedMethod[] = []

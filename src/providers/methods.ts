@@ -15,8 +15,8 @@ import {
 } from './store.ts'
 
 /**
- * Enables a payment method. Credentials are sealed; others than the present ones are a further version, and what was opened under the
- * earlier ones goes on with them (contract 7). A method that moves no money is for sandbox apps alone.
+ * Enables a payment method. Credentials are encrypted; different ones become a new version, and what was opened under earlier ones
+ * continues with them (contract 7). A method that moves no money is for sandbox apps only.
  */
 export const enableMethod = command({
   name: 'method.enable',
@@ -26,7 +26,7 @@ export const enableMethod = command({
     const provider = providerOf(method)
     if (provider.isSandboxOnly && !app.isSandbox)
       throw new AppError('invalid_request', `the ${method} method exists on sandbox apps only`)
-    // The row is locked from here on, so that of two operators one adds the next version.
+    // Locks the row, so that only one of two operators adds the next version.
     if (!(await updatePaymentMethod(tx, app.id, method, { isEnabled: true }))) {
       await insertPaymentMethod(tx, { appId: app.id, method, isEnabled: true, createdAt: tx.now, updatedAt: tx.now })
     }
@@ -42,7 +42,7 @@ interface MethodScope {
   readonly method: Method
 }
 
-/** The version that opens what is new: a further one where the credentials are others. Throws where there are none. */
+/** Adds a version where the credentials are new; returns the version that opens new payments. Throws where there is none. */
 async function keepCredentials(
   tx: Tx,
   app: App,
@@ -57,7 +57,7 @@ async function keepCredentials(
   }
   const place = credentialsPlace(app.id, method)
   const text = JSON.stringify(given)
-  if (current && opens(tx, current.credentials, place) === text) return current.version
+  if (current && decrypted(tx, current.credentials, place) === text) return current.version
   for (const { id } of versions) await retireProviderAccount(tx, id)
   const version = (versions[0]?.version ?? 0) + 1
   await insertProviderAccount(tx, {
@@ -71,8 +71,8 @@ async function keepCredentials(
   return version
 }
 
-/** What was sealed; null where its key is lost. */
-function opens({ ctx }: Tx, sealed: string | null, place: string): string | null {
+/** The decrypted text; null where its key is lost. */
+function decrypted({ ctx }: Tx, sealed: string | null, place: string): string | null {
   try {
     return sealed === null ? null : ctx.keyring.open(sealed, place)
   } catch {
@@ -80,7 +80,7 @@ function opens({ ctx }: Tx, sealed: string | null, place: string): string | null
   }
 }
 
-/** No new payment is opened by this method; those that are open complete. */
+/** Disables a payment method: it opens no new payments, and open ones complete. */
 export const disableMethod = command({
   name: 'method.disable',
   input: nothing,
@@ -97,7 +97,7 @@ export async function enabledMethods(db: Queries, appId: number): Promise<Readon
   return (await enabledByApp.find(db, appId)) ?? new Set()
 }
 
-/** What became of what was open under credentials that were forgotten. */
+/** The result of `forgetVersion`. */
 export interface ForgottenVersion {
   readonly method: string
   readonly version: number
@@ -105,8 +105,8 @@ export interface ForgottenVersion {
 }
 
 /**
- * Erases a version of an app's credentials: nothing that was opened under it is looked up any more, its notifications are not believed,
- * and its payments are not refunded by us. Throws `not_found`, and `invalid_request` for the version that is in use.
+ * Erases a version of an app's credentials and closes what is open under it. Its sessions are no longer looked up, its notifications no
+ * longer accepted, and its payments no longer refunded by us. Throws `not_found`, and `invalid_request` for the version that is in use.
  */
 export const forgetVersion = command({
   name: 'method.forget',

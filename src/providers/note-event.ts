@@ -5,10 +5,10 @@ import { insertProviderEvent, type ProviderCode } from '#transactions/store.ts'
 const MAX_NOTE = 500
 const MAX_EVENT_TYPE = 64
 
-/** Something a provider told that changes nothing by itself and that operators must see. */
+/** A provider event that changes nothing by itself and that operators must see. */
 export interface ProviderNote {
   readonly provider: ProviderCode
-  /** The provider's id of it, or one made of what it is about: it is kept once. */
+  /** The provider's id of the event, or one made from its subject: the event is kept once. */
   readonly eventId: string
   readonly eventType: string
   readonly appId: number | null
@@ -19,7 +19,7 @@ export interface ProviderNote {
   readonly note: string
 }
 
-/** Keeps it for operators; returns whether it is new. */
+/** Keeps the event for operators; returns whether it is new. */
 export async function noteEvent(ctx: Context, { note, eventType, ...event }: ProviderNote): Promise<boolean> {
   const isNew = await inTransaction(ctx, (tx) =>
     insertProviderEvent(tx, {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { readBody } from '#http/body.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** The exact bytes. One that is too long is a transport problem like any other: 400 (specification 6). */
+/** The exact bytes. Throws `unverified` (400) for a body that is too long, as for every transport problem (specification 6). */
 export async function notificationBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   try {
     return await readBody(request, limit)
@@ -12,12 +12,12 @@ export async function notificationBody(request: IncomingMessage, limit: number):
   }
 }
 
-/** 400, one message for everything that is wrong with a notification, so that nothing is told apart. */
+/** 400 with one message for everything that is wrong with a notification, so that it reveals nothing. */
 export function unverified(headers: Readonly<Record<string, string>> = {}): AppError {
   return new AppError('invalid_request', 'the notification cannot be verified', { headers })
 }
 
-/** The JSON value of a notification's bytes; throws `unverified`. A byte-order mark is not part of JSON. */
+/** The JSON value of a notification's bytes; throws `unverified`, also for a byte-order mark, which JSON does not allow. */
 export function parseContent(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)) as unknown

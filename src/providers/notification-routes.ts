@@ -8,8 +8,8 @@ import { closeOpenSessions } from './reconcile-payments.ts'
 const NOTIFICATION_BYTES = 256 * 1024
 
 /**
- * The endpoints that payment providers call (specification 4, contract 4). What cannot be verified answers 400, every decision 200
- * with its `status`, and a fault of our own 5xx, so that the provider tells it again.
+ * The endpoints that payment providers call (specification 4, contract 4). Answers 400 to what cannot be verified, 200 with the `status`
+ * of every decision, and 5xx to errors of our own, so that the provider sends the notification again.
  */
 export function notificationRoutes(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()

@@ -7,7 +7,7 @@ import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
-import type { LookUp, PaymentRequest, Sessions } from './provider.ts'
+import type { PolledStatus, PaymentRequest, Sessions } from './provider.ts'
 import { firstLookupAt } from './schedule.ts'
 import {
   findOpenSession,
@@ -18,21 +18,21 @@ import {
   type ProviderSession,
 } from './store.ts'
 
-/** A payer who is sent to a session must have this long to pay. */
+/** A payer needs this long to pay in a session. */
 const STILL_USEFUL_MS = MINUTE_MS
-/** An opening whose answer never came is repeated for this long; its parameters are too old afterwards. */
+/** An opening without an answer is repeated for this long; after that its parameters are too old. */
 const REPEATABLE_MS = MINUTE_MS
-/** A handle that we chose may be another's. */
+/** A reference that we chose may be taken. */
 const ATTEMPTS = 2
 
-/** What a new session would be. */
+/** The terms of a new session. */
 export interface SessionTerms {
   readonly providerAccountId: number
-  /** End of it at the provider, real time. */
+  /** Its end at the provider, in real time. */
   readonly expiresAt: RealTime
-  /** A handle that we choose, where the provider wants one. */
+  /** A reference that we choose, where the provider wants one. */
   readonly newReference?: () => string
-  /** Opens it at the provider: repeated for the same session, it is the same one. Null where the handle is taken by another. */
+  /** Opens it at the provider; idempotent for the same session. Null where the reference is taken. */
   readonly create: (session: ProviderSession) => Promise<OpenedSession | null>
 }
 
@@ -42,9 +42,9 @@ export interface OpenedSession {
 }
 
 /**
- * Opens a session at the provider for what is due, or leads back to the one that is open; returns where to send the payer. One that was
- * opened before is asked for first: it may be paid, cancelled, or on its way, and what asks for another amount is closed (contract 7).
- * The intent is committed before the provider is called. Throws `provider_error`.
+ * Opens a session at the provider for what is due, or returns to an open one; returns where to send the payer. Asks the provider about
+ * earlier sessions first: one may be paid, cancelled or processing, and one that asks for another amount is closed (contract 7). The
+ * intent is committed before the provider is called. Throws `provider_error`.
  */
 export async function openSession(
   ctx: Context,
@@ -69,8 +69,8 @@ export async function openSession(
 }
 
 /**
- * Where a session that was opened before leads; null where a fresh one is needed. What the provider does not say of the one session, or
- * does not do to it, turns no payer away: only an account that cannot be asked does, unless its credentials were replaced.
+ * Where to send the payer of an earlier session; null where a fresh one is needed. A failed look-up or close of the one session does not
+ * stop the payer; an unavailable account does (throws `provider_error`), unless its credentials were replaced.
  */
 async function resume(
   ctx: Context,
@@ -85,8 +85,8 @@ async function resume(
     ctx.log.warn({ error, transactionId }, 'an open session could not be looked up or closed')
   }
   try {
-    const found = await provider.lookUp(ctx, session)
-    await recordLookUp(ctx, session, found)
+    const found = await provider.pollStatus(ctx, session)
+    await recordStatus(ctx, session, found)
     if (found.status === 'paid') return returnUrl
     if (found.status === 'processing') return checkoutUrl
     if (found.status === 'closed') return null
@@ -105,8 +105,8 @@ async function resume(
   return null
 }
 
-/** Keeps what a look-up found, where it changes the session. */
-export async function recordLookUp(ctx: Context, session: ProviderSession, found: LookUp): Promise<void> {
+/** Records the polled status of a session, where it changes. */
+export async function recordStatus(ctx: Context, session: ProviderSession, found: PolledStatus): Promise<void> {
   if (found.status === 'paid' || found.status === 'closed') await endSession(ctx, session, found.status)
   else if (found.status === 'processing') await markProcessing(ctx, session)
 }
@@ -116,9 +116,9 @@ function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
 }
 
 /**
- * Commits the intent to open a session, before the provider is called. Returns the session to use: one that is open (it has a `url`),
- * one whose opening another request is about or died over (to be repeated with the same parameters), or a new one. Null where the
- * transaction is not pending any more: there is nothing left to pay.
+ * Commits the intent to open a session, before the provider is called. Returns the session to use: an open one (with a `url`), one
+ * whose opening another request began (to be repeated with the same parameters), or a new one. Null where the transaction is no longer
+ * pending.
  */
 async function beginSession(
   ctx: Context,
@@ -127,7 +127,7 @@ async function beginSession(
   { providerAccountId, expiresAt, newReference }: SessionTerms,
 ): Promise<ProviderSession | null> {
   return inTransaction(ctx, async (tx) => {
-    // Two clicks at once must not open two sessions: the second one finds the first one's row.
+    // Of two clicks at once, the second one finds the first one's row.
     await lockExistingEndUser(tx, request.app.id, request.transaction.externalRef)
     const transaction = await findTransaction(tx, request.transaction.id)
     if (transaction?.status !== 'pending') return null
@@ -162,7 +162,7 @@ function isUsable(session: ProviderSession, transaction: Transaction, now: RealT
 async function recordOpened(ctx: Context, session: ProviderSession, answer: OpenedSession): Promise<string> {
   const url = await inTransaction(ctx, async (tx) => {
     if (await updateSessionIn(tx, session.id, ['opening'], { ...answer, status: 'open' })) return answer.url
-    // The other of two requests that opened it together was first.
+    // A concurrent request recorded it first.
     const current = await getProviderSession(tx, session.id)
     return current.status === 'open' ? current.url : null
   })
@@ -170,20 +170,20 @@ async function recordOpened(ctx: Context, session: ProviderSession, answer: Open
   return url
 }
 
-/** The provider refused to open it: the next try starts afresh. */
+/** Closes a session that the provider refused to open, so that the next try begins a new one. */
 export async function abandonSession(ctx: Context, session: ProviderSession): Promise<void> {
   await inTransaction(ctx, (tx) =>
     updateSessionIn(tx, session.id, ['opening'], { status: 'closed', nextLookupAt: null }),
   )
 }
 
-/** The payer has done all; whether the money comes is not known yet. */
+/** Records that the payer is done and the money may still fail to come. */
 export async function markProcessing(ctx: Context, session: ProviderSession): Promise<void> {
   if (session.status === 'processing') return
   await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { status: 'processing' }))
 }
 
-/** The session came to its end: paid, or not payable any more. */
+/** Records that a session was paid, or can no longer be paid. */
 export async function endSession(ctx: Context, session: ProviderSession, status: 'paid' | 'closed'): Promise<void> {
   await inTransaction(ctx, (tx) =>
     updateSessionIn(

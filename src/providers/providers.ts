@@ -7,7 +7,7 @@ import { testMethod } from './test-method/test-method.ts'
 /** Every payment method, in the order in which payers see them. */
 const PROVIDERS = [card, payos, bankTransfer, testMethod] as const
 
-/** What a payer can choose (contract 3). */
+/** The names of the payment methods (contract 3). */
 export type Method = (typeof PROVIDERS)[number]['method']
 export const METHODS: readonly Method[] = PROVIDERS.map(({ method }) => method)
 
@@ -20,17 +20,17 @@ export function isMethod(name: unknown): name is Method {
   return METHODS.some((method) => method === name)
 }
 
-/** The provider of a method that an app can have enabled. */
+/** The provider of a method. */
 export function providerOf(method: Method): Provider<Method> {
   return requireProvider((provider) => provider.method === method, method)
 }
 
-/** The provider of a code that is stored with sessions and payments; null for a code of none. */
+/** The provider of a stored code; null for an unknown code. */
 export function providerOfCode(code: string): Provider<Method> | null {
   return PROVIDERS.find((provider: Provider<Method>) => provider.code === code) ?? null
 }
 
-/** The provider whose payments are made on our own bank page. */
+/** The provider that is paid on our own bank page. */
 export function bankPageProvider(): Provider<Method> {
   return requireProvider(({ hasBankPage }) => hasBankPage === true, 'the bank page')
 }

@@ -7,8 +7,8 @@ import { openTurns } from '#shared/turns.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
-import { endSession, recordLookUp } from './open-session.ts'
-import type { LookUp, Sessions } from './provider.ts'
+import { endSession, recordStatus } from './open-session.ts'
+import type { PolledStatus, Sessions } from './provider.ts'
 import { listProviders, providerOfCode } from './providers.ts'
 import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
@@ -21,63 +21,63 @@ import {
   listDueSessions,
   listPauses,
   listPayableSessions,
-  recordLookup,
+  recordLookupResult,
   type Account,
   type ProviderSession,
 } from './store.ts'
 
 const BATCH = 1000
-/** Providers answer in some 100 ms; a few at a time keep a backlog short without flooding anybody. */
+/** Providers answer in about 100 ms: a few calls at once keep the backlog short without flooding them. */
 const AT_ONCE = 8
-/** Of these, so that an account whose provider hangs leaves room for others. */
+/** Per account, so that one whose provider hangs leaves room for others. */
 const AT_ONCE_OF_ACCOUNT = 4
-/** A provider that does not answer for this many accounts in a row is away for all. */
-const ACCOUNTS_AWAY = 3
-/** An account's failure so long after its last pause is its first one again. */
+/** A provider that does not answer for this many accounts in a row counts as unreachable for all. */
+const MOST_UNANSWERED = 3
+/** A failure this long after the last pause counts as the first one. */
 const FORGOTTEN_MS = HOUR_MS
 
 export interface ReconcileOptions {
   readonly signal?: AbortSignal
   readonly appId?: number
-  /** Look up everything that may still be paid, due or not: what an operator asks for. */
+  /** Look up everything that may still be paid, due or not, for an operator. */
   readonly all?: boolean
-  /** Also have the providers list refunds that were made there: once an hour is enough. With `all` they do. */
+  /** Also list the refunds that were made at the providers; `all` includes it. */
   readonly withRefundLists?: boolean
 }
 
-/** What one run did, in sessions. */
+/** The result of one run, in sessions. */
 export interface ReconcileCounts {
   lookedUp: number
-  /** Found paid: the notification never came, or comes later and changes nothing. */
+  /** Found paid; a notification that comes later changes nothing. */
   paid: number
-  /** Not payable any more: expired, or paid in another way and closed now. */
+  /** No longer payable: expired, or closed now since it was paid in another way. */
   closed: number
   stillOpen: number
   /** The provider did not answer, or refused; tried again later. */
   failed: number
-  /** Refunds made at a provider that are new to operators; in payments. */
+  /** New refunds that were made at a provider. */
   refundsNoted: number
-  /** Refunds that were under way and succeeded or failed. */
+  /** Pending refunds that succeeded or failed. */
   refundsEnded: number
 }
 
-/** What one pass over sessions knows. */
+/** The state of one pass over sessions. */
 interface Pass {
   readonly counts: ReconcileCounts
-  /** Accounts of which nothing is asked now. */
+  /** Accounts that are not called now. */
   readonly paused: Set<string>
-  /** Accounts with a pause in the database, over or not: an answer ends it. */
+  /** Accounts with a pause in the database, over or not: an answer deletes it. */
   readonly failing: Set<string>
-  /** The accounts for which a provider did not answer since it last did for any, by provider. */
-  readonly away: Map<string, Set<string>>
+  /** By provider: the accounts for which it did not answer since its last answer for any account. */
+  readonly unanswered: Map<string, Set<string>>
 }
 
 /**
- * Looks up payments that are still pending at their provider, so that a notification that never came loses nothing
- * (contract 4), closes the sessions of transactions that were completed in another way, and lists refunds that were made at a provider.
- * Safe to run anywhere at any time: each look-up is claimed, and what it finds goes through the same door as a notification. A session
- * that fails waits by itself, longer each time; only a provider that does not answer, or refuses an account's credentials, pauses the
- * account, and the accounts take turns (contract 7, A failure delays its own row).
+ * Looks up payments that are still pending at their providers, so that a lost notification loses no payment (contract 4), closes the
+ * sessions of transactions that were completed in another way, and lists refunds that were made at a provider. Safe to run anywhere at
+ * any time: each look-up is claimed, and its result takes the same path as a notification. A session that fails is delayed alone, longer
+ * each time. Only a provider that does not answer, or refuses an account's credentials, pauses the account. The accounts take turns
+ * (contract 7, A failure delays its own row).
  */
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await lookUpSessions(ctx, options)
@@ -95,7 +95,7 @@ export async function hasDueLookUps(ctx: Context): Promise<boolean> {
   return due > 0
 }
 
-/** Has the providers list their refunds. */
+/** Lists the refunds that were made at the providers; returns how many are new. */
 async function noteRefunds(ctx: Context, options: ReconcileOptions): Promise<number> {
   let noted = 0
   for (const provider of listProviders()) noted += (await provider.noteRefunds?.(ctx, options)) ?? 0
@@ -110,7 +110,7 @@ async function beginPass(ctx: Context, isPauseIgnored: boolean): Promise<Pass> {
     counts: { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 },
     paused: new Set(active.map(nameOf)),
     failing: new Set(pauses.map(nameOf)),
-    away: new Map(),
+    unanswered: new Map(),
   }
 }
 
@@ -136,9 +136,8 @@ async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<
 }
 
 /**
- * Closes what asks for more than is due of a transaction once money came, so that nobody pays it twice: called after the commit by
- * whatever booked the money. Never throws: what fails here is closed by the next run of `reconcilePayments`. Whoever must answer soon
- * does not wait for it.
+ * Closes the sessions of a transaction that ask for more than is due, so that nobody pays twice. Called after the commit that booked
+ * money. Never throws: the next run of `reconcilePayments` closes what failed here. A caller that must answer soon does not wait for it.
  */
 export async function closeOpenSessions(ctx: Context, transactionId: number): Promise<void> {
   if (ctx.rehearsal) return
@@ -153,16 +152,16 @@ export async function closeOpenSessions(ctx: Context, transactionId: number): Pr
 }
 
 /**
- * Asks about money of the transaction that was on its way; returns whether some still is. Where the provider cannot say now, it is:
- * nobody shall pay twice.
+ * Polls the sessions of the transaction that are processing; returns whether one still is. True also where the provider cannot be
+ * asked, so that nobody pays twice.
  */
 export async function isStillProcessing(ctx: Context, transactionId: number): Promise<boolean> {
   const sessions = await listPayableSessions(ctx.db, transactionId)
   for (const session of sessions.filter(({ status }) => status === 'processing')) {
     const provider = providerOfCode(session.provider)
     try {
-      const found = (await provider?.lookUp?.(ctx, session)) ?? CLOSED
-      await recordLookUp(ctx, session, found)
+      const found = (await provider?.pollStatus?.(ctx, session)) ?? CLOSED
+      await recordStatus(ctx, session, found)
       if (found.status === 'processing') return true
     } catch (error) {
       ctx.log.warn({ error, transactionId }, 'a payment that is being processed could not be looked up')
@@ -172,7 +171,7 @@ export async function isStillProcessing(ctx: Context, transactionId: number): Pr
   return false
 }
 
-/** Works on the sessions, a few at once, and one of each account in turn. */
+/** Works on the sessions, a few at once, taking one of each account in turn. */
 async function inTurns(
   sessions: readonly ProviderSession[],
   signal: AbortSignal | undefined,
@@ -199,11 +198,11 @@ async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promis
   if (!provider || isPaused(pass, due)) return
   if (!(await claim(ctx, due))) return
   pass.counts.lookedUp += 1
-  // It may have waited for its turn, and been opened meanwhile.
+  // The row may have changed while it waited.
   const session = await getProviderSession(ctx.db, due.id)
   try {
-    const found = await settle(ctx, provider, session)
-    await recordLookUp(ctx, session, found)
+    const found = await pollOrClose(ctx, provider, session)
+    await recordStatus(ctx, session, found)
     if (found.status === 'open' || found.status === 'processing') pass.counts.stillOpen += 1
     else pass.counts[found.status] += 1
   } catch (error) {
@@ -216,8 +215,8 @@ async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promis
   await noteAnswer(ctx, session, pass)
 }
 
-function isPaused({ paused, away }: Pass, session: ProviderSession): boolean {
-  return paused.has(nameOf(session)) || (away.get(session.provider)?.size ?? 0) >= ACCOUNTS_AWAY
+function isPaused({ paused, unanswered }: Pass, session: ProviderSession): boolean {
+  return paused.has(nameOf(session)) || (unanswered.get(session.provider)?.size ?? 0) >= MOST_UNANSWERED
 }
 
 async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
@@ -227,9 +226,9 @@ async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {
   })
 }
 
-/** Looks the session up; one that is still open and asks for more than is due, as of a completed transaction, is closed. */
-async function settle(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<LookUp> {
-  const found = (await provider.lookUp?.(ctx, session)) ?? CLOSED
+/** Polls the session, and closes one that is open and asks for more than is due, as of a completed transaction. */
+async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: ProviderSession): Promise<PolledStatus> {
+  const found = (await provider.pollStatus?.(ctx, session)) ?? CLOSED
   if (found.status === 'paid' || found.status === 'closed') return found
   if (isGivenUp(session, await databaseNow(ctx, ctx.db))) return CLOSED
   if (found.status === 'processing') return found
@@ -239,14 +238,14 @@ async function settle(ctx: Context, provider: Partial<Sessions>, session: Provid
   return CLOSED
 }
 
-const CLOSED: LookUp = { status: 'closed' }
+const CLOSED: PolledStatus = { status: 'closed' }
 
-/** The account's provider answers: whatever failed before is over. */
+/** Records that the provider answered for the account, which ends its failures. */
 async function noteAnswer(ctx: Context, session: ProviderSession, pass: Pass): Promise<void> {
   const account = nameOf(session)
-  pass.away.delete(session.provider)
+  pass.unanswered.delete(session.provider)
   pass.paused.delete(account)
-  if (session.failures > 0) await inTransaction(ctx, (tx) => recordLookup(tx, session, 0, null))
+  if (session.failures > 0) await inTransaction(ctx, (tx) => recordLookupResult(tx, session, 0, null))
   if (pass.failing.delete(account)) await inTransaction(ctx, (tx) => endPause(tx, session))
 }
 
@@ -255,8 +254,8 @@ async function noteFailure(ctx: Context, session: ProviderSession, error: unknow
     const account = nameOf(session)
     pass.paused.add(account)
     pass.failing.add(account)
-    if (error.isProviderAway) {
-      pass.away.set(session.provider, (pass.away.get(session.provider) ?? new Set()).add(account))
+    if (error.isUnreachable) {
+      pass.unanswered.set(session.provider, (pass.unanswered.get(session.provider) ?? new Set()).add(account))
     }
     await pauseAccount(ctx, session, error.reason)
   }
@@ -264,9 +263,9 @@ async function noteFailure(ctx: Context, session: ProviderSession, error: unknow
   if (isGivenUp(session, now)) await endSession(ctx, session, 'closed')
   else {
     const { failures, lookups } = session
-    // `lookups` counts the one that failed.
+    // `lookups` includes the failed one.
     const nextAt = retryAt({ ...session, lookups: lookups - 1 }, now)
-    await inTransaction(ctx, (tx) => recordLookup(tx, session, failures + 1, nextAt))
+    await inTransaction(ctx, (tx) => recordLookupResult(tx, session, failures + 1, nextAt))
   }
 }
 

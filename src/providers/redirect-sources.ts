@@ -1,7 +1,7 @@
 import type { Config } from '#config.ts'
 import { formSource } from '#http/html.ts'
 
-/** Payment pages stand under names of the provider's choosing; in development also at its stand-in's address `apiBase`. */
+/** The provider chooses the hosts of its payment pages; in development they may also be at the stand-in's address `apiBase`. */
 export function httpsAnd({ env }: Config, apiBase: string | null): string[] {
   return ['https:', ...(env === 'development' && apiBase !== null ? [formSource(apiBase)] : [])]
 }

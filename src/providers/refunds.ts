@@ -20,20 +20,20 @@ const BATCH = 100
 const SHORTEST_PAUSE_MS = 5 * MINUTE_MS
 const LONGEST_PAUSE_MS = 6 * HOUR_MS
 
-/** Whether the provider gives money back itself. */
+/** Whether the provider makes refunds. */
 export function isRefundedByProvider(provider: string): boolean {
   return providerOfCode(provider)?.refunds !== undefined
 }
 
 export interface SentRefund {
   readonly refund: Refund
-  /** Why it is not known what became of it; null where it is. */
+  /** Why the outcome is unknown; null where it is known. */
   readonly message: string | null
 }
 
 /**
- * Has the provider make a refund that was ordered, or asks what became of it, and records the answer. Where there is none the refund
- * stays pending, and `reconcileRefunds` goes on with it. Safe to repeat: set `isRepeated` unless this is the first call for it.
+ * Has the provider make a pending refund, or asks for its status, and records the answer. Without an answer the refund stays pending, and
+ * `reconcileRefunds` continues. Safe to repeat: set `isRepeated` unless this is the first call for it.
  */
 export async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
   const refund = await findRefund(ctx.db, refundId)
@@ -53,21 +53,21 @@ export async function sendRefund(ctx: Context, refundId: number, isRepeated: boo
 }
 
 /**
- * Sends refunds that were ordered; one that fails does not keep the others from being sent. Returns them as they are then. Throws
- * `provider_error` for those that were refused, and those of which nobody knows yet whether they were made.
+ * Sends pending refunds, also after one of them fails. Returns the changed refunds. Throws `provider_error` that names the refunds that
+ * were refused and those whose outcome is unknown.
  */
 export async function sendRefunds(ctx: Context, ordered: readonly Refund[], isRepeated: boolean): Promise<Refund[]> {
   const sent: Refund[] = []
-  const faults: string[] = []
+  const failures: string[] = []
   for (const { id } of ordered) {
     const { refund, message } = await sendRefund(ctx, id, isRepeated)
     sent.push(refund)
     if (message !== null)
-      faults.push(`${message}: refund ${id} stays pending, and billing-cli reconcile goes on with it`)
+      failures.push(`${message}: refund ${id} stays pending, and billing-cli reconcile goes on with it`)
     else if (refund.status === 'failed')
-      faults.push(`refund ${id} was refused (${refund.failure ?? 'no reason given'})`)
+      failures.push(`refund ${id} was refused (${refund.failure ?? 'no reason given'})`)
   }
-  if (faults.length > 0) throw new AppError('provider_error', faults.join('; '))
+  if (failures.length > 0) throw new AppError('provider_error', failures.join('; '))
   return sent
 }
 
@@ -76,17 +76,17 @@ async function askProvider(ctx: Context, payment: Payment, refund: Refund, isRep
   if (!refunds) throw new Error(`${payment.provider} makes no refunds`)
   return refund.reference === null
     ? refunds.make(ctx, payment, refund, isRepeated)
-    : refunds.lookUp(ctx, payment, refund)
+    : refunds.pollStatus(ctx, payment, refund)
 }
 
 export interface ReconcileRefundsOptions {
   readonly signal?: AbortSignal
   readonly appId?: number
-  /** Look up every refund that is under way, due or not. */
+  /** Look up every pending refund, due or not. */
   readonly all?: boolean
 }
 
-/** Brings refunds that are under way to an end, as far as their providers know it. Returns how many ended. */
+/** Sends or polls pending refunds at their providers. Returns how many ended. */
 export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOptions = {}): Promise<number> {
   let ended = 0
   for (let afterId = 0; !options.signal?.aborted;) {
@@ -106,7 +106,7 @@ export async function reconcileRefunds(ctx: Context, options: ReconcileRefundsOp
   return ended
 }
 
-/** One that cannot be looked up delays itself alone. */
+/** Returns whether the refund ended. A failure delays this refund only. */
 async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
   const isOurs = await inTransaction(ctx, async (tx) =>
     claimRefundLookup(tx, refund, nextLookupAt(refund, await databaseNow(ctx, tx))),
@@ -120,7 +120,7 @@ async function reconcileRefund(ctx: Context, refund: Refund): Promise<boolean> {
   }
 }
 
-/** The longer a refund is under way, the less often it is asked for: a bank may take days. */
+/** The longer a refund is pending, the less often it is polled: a bank may take days. */
 function nextLookupAt({ createdAt }: Refund, now: RealTime): RealTime {
   const age = now.getTime() - createdAt.getTime()
   return addMs(now, Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, age)))

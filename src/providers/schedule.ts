@@ -5,9 +5,9 @@ const LONGEST_GAP_MS = 6 * HOUR_MS
 const FIRST_RETRY_MS = 2 * MINUTE_MS
 const FIRST_PAUSE_MS = MINUTE_MS
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS
-/** A look-up falls shortly after the end of each session: it tells paid from expired. */
+/** One look-up follows the end of each session, to tell paid from expired. */
 const AFTER_EXPIRY_MS = 5 * MINUTE_MS
-/** Slow payment methods tell within days; after that, and while the provider does not answer, nobody waits longer. */
+/** Slow payment methods complete within days. After this, a session is closed, whether or not the provider answers. */
 const GIVE_UP_MS = 14 * 24 * HOUR_MS
 
 /** When a session opened at `openedAt` is looked up at its provider for the first time (contract 4: 10 minutes after opening). */
@@ -39,7 +39,7 @@ export function retryAt(
   return retry < regular ? retry : regular
 }
 
-/** For how long nothing is asked of an account whose provider failed: 1 minute, then twice as long each time, 15 minutes at most. */
+/** How long an account is paused after its provider failed: 1 minute, then twice as long each time, 15 minutes at most. */
 export function pauseMs(failures: number): number {
   return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures, 10), LONGEST_PAUSE_MS)
 }

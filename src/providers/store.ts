@@ -6,10 +6,10 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 
-/** `processing`: the payer has done all; the money is on its way, or will fail to come (a debit). */
+/** `processing`: the payer is done; the money is on its way, or will fail to come (a debit). */
 export type SessionStatus = 'opening' | 'open' | 'processing' | 'paid' | 'closed'
 
-/** What was opened at a provider for a transaction. The row is there before the provider is called. Times are real. */
+/** A session at a provider for a transaction. The row is committed before the provider is called. Times are real. */
 export const providerSessions = table('provider_sessions', {
   id: id(),
   appId: bigint('app_id'),
@@ -18,8 +18,7 @@ export const providerSessions = table('provider_sessions', {
   provider: exact('provider', 32),
   providerAccountId: bigint('provider_account_id'),
   /**
-   * What the provider knows it by: from the start where it is ours to choose; where the provider chooses it, null until its answer is
-   * recorded.
+   * Its id at the provider: set from the start where we choose it; where the provider chooses it, null until its answer is recorded.
    */
   reference: exact('reference', 191).nullable(),
   url: exact('url', 2048).nullable(),
@@ -28,7 +27,7 @@ export const providerSessions = table('provider_sessions', {
   status: exact('status', 16).as<SessionStatus>(),
   expiresAt: realTime('expires_at'),
   lookups: int('lookups'),
-  /** Look-ups that failed since the last that did not. */
+  /** Failed look-ups in a row. */
   failures: int('failures'),
   nextLookupAt: realTime('next_lookup_at').nullable(),
   createdAt: realTime('created_at'),
@@ -36,9 +35,9 @@ export const providerSessions = table('provider_sessions', {
 })
 export type ProviderSession = Row<typeof providerSessions>
 
-/** Those that may still be paid, as far as we know. */
+/** Sessions that may still be paid. */
 const PAYABLE: SessionStatus[] = ['opening', 'open', 'processing']
-/** How soon a session whose transaction was completed in another way is claimed again, where the worker that had it died. */
+/** When a session whose transaction was completed in another way is claimed again, in case the worker that claimed it died. */
 const CLOSE_AGAIN_MS = 2 * MINUTE_MS
 
 export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, 'id'>): Promise<ProviderSession> {
@@ -46,15 +45,15 @@ export async function insertProviderSession(tx: Tx, row: Omit<ProviderSession, '
 }
 
 const REPORTED_SESSION = providerSessions.joined('s', {
-  /** Whose transaction it is for. */
+  /** The end user of its transaction. */
   externalRef: exact('t.external_ref', 191),
-  /** Whether the provider's event was recorded before: a cheap answer to most repetitions, before a unique key decides over the rest. */
+  /** Whether the provider's event was recorded before: a cheap answer to most repetitions; a unique key catches the others. */
   isRepeated: flag('e.id IS NOT NULL'),
 })
-/** A session that the provider's event is about. */
+/** The session of a provider's event. */
 export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>
 
-/** `eventId` null where it is not known yet. */
+/** The session of this reference; `eventId` null where the event has none. */
 export async function findReportedSession(
   db: Queries,
   provider: string,
@@ -96,7 +95,7 @@ export async function listPayableSessions(db: Queries, transactionId: number): P
   ])
 }
 
-/** Changes a session that is in one of the statuses `from`; false where it is not, any more. */
+/** Changes a session that is still in one of the statuses `from`; returns false otherwise. */
 export async function updateSessionIn(
   tx: Tx,
   sessionId: number,
@@ -108,8 +107,8 @@ export async function updateSessionIn(
 }
 
 /**
- * Ends a session that was paid; returns whether the transaction has others that may still be paid. Under the end user's lock, under
- * which all sessions are opened.
+ * Ends a paid session; returns whether the transaction has others that may still be paid. Under the end user's lock, under which all
+ * sessions are opened.
  */
 export async function endPaidSession(
   tx: Tx,
@@ -134,7 +133,7 @@ export interface DueFilter {
 
 /**
  * Sessions to look up, by id. A session is due at its time, and, unless its last look-up failed, once its transaction was completed in
- * another way. One statement: a row read after it was found due may have been claimed in between, and would be claimed again.
+ * another way. One statement, so that the rows are as they were when they were due: a claim compares them.
  */
 export async function listDueSessions(db: Queries, filter: DueFilter): Promise<ProviderSession[]> {
   const { dueAt, appId, afterId, limit } = filter
@@ -156,7 +155,7 @@ export async function listDueSessions(db: Queries, filter: DueFilter): Promise<P
   )
 }
 
-/** Takes the session's next look-up at `now`, by the database's clock, and says when the one after it is due; false where another worker took it. */
+/** Claims the session's look-up at `now`, by the database's clock, and sets when the next one is due; returns false where another worker did. */
 export async function claimLookup(
   tx: Tx,
   session: ProviderSession,
@@ -172,8 +171,8 @@ export async function claimLookup(
   )
 }
 
-/** Records how the look-up went that the caller has claimed; `nextLookupAt` stays where it is null. */
-export async function recordLookup(
+/** Records the result of a claimed look-up; `nextLookupAt` null leaves the column as it is. */
+export async function recordLookupResult(
   tx: Tx,
   session: Pick<ProviderSession, 'id' | 'lookups'>,
   failures: number,
@@ -186,19 +185,19 @@ export async function recordLookup(
   )
 }
 
-/** Has the session looked up soon. */
-export async function hastenLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<void> {
+/** Moves the session's next look-up to `nextLookupAt`. */
+export async function expediteLookup(tx: Tx, sessionId: number, nextLookupAt: RealTime): Promise<void> {
   await tx.update(providerSessions, { id: sessionId, status: PAYABLE }, { nextLookupAt, updatedAt: tx.now })
 }
 
-/** All that was opened at providers for a transaction, the first first. */
+/** All sessions of a transaction, the oldest first. */
 export async function listProviderSessionsOf(db: Queries, transactionId: number): Promise<ProviderSession[]> {
   return db.all(providerSessions, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
 /**
- * An app's credentials at a provider, by version. What was opened under one is looked up, closed and refunded with it; the one that is
- * not retired opens what is new. `credentials` is sealed JSON, null once it was forgotten.
+ * An app's credentials at a provider, by version. What was opened under a version is looked up, closed and refunded with it; the version
+ * that is not retired opens new sessions. `credentials` is encrypted JSON, null once it was forgotten.
  */
 export const providerAccounts = table('provider_accounts', {
   id: id(),
@@ -211,7 +210,7 @@ export const providerAccounts = table('provider_accounts', {
 })
 export type ProviderAccountRow = Row<typeof providerAccounts>
 
-/** What the credentials of an app's payment method are sealed to, in every version. */
+/** The encryption context of the credentials of an app's payment method, in every version. */
 export function credentialsPlace(appId: number, method: string): string {
   return `payment_methods.credentials:${appId}:${method}`
 }
@@ -233,7 +232,7 @@ export async function retireProviderAccount(tx: Tx, accountId: number): Promise<
   await tx.update(providerAccounts, { id: accountId, retiredAt: null }, { retiredAt: tx.now })
 }
 
-/** Takes the credentials away, and what was open under them: nobody can ask for it any more. Returns how many sessions that were. */
+/** Erases the credentials and closes the open sessions under them. Returns how many sessions that were. */
 export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<number> {
   await tx.update(providerAccounts, { id: accountId }, { credentials: null })
   await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [accountId])
@@ -241,13 +240,13 @@ export async function forgetProviderAccount(tx: Tx, accountId: number): Promise<
   return tx.update(providerSessions, sessions, { status: 'closed', nextLookupAt: null, updatedAt: tx.now })
 }
 
-/** A payment of which something can be refunded still, or is being refunded. */
+/** Whether something of a payment can still be refunded, or is being refunded. */
 const IS_REFUNDABLE = `p.amount > (
   SELECT COALESCE(SUM(r.amount), 0) FROM refunds r WHERE r.payment_id = p.id AND r.status = 'succeeded')`
 
 /**
- * The accounts of a method that still matter: those that open what is new, and those with sessions that may be paid or payments that
- * may be refunded. By app, the newest first; `appId` null for all apps.
+ * The accounts of a method that are in use: those that open new sessions, and those with sessions that may be paid or payments that may
+ * be refunded. By app, the newest first; `appId` null for all apps.
  */
 export async function listAccountsInUse(
   db: Queries,
@@ -268,7 +267,7 @@ export async function listAccountsInUse(
   return db.all(providerAccounts.as('a'), `${sql} ORDER BY a.app_id, a.version DESC`, params)
 }
 
-/** What still depends on an account. */
+/** How much still depends on an account. */
 export interface AccountUse {
   readonly openSessions: number
   readonly refundablePayments: number
@@ -288,13 +287,13 @@ export async function countAccountUse(db: Queries, accountId: number): Promise<A
 /** An app's account at a provider. */
 export type Account = Pick<ProviderSession, 'appId' | 'provider' | 'providerAccountId'>
 
-/** An account of which nothing is asked for a while, since its provider did not answer or refused its credentials. */
+/** A pause of an account whose provider did not answer or refused its credentials. */
 export const providerPauses = table('provider_pauses', {
   id: id(),
   appId: bigint('app_id'),
   provider: exact('provider', 32),
   providerAccountId: bigint('provider_account_id'),
-  /** In a row, each with a pause. */
+  /** Failures in a row, each with a pause. */
   failures: int('failures'),
   /** Of the last failure, for operators. */
   reason: words('reason', 191),
@@ -303,7 +302,7 @@ export const providerPauses = table('provider_pauses', {
 })
 export type ProviderPause = Row<typeof providerPauses>
 
-/** Every account's last pause that no answer has ended, over or not. */
+/** The pause of every account that has not answered since, over or not. */
 export async function listPauses(db: Queries): Promise<ProviderPause[]> {
   return db.all(providerPauses, 'ORDER BY app_id, provider')
 }
@@ -312,7 +311,7 @@ export async function findPause(db: Queries, { providerAccountId }: Account): Pr
   return db.one(providerPauses, 'WHERE provider_account_id = ?', [providerAccountId])
 }
 
-/** Begins a pause, unless one is under way: of several failures at one time only the first makes the next pause longer. */
+/** Begins a pause, unless one is under way: of several failures at once, only the first lengthens the next pause. */
 export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: RealTime): Promise<void> {
   const isNew = await insertedNew('provider_pauses_account', tx.insert(providerPauses, pause))
   if (!isNew) {
@@ -324,12 +323,12 @@ export async function beginPause(tx: Tx, pause: Omit<ProviderPause, 'id'>, now: 
   }
 }
 
-/** The account answered: its next failure is the first one. */
+/** Deletes the pause of an account that answered. */
 export async function endPause(tx: Tx, { providerAccountId }: Account): Promise<void> {
   await tx.run('DELETE FROM provider_pauses WHERE provider_account_id = ?', [providerAccountId])
 }
 
-/** How many sessions failed to be looked up or closed this often in a row, and a transaction of one of them. */
+/** How many sessions failed this often in a row, and the transaction of the newest one. */
 export async function countFailing(
   db: Queries,
   failures: number,

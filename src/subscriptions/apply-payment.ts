@@ -36,9 +36,8 @@ export interface AppliedPayment extends QuotedPayment {
 }
 
 /**
- * Applies a payment to the end user's subscription, under the lock of the end user; `subject` is what it is decided on, where that was
- * read under the lock. Returns why it was not applied, or null: then the
- * ledger has its line, the subscription its period, and the events are written (specification 3; contract 4).
+ * Applies a payment to the end user's subscription (specification 3; contract 4): writes the period, its line in the ledger and the
+ * events. Returns null, or why nothing was applied. A step, under the end user's lock; pass `subject` if its rows were read under it.
  */
 export async function applyPayment(
   tx: Tx,
@@ -82,7 +81,7 @@ export async function applyPayment(
   return null
 }
 
-/** Writes why plan, price and period of `saved` are what they are. */
+/** Adds the line that explains plan, price and period of `saved`. */
 export async function writeLedger(
   tx: Tx,
   saved: Subscription,
@@ -116,7 +115,8 @@ export async function writeLedger(
 }
 
 /**
- * Writes a decision that is no payment: an import, a plan switch, or an operator's end, opened and paid at its own time (contract 7).
+ * Adds the line of a decision that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
+ * time (contract 7).
  * `before` is null where there was no subscription.
  */
 export async function writeDecision(

@@ -19,8 +19,8 @@ interface Scope {
 }
 
 /**
- * Attaches a customer, whom reminders go to from then on. Throws `not_found`, and `invalid_request` where the customer is not the
- * app's, or not the end user's whose client asks.
+ * Attaches the customer who gets reminders from then on. Throws `not_found`, and `invalid_request` on `customer_id` for a customer of
+ * another app, or, where a client asks, of another end user.
  */
 export const attachCustomer = command({
   name: 'subscription.attach-customer',

@@ -6,13 +6,13 @@ import type { AppTime } from '#shared/time.ts'
 import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
 import { findLastDecision, findSubscriptionOfEndUser, hadTrial, type Subscription } from './store.ts'
 
-/** A payment of a price as it was quoted: what a transaction keeps of it. */
+/** The part of a quote that is stored with a transaction. */
 export interface QuotedPayment {
   readonly purpose: Purpose
   readonly isRenewal: boolean
   /** When it was opened, in the app's own time. */
   readonly createdAt: AppTime
-  /** An operator applies it although it was superseded. */
+  /** Whether an operator applies it although it was superseded. */
   readonly isAccepted?: boolean
 }
 
@@ -22,13 +22,13 @@ export interface PaidPrice {
   readonly plan: NamedPlan
 }
 
-/** What a payment is decided on, and the customers that its events may name. */
+/** The rows that a payment is decided on, and the customers that its events may name. */
 export interface PaymentSubject extends PaidPrice {
   readonly current: Subscription | null
   readonly customers: readonly NamedCustomer[]
 }
 
-/** What was looked up to decide over a payment, and what it does. */
+/** The rows behind a decision, and what the payment does. */
 export interface DecidedPayment extends PaidPrice {
   readonly current: Subscription | null
   /** What the payment buys. */
@@ -72,14 +72,14 @@ export async function decideOn(
   return { price, plan, current, interval, effect: decide(current, last, quote, paidAt) }
 }
 
-/** What a new transaction keeps of its quote. */
+/** The columns of a new transaction that hold its quote. */
 export interface StoredQuote {
   readonly isTrial: boolean
   readonly purpose: Purpose
   readonly isRenewal: boolean
   readonly quotedRevision: number | null
   readonly quotedEnd: AppTime | null
-  /** The end that it is opened to renew; null where there is none. */
+  /** The period end that it is opened to renew; null where there is none. */
   readonly renewsEnd: AppTime | null
 }
 

@@ -6,7 +6,7 @@ import { settleNode } from '#realtime/write-node.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
 import { loadNodeState } from './queue-node.ts'
 
-/** Whether a node is left to write. */
+/** Whether a write was left behind. */
 export async function hasAbandonedWrites(ctx: Context): Promise<boolean> {
   return (await listAbandoned(ctx.db, await abandonedBefore(ctx), 1)).length > 0
 }
@@ -15,15 +15,15 @@ async function abandonedBefore(ctx: Context): Promise<RealTime> {
   return addMs(await databaseNow(ctx, ctx.db), -ABANDONED_MS)
 }
 
-/** A wish this old has no caller any more that waits for it: none waits longer than 5 s. */
+/** No caller waits for a write this old: none waits longer than 5 s. */
 const ABANDONED_MS = 15_000
-/** Of one run; what is left is for the next. */
+/** Per run; the next run takes the rest. */
 const MAX_WRITES = 100
-const HANDFUL = 5
+const BATCH = 5
 
 /**
- * Writes the nodes whose writer died between the commit and the write, or left the turn to others (contract 4, Realtime node).
- * Failed writes are not among them, nor those that fail here: they are an operator's to repeat.
+ * Writes the nodes whose writer died between the commit and the write, or gave way to others (contract 4, Realtime node). Failed
+ * writes, also those that fail here, are left to an operator: `realtime resync --failed`.
  */
 export async function finishPendingWrites(
   ctx: Context,
@@ -31,8 +31,8 @@ export async function finishPendingWrites(
 ): Promise<{ written: number; failed: number }> {
   const tally = { written: 0, failed: 0 }
   const rows = await listAbandoned(ctx.db, await abandonedBefore(ctx), MAX_WRITES)
-  for (let start = 0; start < rows.length && !options.signal?.aborted; start += HANDFUL) {
-    const outcomes = await Promise.all(rows.slice(start, start + HANDFUL).map((row) => finishOne(ctx, row)))
+  for (let start = 0; start < rows.length && !options.signal?.aborted; start += BATCH) {
+    const outcomes = await Promise.all(rows.slice(start, start + BATCH).map((row) => finishOne(ctx, row)))
     for (const isWritten of outcomes) tally[isWritten ? 'written' : 'failed'] += 1
   }
   return tally

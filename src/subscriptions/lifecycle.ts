@@ -1,8 +1,8 @@
 import type { Interval } from '#shared/interval.ts'
 import { SECOND_MS, type AppTime } from '#shared/time.ts'
-import { isSoundPeriod, periodFrom, type Period } from './period.ts'
+import { isValidPeriod, periodFrom, type Period } from './period.ts'
 
-/** What the rules need to know of a subscription. `currentPeriodEnd` null means lifetime. */
+/** The part of a subscription that the rules read. `currentPeriodEnd` null means lifetime. */
 export interface SubscriptionState {
   readonly planId: number
   readonly priceId: number
@@ -27,9 +27,9 @@ export interface Quote {
   /** What is sold: the price's interval, or its trial's. */
   readonly interval: Interval
   readonly openedAt: AppTime
-  /** Whether the end user had a trial of this plan; of no matter for other purposes. */
+  /** Whether the end user had a trial of this plan; only purpose `trial` asks. */
   readonly isTrialUsed: boolean
-  /** An operator applies it although it was superseded. */
+  /** Whether an operator applies it although it was superseded. */
   readonly isAccepted: boolean
 }
 
@@ -102,7 +102,7 @@ export function decide(
   const period = extendedEnd
     ? periodFrom(extendedEnd, quote.interval, valid?.anchorDay ?? null)
     : periodFrom(paidAt, quote.interval, null)
-  if (!isSoundPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
+  if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
   const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote
   const kind = !current ? 'started' : extendedEnd ? 'extended' : 'restarted'
@@ -110,8 +110,8 @@ export function decide(
 }
 
 /**
- * Whether `decide` asks for the latest decision at all. A payment of the plan and price that the subscription has is decided alike
- * whatever came before, so that its ledger, which grows with each renewal, need not be read.
+ * Whether `decide` uses the latest decision at all. For the plan and price that the subscription has, the outcome does not depend on
+ * it, so the caller can skip reading the ledger, which grows with each renewal.
  */
 export function dependsOnDecision(
   current: SubscriptionState | null,
@@ -120,7 +120,7 @@ export function dependsOnDecision(
   return current !== null && (purpose === 'trial' || current.planId !== planId || current.priceId !== priceId)
 }
 
-/** Whether a payment that is made while the subscription is valid was overtaken by what was decided since it was opened. */
+/** Whether a later decision overtook a payment that is made while the subscription is valid. */
 function isSuperseded(valid: SubscriptionState, last: Decision, quote: Quote, paidAt: AppTime): boolean {
   const isOtherPlan = valid.planId !== quote.planId
   switch (quote.purpose) {
@@ -139,19 +139,20 @@ function isExtension(valid: SubscriptionState, { purpose, planId }: Quote): bool
   return purpose === 'extend' || (purpose !== 'trial' && valid.planId === planId)
 }
 
-/** A checkout for the same plan chooses its price, unless the present one was chosen after it was opened. */
+/** A checkout for the same plan sets its price, unless the present one was chosen after the checkout was opened. */
 function choosesPrice(current: SubscriptionState, last: Decision, quote: Quote): boolean {
   return !quote.isRenewal && quote.planId === current.planId && quote.openedAt >= last.pricedAt
 }
 
-/** A line of the ledger of periods, as far as it decides over the payments after it. */
+/** What of a line of the ledger of periods matters for the payments after it. */
 export interface DecidingLine {
   readonly kind: 'started' | 'extended' | 'restarted' | 'imported' | 'switched' | 'ended'
   /** Null for what is no payment: an import, a plan switch, an operator's end. */
   readonly purpose: Purpose | null
   readonly isRenewal: boolean
-  /** Plan of the subscription after it, and plan that was paid for. */
+  /** The subscription's plan after it. */
   readonly planId: number
+  /** The plan that was paid for. */
   readonly soldPlanId: number
   readonly openedAt: AppTime
   /** When it was paid, or decided. */

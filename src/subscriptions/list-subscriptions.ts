@@ -13,7 +13,7 @@ export interface SubscriptionFilter {
   readonly withinMs: number | null
 }
 
-/** An app's subscriptions as the API gives them, with their `external_ref`, those that end first on top. */
+/** An app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
 export async function listSubscriptions(ctx: Context, app: App, { status, withinMs }: SubscriptionFilter) {
   const now = appNow(app, ctx.clock.now())
   const isActive = withinMs === null ? status : 'active'
@@ -33,7 +33,7 @@ export async function listSubscriptions(ctx: Context, app: App, { status, within
   })
 }
 
-/** One subscription of the app, with what its answers name; throws `not_found`. */
+/** One subscription of the app, for presentation; throws `not_found`. */
 export async function subscriptionOf(ctx: Context, app: App, externalRef: string): Promise<SubscriptionView> {
   return viewSubscription(ctx.db, await getSubscription(ctx.db, app.id, externalRef))
 }

@@ -54,7 +54,7 @@ export function lastDayOfMonth(instant: AppTime): number {
  * The period guard (contract 4): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its
  * end is a date that can be written. `extendedEnd` is the end that the period continues from, null where it starts anew.
  */
-export function isSoundPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {
+export function isValidPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {
   if (period.end === null) return interval.unit === 'lifetime'
   const endMs = period.end.getTime()
   if (Number.isNaN(endMs) || period.end.getUTCFullYear() > LAST_YEAR) return false

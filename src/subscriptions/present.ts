@@ -9,20 +9,20 @@ import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import { findPlanWithCustomer, type Subscription } from './store.ts'
 
-/** A subscription with the rows that its answers name. */
+/** A subscription with the rows that its presentations name. */
 export interface SubscriptionView {
   readonly subscription: Subscription
   readonly plan: NamedPlan
   readonly customer: NamedCustomer | null
 }
 
-/** Rows that were read before. */
+/** Rows that were read before and may be named. */
 export interface KnownNames {
   readonly plan: NamedPlan
   readonly customers: readonly NamedCustomer[]
 }
 
-/** Reads the names, unless all of them are `known`. */
+/** Reads the plan and the customer, unless both are `known`. */
 export async function viewSubscription(
   db: Queries,
   subscription: Subscription,
@@ -86,7 +86,7 @@ export function updatedData(view: SubscriptionView, now: AppTime): EventData['su
   return { ...presentSubject(view), ...presentPeriod(view.subscription, now) }
 }
 
-/** The fields with which every event about a subscription begins. */
+/** The fields that every event about a subscription has. */
 export function presentSubject({ subscription, plan, customer }: SubscriptionView): SubscriptionSubject {
   return {
     external_ref: subscription.externalRef,

@@ -5,7 +5,7 @@ import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
 import type { NodeState } from '#realtime/node.ts'
 import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } from './store.ts'
 
-/** Queues the write of the realtime node in the change's transaction; after the commit it is written and waited for. */
+/** Queues the write of the realtime node in the change's transaction; the caller waits for the write itself after the commit. */
 export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription): Promise<void> {
   if (app.realtimeDatabaseUrl === null) return
   const subscriptionId = subscription.id
@@ -13,7 +13,7 @@ export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription
   tx.afterCommit(() => writeNode(tx.ctx, { app, subscriptionId, load: () => loadNodeState(tx.ctx, subscriptionId) }))
 }
 
-/** Writes the node again with the same state, after a payment that was told twice (contract 4, Same provider event id). */
+/** Queues the same state again after a payment that was reported twice (contract 4, Same provider event id). */
 export async function rewriteNode(tx: Tx, app: ToldApp, endUserId: number): Promise<void> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (subscription) await queueNode(tx, app, subscription)

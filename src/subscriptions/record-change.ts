@@ -24,17 +24,17 @@ export interface NewSubscription {
   readonly externalRef: string
 }
 
-/** The payment behind a change, and what else is told of it, before `subscription.updated`. */
+/** The payment behind a change, and the event that it emits before `subscription.updated`. */
 export interface Occasion {
   readonly transactionId: number
-  /** Rows that were read already, which the events may name. */
+  /** Rows that were read before, so that the events need no further reads. */
   readonly known: KnownNames
   announce(view: SubscriptionView): Promise<void>
 }
 
 /**
- * The only writer of subscriptions. Saves the change, tells `subscription.updated`, and queues the realtime node, which is written
- * after the commit and waited for.
+ * The only writer of subscriptions. Saves the change, emits `subscription.updated`, and queues the realtime node, which is written
+ * after the commit, before the caller is answered.
  */
 export async function recordChange(
   tx: Tx,

@@ -17,26 +17,26 @@ import { AppError, messageOf } from '#shared/errors.ts'
 import { loadNodeState } from './queue-node.ts'
 import { findSubscriptionById, getSubscription, listSubscriptionsAfter, type Subscription } from './store.ts'
 
-/** Nodes written at once, and at least so long for each such handful: 50 a second at most, which leaves the database to its users. */
-const HANDFUL = 5
-const HANDFUL_MS = 100
+/** Nodes written at once, and the least time for them: at most 50 nodes a second, which leaves the app's database to its users. */
+const BATCH = 5
+const BATCH_MS = 100
 const PAGE = 100
-/** A database that fails so often in a row is away: the rest is left for another run. */
+/** A database that fails this often in a row is unreachable: another run writes the rest. */
 const MAX_FAILURES_IN_A_ROW = 20
 const READ_MS = 4500
-/** A dry run lists so many nodes and counts the others. */
+/** A dry run lists this many nodes and counts the others. */
 const MAX_LISTED = 1000
 const MAX_FAULTS = 20
 
 export interface ResyncInput {
   readonly app: App
-  /** One of the three: one end user, all subscriptions, or those whose last write failed or never came about. */
+  /** Exactly one of the three: one end user, all subscriptions, or those whose last write failed or never happened. */
   readonly externalRef?: string | undefined
   readonly all?: boolean | undefined
   readonly failed?: boolean | undefined
-  /** Reads the nodes and tells what would be written. */
+  /** Reads the nodes and reports what would be written. */
   readonly dryRun?: boolean | undefined
-  /** Goes on after this subscription id: `next` of a run that was cut short. */
+  /** Continues after this subscription id: `next` of a run that was cut short. */
   readonly after?: number | undefined
   readonly onProgress?: ((progress: ResyncProgress) => void) | undefined
   readonly signal?: AbortSignal | undefined
@@ -46,13 +46,13 @@ export interface ResyncInput {
 export interface ResyncProgress {
   readonly written: number
   readonly failed: number
-  /** The subscription id that all is done up to. */
+  /** Every subscription up to this id is done. */
   readonly upTo: number
 }
 
 export interface NodeDifference {
   readonly external_ref: string
-  /** What is there now; null where nothing is. */
+  /** The node now; null where there is none. */
   readonly present: unknown
   readonly wanted: RealtimeNode
 }
@@ -60,9 +60,9 @@ export interface NodeDifference {
 export interface ResyncResult {
   readonly written: number
   readonly failed: number
-  /** Where to go on with `after`, where the run was cut short. */
+  /** The `after` to continue with; absent unless the run was cut short. */
   readonly next?: number
-  /** The first twenty that failed, and why. */
+  /** The first 20 that failed, and why. */
   readonly faults?: readonly NodeFault[]
   /** Of a dry run: how many nodes differ, and the first 1000 of them. */
   readonly differing?: number
@@ -75,8 +75,8 @@ export interface NodeFault {
 }
 
 /**
- * Writes nodes as they should be now, which for a period that is over is `free`: the only way there (specification 6). Throws
- * `invalid_request` for an app without a realtime database or where it is not said which nodes, `not_found` for an unknown end user.
+ * Writes nodes as they should be now. This alone makes the node of an ended period `free` (specification 6). Throws `invalid_request`
+ * for an app without a realtime database or unless exactly one of the three scopes is given, `not_found` for an unknown end user.
  */
 export async function resyncNodes(ctx: Context, input: ResyncInput): Promise<ResyncResult> {
   const { app } = input
@@ -95,14 +95,14 @@ type Run = ResyncInput & { readonly app: AppWithDatabase }
 
 async function runResync(ctx: Context, run: Run): Promise<ResyncResult> {
   const tally = openTally(run.after ?? 0)
-  for await (const handful of handfuls(ctx, run)) {
-    const pause = delay(HANDFUL_MS)
+  for await (const batch of batches(ctx, run)) {
+    const pause = delay(BATCH_MS)
     await Promise.all(
-      handful.map((subscriptionId) =>
+      batch.map((subscriptionId) =>
         run.dryRun ? compareNode(ctx, run.app, subscriptionId, tally) : rewriteOne(ctx, run.app, subscriptionId, tally),
       ),
     )
-    tally.upTo = Math.max(...handful)
+    tally.upTo = Math.max(...batch)
     run.onProgress?.({ written: tally.written, failed: tally.failed, upTo: tally.upTo })
     if (run.signal?.aborted || tally.failuresInARow >= MAX_FAILURES_IN_A_ROW) return resultOf(run, tally, tally.upTo)
     await pause
@@ -135,8 +135,8 @@ function resultOf(run: Run, tally: Tally, next: number | null): ResyncResult {
   }
 }
 
-/** The subscriptions to write, a few at a time, in the order of their ids. */
-async function* handfuls(ctx: Context, run: Run): AsyncGenerator<number[]> {
+/** The ids of the subscriptions to write, in ascending order. */
+async function* batches(ctx: Context, run: Run): AsyncGenerator<number[]> {
   if (run.externalRef !== undefined) {
     const { id } = await getSubscription(ctx.db, run.app.id, run.externalRef)
     yield [id]
@@ -145,7 +145,7 @@ async function* handfuls(ctx: Context, run: Run): AsyncGenerator<number[]> {
   const list = run.all ? listIds : listUnwritten
   for (let after = run.after ?? 0; ;) {
     const page = await list(ctx.db, run.app.id, after, PAGE)
-    for (let start = 0; start < page.length; start += HANDFUL) yield page.slice(start, start + HANDFUL)
+    for (let start = 0; start < page.length; start += BATCH) yield page.slice(start, start + BATCH)
     const last = page.at(-1)
     if (last === undefined) return
     after = last
@@ -166,7 +166,7 @@ async function rewriteOne(ctx: Context, app: App, subscriptionId: number, tally:
     return
   }
   const row = await findRealtimeWrite(ctx.db, subscriptionId)
-  countFailure(tally, externalRef, row?.lastError ?? 'another writer had its turn all the time')
+  countFailure(tally, externalRef, row?.lastError ?? 'another writer held the lease all the time')
 }
 
 async function compareNode(ctx: Context, app: AppWithDatabase, subscriptionId: number, tally: Tally): Promise<void> {
@@ -191,7 +191,7 @@ async function getSubscriptionById(ctx: Context, subscriptionId: number): Promis
   return subscription
 }
 
-/** Whether the node says the same already; an absent `expiresAt` is null. */
+/** Whether the node already has this content; an absent `expiresAt` is null. */
 function isSame(present: unknown, wanted: RealtimeNode): boolean {
   if (typeof present !== 'object' || present === null) return false
   const { plan, expiresAt = null, purchaseSource } = present as Partial<Record<keyof RealtimeNode, unknown>>
@@ -209,7 +209,7 @@ function countFailure(tally: Tally, externalRef: string, error: string): void {
   if (tally.faults.length < MAX_FAULTS) tally.faults.push({ external_ref: externalRef, error })
 }
 
-/** The nodes are written one by one; this notes in the audit log that it was asked for, and what it came to. */
+/** The nodes are written one by one; the audit log gets one entry with the result. */
 const noteResync = command({
   name: 'realtime.resync',
   input: nothing,

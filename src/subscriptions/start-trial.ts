@@ -25,7 +25,7 @@ export async function trialOnOffer(
   return { amount: trialAmount, endsAt: effect.period.end }
 }
 
-/** Starts a free trial during the checkout call; false where the end user had one on this plan before. */
+/** Starts a free trial during the checkout call; returns false where none is granted. */
 export async function startFreeTrial(
   tx: Tx,
   app: App,

@@ -12,7 +12,7 @@ import type { IntervalUnit } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decisionAfter, type DecidingLine, type Decision, type Purpose } from './lifecycle.ts'
 
-/** The row that is locked: one for each end user of an app, there before any subscription. */
+/** The row that serves as the lock: one per end user of an app, older than any subscription. */
 export const endUsers = table('end_users', {
   id: id(),
   appId: bigint('app_id'),
@@ -31,7 +31,7 @@ export const subscriptions = table('subscriptions', {
   planId: bigint('plan_id'),
   priceId: bigint('price_id'),
   customerId: bigint('customer_id').nullable(),
-  /** Stored by the expiry job; what counts is `effectiveStatus`. */
+  /** Updated by the expiry job, for lists; `effectiveStatus` decides. */
   status: exact('status', 16).as<'active' | 'expired'>(),
   periodStart: appTime('period_start'),
   currentPeriodEnd: appTime('current_period_end').nullable(),
@@ -88,8 +88,8 @@ export const paymentApplications = table('payment_applications', {
 export type PaymentApplication = Row<typeof paymentApplications>
 
 /**
- * Locks the end user until the transaction ends, making the row where there is none, and returns its id.
- * The update is a lock on one server and a conflict between the nodes of a cluster; a read with a lock is only the former.
+ * Locks the end user until the transaction ends, adding the row if there is none, and returns its id.
+ * The update is a lock on one server and a conflict between the nodes of a cluster; a locking read is only a lock.
  */
 export async function lockEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
   const known = await bumpEndUser(tx, appId, externalRef)
@@ -98,11 +98,11 @@ export async function lockEndUser(tx: Tx, appId: number, externalRef: string): P
   const added = await unlessDuplicate('end_users_app_ref', tx.insert(endUsers, row))
   if (added !== null) return added
   const locked = await bumpEndUser(tx, appId, externalRef)
-  if (locked === null) throw new Error('the end user whose row was locked is not there')
+  if (locked === null) throw new Error('the row of an end user that another transaction added cannot be locked')
   return locked
 }
 
-/** As `lockEndUser`, for one who should be there: an unknown end user is not written down. */
+/** As `lockEndUser`, but adds no row for an unknown end user. */
 export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: string): Promise<void> {
   await bumpEndUser(tx, appId, externalRef)
 }
@@ -127,7 +127,7 @@ const PLAN_WITH_CUSTOMER = together(
   { customer: namedCustomers },
 )
 
-/** What a subscription's answers name. */
+/** The plan and the customer that a presentation of a subscription names. */
 export async function findPlanWithCustomer(
   db: Queries,
   appId: number,
@@ -194,7 +194,7 @@ export async function updateSubscription(
   if (found !== 1) throw new Error(`subscription ${subscriptionId} is no longer at revision ${fromRevision}`)
 }
 
-/** Whether the trial is granted now; false where this end user had one on the plan before. */
+/** Grants the trial; returns false where this end user had one on the plan before. */
 export async function insertTrialGrant(tx: Tx, row: Omit<TrialGrant, 'id'>): Promise<boolean> {
   return insertedNew('trial_grants_end_user_plan', tx.insert(trialGrants, row))
 }
@@ -213,10 +213,10 @@ export async function wasRenewedByPayment(db: Queries, subscriptionId: number, e
   return rows.some((row) => row.transactionId !== null)
 }
 
-/** A line with the quote that its payment was. */
+/** A line with the quote of its payment. */
 export interface LedgerLine extends Omit<PaymentApplication, keyof DecidingLine>, DecidingLine {
   readonly soldPriceId: number
-  /** Written by a version that had other rules, and kept no quotes. */
+  /** Whether an earlier version wrote it, which had other rules and stored no quotes. */
   readonly isOlder: boolean
 }
 
@@ -270,7 +270,7 @@ export async function findApplicationOfTransaction(
   return db.one(paymentApplications, 'WHERE transaction_id = ?', [transactionId])
 }
 
-/** The payment that the subscription's end comes from; null where a payment did not set it. */
+/** The line of the payment that set the subscription's end; null where no payment did. */
 export async function findApplicationOfEnd(
   db: Queries,
   { id: subscriptionId, currentPeriodEnd }: Subscription,
@@ -282,7 +282,7 @@ export async function findApplicationOfEnd(
   )
 }
 
-/** Subscriptions by id, for walking through all of them; `appId` null takes those of all apps. */
+/** A page of subscriptions by ascending id; `appId` null takes those of all apps. */
 export async function listSubscriptionsAfter(
   db: Queries,
   appId: number | null,
@@ -293,7 +293,7 @@ export async function listSubscriptionsAfter(
   return db.all(subscriptions, `${listed.sql} ORDER BY id LIMIT ?`, [...listed.params, limit])
 }
 
-/** An app's subscriptions, those that end first on top, lifetime ones last. `now` and `endsBy` are in the app's own time. */
+/** An app's subscriptions, the earliest end first and lifetime ones last. `now` and `endsBy` are in the app's own time. */
 export async function listSubscriptionsByEnd(
   db: Queries,
   appId: number,

@@ -15,7 +15,7 @@ export const SwitchPlanInput = z
   .meta({ examples: [{ price_id: 'price_1' }] })
 
 /**
- * Moves a subscription to a price on sale of any plan. The period stays; reminders, link and amount follow at the next renewal.
+ * Moves a subscription to a price on sale of any plan. The period stays; the next renewal costs the new price.
  * Throws `not_found`, `price_not_found`, `already_lifetime`.
  */
 export const switchPlan = command({

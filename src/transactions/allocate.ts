@@ -5,7 +5,7 @@ import type { Transaction } from './store.ts'
 
 export interface AllocatedPart {
   readonly paymentId: number
-  /** Negative where the money counts no more. */
+  /** Negative where the money no longer counts. */
   readonly amount: number
   readonly cause: AllocationCause
   /** The refund that takes it back. */
@@ -13,7 +13,7 @@ export interface AllocatedPart {
   readonly decision: Decision | null
 }
 
-/** Writes down that money of a payment counts for a transaction, or does so no more. */
+/** Records that money of a payment counts for a transaction, or no longer does. */
 export async function allocate(
   tx: Tx,
   { id: transactionId, appId }: Pick<Transaction, 'id' | 'appId'>,

@@ -4,9 +4,8 @@ import type { Tx } from '#commands/transaction.ts'
 import { orderReceipts } from './order-receipts.ts'
 import { insertChange, updateTransactionIn, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
-/** Who decided a change of a transaction, and why; absent where it follows from what a provider reported. */
+/** The operator who decided a change of a transaction, and why; absent where a provider's report caused it. */
 export interface Decision {
-  /** The operator. */
   readonly actor: string
   readonly note: string
 }
@@ -14,8 +13,8 @@ export interface Decision {
 export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'flaggedAt' | 'updatedAt'>>
 
 /**
- * Changes a transaction that was read under the end user's lock, and writes down what an operator must find in its timeline: each flag
- * that is raised or cleared, a completion that was decided or flagged, and the refund of all of it. Returns the transaction as it is then.
+ * Changes a transaction that was read under the end user's lock, and records what its timeline must show: each flag that is raised or
+ * cleared, a completion that was decided or flagged, and the refund of all of it. Returns the changed transaction.
  */
 export async function changeTransaction(
   tx: Tx,
@@ -46,19 +45,19 @@ export async function changeTransaction(
   return { ...after, flaggedAt }
 }
 
-interface Happening {
+interface HistoryEntry {
   readonly kind: ChangeKind
   readonly flagReason: FlagReason | null
 }
 
-function historyOf(before: Transaction, after: Transaction, decision: Decision | null): Happening[] {
-  const happenings: Happening[] = []
+function historyOf(before: Transaction, after: Transaction, decision: Decision | null): HistoryEntry[] {
+  const entries: HistoryEntry[] = []
   const isReflagged = before.flagReason !== after.flagReason
-  if (isReflagged && before.flagReason) happenings.push({ kind: 'unflagged', flagReason: before.flagReason })
-  // A plain completion has its events, written at that time.
+  if (isReflagged && before.flagReason) entries.push({ kind: 'unflagged', flagReason: before.flagReason })
+  // The timeline shows a plain completion by its events.
   const isPlain = after.status === 'completed' && after.flagReason === null && decision === null
   if (before.status !== after.status && !isPlain && (after.status === 'completed' || after.status === 'refunded'))
-    happenings.push({ kind: after.status, flagReason: null })
-  if (isReflagged && after.flagReason) happenings.push({ kind: 'flagged', flagReason: after.flagReason })
-  return happenings
+    entries.push({ kind: after.status, flagReason: null })
+  if (isReflagged && after.flagReason) entries.push({ kind: 'flagged', flagReason: after.flagReason })
+  return entries
 }

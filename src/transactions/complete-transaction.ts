@@ -20,8 +20,8 @@ export interface Completion {
 
 /**
  * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
- * be applied is completed and flagged. `transaction` says what was received for it, also where that is not stored yet. Returns it as it
- * is then. A step, under the end user's lock.
+ * be applied is completed and flagged. `transaction` includes money that is not stored yet. Returns the changed transaction. A step,
+ * under the end user's lock.
  */
 export async function completeTransaction(
   tx: Tx,
@@ -60,9 +60,8 @@ async function give(
 }
 
 /**
- * Applies now, as it was bought, a completed payment that had been superseded (contract 7): a purchase starts its plan, an extension
- * extends the present period, a trial starts. The flag goes. A step, under the end user's lock. Throws `invalid_request` where it
- * cannot be applied either.
+ * Applies a superseded payment now, as it was bought (contract 7): a purchase starts its plan, an extension extends the present period,
+ * a trial starts. Clears the flag. A step, under the end user's lock. Throws `invalid_request` where it still cannot be applied.
  */
 export async function applySuperseded(
   tx: Tx,
@@ -79,7 +78,7 @@ export async function applySuperseded(
     (await applyPayment(tx, app, {
       ...paymentOf(transaction),
       ...quote,
-      // What the operator decides counts from now; an extension is no decision.
+      // An operator's decision counts from now on; an extension is no decision.
       createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
       isAccepted: true,
       providerCode,
@@ -104,12 +103,12 @@ async function announceCompletion(tx: Tx, app: ToldApp, transaction: Transaction
 }
 
 /**
- * When the payment counts as made, in the app's own time and whole seconds. Never before the transaction was opened and never in the
- * future, whatever a provider's clock or a mail's date says.
+ * When the payment counts as made, in the app's own time and whole seconds: never before the transaction was opened and never in the
+ * future, whatever a provider's clock says.
  */
 function paymentTime(tx: Tx, app: ToldApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)
-  const told = appNow(app, paidAt)
-  const notEarly = told < transaction.createdAt ? transaction.createdAt : told
+  const reported = appNow(app, paidAt)
+  const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported
   return wholeSeconds(notEarly > now ? now : notEarly)
 }

@@ -22,31 +22,31 @@ import {
   type Transaction,
 } from './store.ts'
 
-/** Money that a provider, a bank or an operator says has arrived. Adapters prove it genuine, translate it to this, and call. */
+/** Money that arrived according to a provider, a bank or an operator. Callers have verified the report. */
 export interface ConfirmedPayment {
   readonly provider: ProviderCode
   /** The provider's own id of the notification; null where there is none (a look-up, the test method). */
   readonly eventId: string | null
   readonly eventType?: string
-  /** Another id of the same notification: it is a repetition where either was here before. */
+  /** Another id of the same notification: the notification is a repetition if either was recorded before. */
   readonly otherEvent?: Pick<ProviderEvent, 'eventId' | 'eventType'> | null
-  /** The account at the provider that it came to, by its version; absent where a provider needs none. */
+  /** The version of the credentials that it came under; absent where a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
-  /** What the provider calls the charge, where that is not the reference. */
+  /** The provider's id of the charge, where that is not the reference. */
   readonly chargeReference?: string | null
   /** The account of ours that it was credited to, where the bank shows it. */
   readonly bankAccountId?: number | null
   readonly transactionId: number
-  /** Whose transaction it is, where the caller has read that: it never changes. */
+  /** The transaction's app and end user, if the caller has read them: they never change. */
   readonly owner?: Pick<Transaction, 'appId' | 'externalRef'>
   /** In the smallest unit of `currency`. */
   readonly amount: number
   readonly currency: string
-  /** Real time at which it was paid, as far as the provider can be believed; else when it was received. */
+  /** When it was paid, in real time, if the provider is reliable there; else when it was received. */
   readonly paidAt: RealTime
-  /** The operator who said whose money it is; absent where the provider or the payer did. */
+  /** The operator who assigned the money to the transaction; absent where the provider or the payer did. */
   readonly decision?: Decision
 }
 
@@ -56,16 +56,16 @@ export type ConfirmOutcome =
       readonly transaction: Transaction
       /** Null where the same money was reported before. */
       readonly paymentId: number | null
-      /** Whether the money was in the books before, and waited for somebody to say whose it is. */
+      /** Whether the money had been recorded as unmatched before. */
       readonly hadWaited: boolean
     }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /**
- * The entry point for money (contract 4): whatever confirms a payment calls this. In one transaction, under the end user's lock, it
- * records the provider's event and the payment, books it for the transaction, completes and applies that, and writes the events to
- * send. Nothing is sent inside. `duplicate`: this event or this money was here before, and nothing was run.
+ * The entry point for money (contract 4): whatever confirms a payment calls this. In one database transaction, under the end user's
+ * lock, it records the provider's event and the payment, books the money for the transaction, completes and applies that, and writes
+ * the events to send. Sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was changed.
  */
 export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   return perform(ctx, provider(payment.provider), confirm, undefined, payment)
@@ -74,12 +74,12 @@ export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): P
 const confirm = command({
   name: 'payment.confirm',
   input: nothing,
-  // The unique reference of the money tells a second run that the first was committed.
+  // A second run finds the unique reference of the money if the first was committed.
   isRepeatable: true,
   run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),
 })
 
-/** The steps of `confirmPayment`, for a command that has more to write in the same transaction. Its outcome is reported after the commit. */
+/** The steps of `confirmPayment`, for a command that writes more in the same transaction. Reports the outcome after the commit. */
 export async function bookPayment(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> {
   const outcome = await book(tx, payment)
   tx.afterCommit(() => report(tx.ctx, payment, outcome))
@@ -96,7 +96,7 @@ async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> 
   const recorded = await recordPayment(tx, transaction, payment)
   if (!recorded) {
     if (transaction.status === 'pending') return { kind: 'duplicate' }
-    // The same payment under another event: its node may have been lost with the daemon that took the first.
+    // The same payment under another event: the daemon that took the first may have died before it wrote the node.
     await rewriteNode(tx, app, transaction.endUserId)
     return { kind: 'already_completed', transaction, paymentId: null, hadWaited: false }
   }
@@ -112,8 +112,8 @@ async function recordEvents(tx: Tx, payment: ConfirmedPayment, appId: number): P
 }
 
 /**
- * Records the payment and books all of it for the transaction. Money that waited for somebody to say whose it is, and is reported again
- * with its transaction, is booked now. Null where nothing of it is left to be booked.
+ * Records the payment and books all of it for the transaction. Unmatched money that is reported again with its transaction is booked
+ * now. Null where nothing of it is left to be booked.
  */
 async function recordPayment(
   tx: Tx,
@@ -149,7 +149,7 @@ async function recordPayment(
   return { paymentId: waiting.id, hadWaited: true }
 }
 
-/** Whether nothing of a payment was booked or given back yet. */
+/** Whether nothing of a payment was booked or refunded yet. */
 function isUntouched({ amount, amountLeft }: { amount: number | null; amountLeft: number | null }): boolean {
   return amount === null || amountLeft === amount
 }
@@ -165,7 +165,7 @@ function subjectOf({
   return price && plan && { price, plan, current, customers }
 }
 
-/** Counts and logs what became of a payment. */
+/** Counts and logs the outcome of a payment. */
 function report(ctx: Context, payment: ConfirmedPayment, outcome: ConfirmOutcome): void {
   const { provider, transactionId } = payment
   ctx.count('payments_total', { provider, outcome: outcome.kind })

@@ -3,14 +3,14 @@ import { formatTimestampOrNull } from '#shared/time.ts'
 import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import type { Transaction } from './store.ts'
 
-/** The end of the end user's period, as operators read it. */
+/** The end of the end user's period, for operators. */
 export async function validUntil(tx: Tx, { endUserId }: Pick<Transaction, 'endUserId'>): Promise<string> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (!subscription) return 'no subscription'
   return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
 }
 
-/** What the completion of a transaction did, as a sentence for the operator; `endBefore`: what `validUntil` said before. */
+/** What the completion of a transaction did, as a sentence for the operator; `endBefore` is the earlier result of `validUntil`. */
 export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
   if (after.flagReason !== null) return `cannot be applied: flagged ${after.flagReason}`
   if (after.mode === 'payment') return 'the app is sent transaction.completed'

@@ -9,7 +9,7 @@ import {
   type PaymentEffect,
   type SubscriptionState,
 } from '#subscriptions/lifecycle.ts'
-import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
+import { isValidPeriod, periodFrom } from '#subscriptions/period.ts'
 import {
   findSubscriptionById,
   listLedger,
@@ -20,7 +20,7 @@ import {
 } from '#subscriptions/store.ts'
 import { findLedgerFaults } from './store.ts'
 
-/** Something in the books that does not add up. */
+/** Something in the ledgers that does not add up. */
 export interface LedgerFault {
   /** `subscription 12`, `transaction 7`, `event 3` */
   readonly subject: string
@@ -67,7 +67,7 @@ async function faultsNow(db: Queries, read: Subscription, found: LedgerFault[]):
   return faultsNow(db, now, faultsOf(now, await listLedger(db, now.id)))
 }
 
-/** What the lines of a subscription's ledger say against the rules, against each other, and against the subscription. */
+/** Where the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
 export function faultsOf(subscription: Subscription, lines: readonly LedgerLine[]): LedgerFault[] {
   const subject = `subscription ${subscription.id}`
   const texts: string[] = []
@@ -115,7 +115,7 @@ function faultsOfLine(line: LedgerLine, previous: LedgerLine | null, last: Decis
   }
 }
 
-/** Whether the line's period is what its interval gives from where it starts. */
+/** Compares the line's period with what its interval gives from its start. */
 function arithmeticFaults(line: LedgerLine): string[] {
   const interval = { unit: line.intervalUnit, count: line.intervalCount }
   const extendedEnd = line.kind === 'extended' ? line.endBefore : null
@@ -123,18 +123,18 @@ function arithmeticFaults(line: LedgerLine): string[] {
   const faults: string[] = []
   if (!isSame(expected.end, line.endAfter) || expected.anchorDay !== line.anchorAfter)
     faults.push(`ends ${show(line.endAfter)}, and its interval gives ${show(expected.end)}`)
-  if (!isSoundPeriod(expected, interval, extendedEnd)) faults.push('is shorter than what was sold')
+  if (!isValidPeriod(expected, interval, extendedEnd)) faults.push('is shorter than what was sold')
   return faults
 }
 
-/** Whether the rules give what the line says. A line of a version that had other rules is held against its arithmetic alone. */
+/** Compares the line with what the rules give. An earlier version had other rules: for its lines, only the arithmetic is checked. */
 function replayFaults(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
   if (line.isOlder) return []
   const effect = decide(before, last, quoteOf(line), line.appliedAt)
-  if (isThat(effect, line)) return []
+  if (isEffectOf(effect, line)) return []
   if (before && shortens(line, before) && effect.kind !== 'restarted')
     return [`ends ${show(line.endAfter)} what was paid until ${show(line.endBefore)}, and no decision is behind it`]
-  return [`is ${line.kind} on price ${line.priceId}, and the rules say ${wordsOf(effect)}`]
+  return [`is ${line.kind} on price ${line.priceId}, and the rules say ${describe(effect)}`]
 }
 
 function quoteOf(line: LedgerLine) {
@@ -150,7 +150,7 @@ function quoteOf(line: LedgerLine) {
   }
 }
 
-function isThat(effect: PaymentEffect, line: LedgerLine): boolean {
+function isEffectOf(effect: PaymentEffect, line: LedgerLine): boolean {
   return (
     effect.kind === line.kind &&
     isSame(effect.period.end, line.endAfter) &&
@@ -160,7 +160,7 @@ function isThat(effect: PaymentEffect, line: LedgerLine): boolean {
   )
 }
 
-/** Whether the line leaves less than was paid for, while that was still valid. */
+/** Whether the line ends a valid period earlier than was paid for. */
 function shortens(line: LedgerLine, before: SubscriptionState): boolean {
   if (effectiveStatus(before, line.appliedAt) === 'expired' || line.endAfter === null) return false
   return before.currentPeriodEnd === null || line.endAfter < before.currentPeriodEnd
@@ -171,7 +171,7 @@ function stateAfter(line: LedgerLine): SubscriptionState {
   return { planId, priceId, periodStart, currentPeriodEnd, anchorDay }
 }
 
-function wordsOf(effect: PaymentEffect): string {
+function describe(effect: PaymentEffect): string {
   if (effect.kind === 'refused') return effect.reason
   return `${effect.kind} on price ${effect.priceId} until ${show(effect.period.end)}`
 }

@@ -9,7 +9,7 @@ const OUTCOMES = ['refused', 'noted'] as const
 
 const ListNotificationsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
 
-/** A page of what providers reported that paid nothing and that somebody should see; `appId` null lists that of all apps. */
+/** A page of the provider events that paid nothing and need attention; `appId` null lists those of all apps. */
 export async function listNotifications(
   ctx: Context,
   appId: number | null,

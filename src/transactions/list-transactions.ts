@@ -19,7 +19,7 @@ export const ListTransactionsQuery = z.object({
     .describe('Only those that an operator has to decide about, or only the others.'),
 })
 
-/** A page of an app's transactions, newest first (contract 3). `query` is the request's; `appId` null lists those of all apps. */
+/** A page of an app's transactions, newest first (contract 3). `query` is the request's query; `appId` null lists those of all apps. */
 export async function listTransactions(ctx: Context, appId: number | null, query: unknown): Promise<Page<Transaction>> {
   const { limit, cursor, external_ref, status, flagged } = validate(ListTransactionsQuery, query)
   const rows = await listTransactionRows(ctx.db, {

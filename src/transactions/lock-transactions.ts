@@ -3,8 +3,8 @@ import { lockExistingEndUser } from '#subscriptions/store.ts'
 import { findOwner, getTransaction, type Transaction } from './store.ts'
 
 /**
- * Locks the end users of several transactions and reads these under the locks. Always in the same order, so that two who lock the same
- * ones do not wait for each other. Those that are not there are left out.
+ * Locks the end users of several transactions and reads the transactions under the locks. The order of the locks is fixed, so that two
+ * callers cannot deadlock. Unknown transactions are left out.
  */
 export async function lockTransactions(
   tx: Tx,

@@ -23,7 +23,7 @@ export type NewTransaction = Pick<
   | 'renewsEnd'
 >
 
-/** Asks for a payment: a pending transaction, which any method may complete. Returns its id. */
+/** Adds a pending transaction, which any method may complete. Returns its id. */
 export async function openTransaction(tx: Tx, app: App, transaction: NewTransaction): Promise<number> {
   const now = appNow(app, tx.now)
   return insertTransaction(tx, {

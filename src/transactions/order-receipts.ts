@@ -3,7 +3,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { keptOf } from '#payments/balance.ts'
 import { insertReceipt, type ReceiptKind, type Transaction } from './store.ts'
 
-/** Orders the mails that a change of a transaction gives rise to, in its database transaction, where the app wants any. */
+/** Adds the mails about a change of a transaction, in the same database transaction, where the app wants receipts. */
 export async function orderReceipts(tx: Tx, app: ToldApp, before: Transaction, after: Transaction): Promise<void> {
   if (!app.pageSettings?.receipts) return
   for (const { kind, amount, total } of receiptsOf(before, after)) {

@@ -1,7 +1,7 @@
 import type { QuotedPayment } from '#subscriptions/decide-payment.ts'
 import type { Transaction } from './store.ts'
 
-/** The quote that a transaction keeps, as subscriptions decide over it; null for a one-time purchase. */
+/** The stored quote of a transaction, as `decidePayment` takes it; null for a one-time purchase. */
 export function quotedPayment(
   transaction: Transaction,
 ): (QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number }) | null {

@@ -7,7 +7,7 @@ import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import type { ProviderCode, Transaction } from './store.ts'
 
-/** Money that counts for a transaction from now on, whether it has just come or was moved here. */
+/** Money that counts for a transaction from now on, whether it has just arrived or was moved here. */
 export interface ArrivedMoney {
   readonly provider: ProviderCode
   /** In the smallest unit of the transaction's currency. */
@@ -21,9 +21,9 @@ export interface Received {
 }
 
 /**
- * What money does for the transaction that it was booked for: it completes a pending one once it is enough, and flags it as underpaid
- * before that; where there is nothing to be paid any more, it is left and flagged. `subject`: what it is decided on, where that was read.
- * A step, under the end user's lock.
+ * Counts money for the transaction that it was booked for: completes a pending transaction if it is enough, and flags it as underpaid
+ * otherwise; where nothing is due any more, flags the money as a duplicate. Pass `subject` if its rows were read under the lock. A
+ * step, under the end user's lock.
  */
 export async function receiveMoney(
   tx: Tx,
@@ -41,7 +41,7 @@ export async function receiveMoney(
     }
   }
   if (keptOf(balance) < transaction.amount) {
-    // Money that was dismissed counts again: more of it may still complete the payment.
+    // Dismissed money counts again: together with this it may complete the payment.
     const changes = {
       ...balance,
       amountLeft: keptOf(balance),

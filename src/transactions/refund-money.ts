@@ -21,32 +21,33 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { allocate } from './allocate.ts'
 import { changeTransaction, type Decision } from './change-transaction.ts'
+import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
 import type { FlagReason, Transaction } from './store.ts'
 
-/** A refund that was sent is asked after this soon, and then with growing gaps. */
+/** The first look-up of a refund comes this soon; the gaps grow after it. */
 const FIRST_LOOKUP_MS = 5 * MINUTE_MS
 
 export interface RefundOrder {
   /** At most what the transaction keeps. */
   readonly amount: number
-  /** Whether this provider gives money back itself; otherwise it is a transfer that somebody made. */
+  /** Whether this provider makes refunds; otherwise the refund is a transfer that somebody made. */
   readonly isSent: (provider: string) => boolean
-  /** Of that transfer. */
+  /** The reference of that transfer. */
   readonly reference: string | null
   readonly decision: Decision
 }
 
-/** A refund and the payment whose money it gives back. */
+/** A refund and its payment. */
 export interface OrderedRefund {
   readonly refund: Refund
   readonly payment: Payment
 }
 
 /**
- * Takes money of a transaction back for the payer, the newest payment's first: one refund for each payment. Those that a provider is to
- * make are `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock.
- * Throws `invalid_request` where a reference is missing or was recorded before.
+ * Adds the refunds of a part of a transaction's money, one for each payment, the newest payment first. Those that a provider makes are
+ * `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock. Throws
+ * `invalid_request` on `reference` where it is missing or was recorded before.
  */
 export async function orderRefunds(
   tx: Tx,
@@ -130,18 +131,18 @@ async function endIfRefunded(tx: Tx, app: App, transaction: Transaction, decisio
   return changeTransaction(tx, app, transaction, { status: 'refunded' }, decision)
 }
 
-/** What the provider says of a refund. */
+/** The provider's answer about a refund. */
 export interface RefundAnswer {
   readonly status: RefundStatus
-  /** The provider's id of it; null where it refused to make one. */
+  /** The provider's id of the refund; null where it refused to make one. */
   readonly reference: string | null
   /** Why it failed. */
   readonly failure: string | null
 }
 
 /**
- * Records what the provider says of one of our refunds. One that was refused is as if it had not been ordered; the money of one that
- * failed later is nobody's, and waits for an operator (contract 7). Returns the refund as it is then.
+ * Records the provider's answer about a refund. A refund that the provider refused to make has no effect. The money of one that failed
+ * later belongs to no transaction and waits for an operator (contract 7). Returns the changed refund.
  */
 export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
   const taken = await listTakenBack(tx, refundId)
@@ -171,7 +172,7 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
   return after
 }
 
-/** Logs what became of a refund, for operators where it failed. */
+/** Logs the outcome of a refund, as a warning where operators must act. */
 function report(ctx: Context, { id: refundId, paymentId, status, failure }: Refund): void {
   if (status === 'failed')
     ctx.log.warn({ refundId, paymentId, failure }, 'a refund failed: its money waits for an operator')
@@ -183,19 +184,31 @@ async function endIfDecided(tx: Tx, app: App, transaction: Transaction, { actor,
   if (actor !== null) await endIfRefunded(tx, app, transaction, { actor, note: note ?? '' })
 }
 
-/** The provider refused: the money is the transaction's as before, with its flag. */
+/** The provider refused to make the refund: the transaction has its money and its flag again, and completes if that is enough by now. */
 async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refund, amount: number): Promise<void> {
   const { id: refundId, paymentId, amountUsed } = refund
   await allocate(tx, transaction, { paymentId, amount, cause: 'refund_failed', refundId, decision: null })
-  const flagReason = transaction.flagReason ?? (refund.flagReason as FlagReason | null)
+  const flagReason = flagAfterRefusal(transaction, refund)
   const isLeft = flagReason !== null || transaction.status === 'completed'
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
+  if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
+    const { provider: providerCode } = await getPayment(tx, paymentId)
+    await completeTransaction(tx, app, { ...transaction, ...balance }, { providerCode, paidAt: tx.now })
+    return
+  }
   const isUnused = transaction.status === 'completed' && flagReason === null && balance.amountUsed === 0
   const resolution = isUnused ? ({ resolution: 'dismissed' } as const) : { resolution: null, resolvedAt: null }
   await changeTransaction(tx, app, transaction, { ...balance, flagReason, ...resolution })
 }
 
-/** The refund failed after the provider had taken it: the money is no transaction's any more. */
+function flagAfterRefusal({ status, flagReason }: Transaction, refund: Refund): FlagReason | null {
+  const cleared = refund.flagReason as FlagReason | null
+  // A transaction that was completed meanwhile did without this money.
+  const restored = cleared === 'underpaid' && status !== 'pending' ? 'duplicate_payment' : cleared
+  return flagReason ?? restored
+}
+
+/** The refund failed after the provider had accepted it: the money no longer belongs to the transaction. */
 async function release(
   tx: Tx,
   app: App,
@@ -209,18 +222,23 @@ async function release(
   await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
 }
 
-/** What no transaction has of a refund that failed is left of its payment. */
+/** What a failed refund gives back to no transaction is left of its payment. */
 async function returnToPayment(
   tx: Tx,
-  { id: refundId, paymentId, amount, reference }: Refund,
+  { paymentId, amount, reference }: Refund,
   taken: readonly { readonly amount: number }[],
 ): Promise<void> {
-  const payment = await lockPayment(tx, paymentId)
-  if (!payment) throw new Error(`refund ${refundId} is of a payment that is not there`)
+  const payment = await getPayment(tx, paymentId)
   const restored = reference === null ? taken.reduce((sum, part) => sum + part.amount, 0) : 0
   const returned = amount - restored
   if (returned === 0) return
   await updatePayment(tx, paymentId, { amountLeft: (payment.amountLeft ?? 0) + returned, closedAt: null })
+}
+
+async function getPayment(tx: Tx, paymentId: number): Promise<Payment> {
+  const payment = await lockPayment(tx, paymentId)
+  if (!payment) throw new Error(`payment ${paymentId} is not there`)
+  return payment
 }
 
 /** A refund that somebody made at the provider. */
@@ -231,9 +249,9 @@ export interface ForeignRefund {
 }
 
 /**
- * Records a refund that was made at the provider: it takes first what is booked for nothing, then what the newest transaction keeps.
- * The transactions stay as they are, but for a flag whose money is gone. Null where the refund is known, or nothing is kept of the
- * payment. `amount` of what is returned is less than the provider's where less was kept.
+ * Records a refund that was made at the provider. It takes first what is not allocated, then what the newest transaction keeps. The
+ * transactions keep their status; a flag goes whose money is gone. Returns null where the refund is known, or nothing is kept of the
+ * payment. The recorded amount is less than `amount` where less is kept.
  */
 export async function recordForeignRefund(
   tx: Tx,
@@ -286,7 +304,7 @@ export async function recordForeignRefund(
   return { ...row, id: refundId }
 }
 
-/** Orders the refund of money that is booked for nothing. A step; throws as `orderRefunds`. */
+/** Adds the refund of money that is not allocated. A step; throws as `orderRefunds`, and on `amount` beyond what is left. */
 export async function orderRefundOfPayment(
   tx: Tx,
   payment: Payment,

@@ -34,7 +34,7 @@ export const transactionRoutes: readonly AppRoute[] = [
   }),
 ]
 
-/** Another app's transaction is not there, and neither is another end user's for a client. */
+/** Throws `not_found` for another app's transaction, and for a client of another end user's. */
 async function ownTransaction(ctx: Context, caller: ApiCaller, idText: string): Promise<Transaction> {
   const id = parseNumericId(idText)
   const transaction = id === null ? null : await findTransaction(ctx.db, id)

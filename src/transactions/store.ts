@@ -15,7 +15,7 @@ import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
-/** Code of a provider, such as a payment is stored under. Which there are, `src/providers/providers.ts` says: they lie to the right. */
+/** A provider's code, as stored with payments. `src/providers/providers.ts` lists them; this folder may not import it. */
 export type ProviderCode = string
 /** `superseded`: the subscription changed after the payment was opened (contract 7). `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
 export type FlagReason = 'underpaid' | 'duplicate_payment' | Refusal
@@ -44,9 +44,9 @@ export const transactions = table('transactions', {
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
   amount: bigint('amount'),
-  /** All that came for it and was not moved away since, given back or not: `payments/balance.ts` tells how the four figures change. */
+  /** All that came for it and was not moved away since, refunded or not. `payments/balance.ts` computes the four amounts. */
   amountReceived: bigint('amount_received'),
-  /** Given back, or on its way back. */
+  /** Refunded, or being refunded. */
   amountRefunded: bigint('amount_refunded'),
   /** What paid for what was given. */
   amountUsed: bigint('amount_used'),
@@ -74,7 +74,7 @@ export type Transaction = Row<typeof transactions>
 /** `unflagged` clears the flag that the row names. */
 export type ChangeKind = 'bank_page' | 'flagged' | 'unflagged' | 'completed' | 'refunded'
 
-/** What became of a transaction, in the order in which it happened. Rows are only ever added. */
+/** The history of a transaction, in order. Rows are only ever added. */
 export const transactionChanges = table('transaction_changes', {
   id: id(),
   appId: bigint('app_id'),
@@ -88,7 +88,7 @@ export const transactionChanges = table('transaction_changes', {
 })
 export type TransactionChange = Row<typeof transactionChanges>
 
-/** What a provider told us, once: unique by provider and the provider's event id. */
+/** An event that a provider reported; unique by provider and the provider's event id. */
 export const providerEvents = table('provider_events', {
   id: id(),
   provider: exact('provider', 32),
@@ -96,19 +96,19 @@ export const providerEvents = table('provider_events', {
   eventType: exact('event_type', 64),
   appId: bigint('app_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
-  /** `applied`, `refused` (told something that does not fit), `noted` (for operators to see). */
+  /** `applied`, `refused` (does not fit what was opened), `noted` (operators must see it). */
   outcome: exact('outcome', 32),
   note: words('note', 500).nullable(),
   receivedAt: realTime('received_at'),
 })
 export type ProviderEvent = Row<typeof providerEvents>
 
-/** What a mail to the payer is about: all of the money came, a part of it, or some went back. */
+/** The subject of a mail to the payer: all of the money came, a part of it, or some went back. */
 export type ReceiptKind = 'received' | 'part' | 'refunded'
 
 /**
- * A mail about money, ordered by the change that it is about. `due`: to be sent from `nextTryAt` on, which a sweep moves while it has it;
- * `handed_over`: the mail server may have it, and nobody sends it again; `dropped`: nobody to write to, or not so any more.
+ * A mail about money, added with the change that it reports. `due`: to be sent from `nextTryAt` on, which a sweep that claims it moves;
+ * `handed_over`: the mail server may have it, so that nobody sends it again; `dropped`: there is nobody to write to, or no reason any more.
  */
 export const receipts = table('receipts', {
   id: id(),
@@ -117,7 +117,7 @@ export const receipts = table('receipts', {
   kind: exact('kind', 16).as<ReceiptKind>(),
   /** What came or went back, in the transaction's currency. */
   amount: bigint('amount'),
-  /** All that had come, or had gone back, by then: what makes it one of a kind. */
+  /** All that had come, or had gone back, by then: part of the unique key. */
   total: bigint('total'),
   status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
   failures: int('failures'),
@@ -129,7 +129,7 @@ export const receipts = table('receipts', {
 })
 export type Receipt = Row<typeof receipts>
 
-/** Orders a mail, once for the same change. */
+/** Adds a mail, once per change. */
 export async function insertReceipt(tx: Tx, row: Omit<Receipt, 'id'>): Promise<void> {
   await insertedNew('receipts_transaction_kind_total', tx.insert(receipts, row))
 }
@@ -155,7 +155,7 @@ export async function findTransaction(db: Queries, transactionId: number): Promi
   return db.one(transactions, 'WHERE id = ?', [transactionId])
 }
 
-/** Whose transaction it is, for the lock under which it is to be read. This never changes. */
+/** The end user whose lock protects the transaction. This never changes. */
 export async function findOwner(
   db: Queries,
   transactionId: number,
@@ -193,7 +193,7 @@ const PAYMENT_SUBJECT = together(
 )
 export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
-/** Everything that a payment of the transaction is decided on and announced with, in one read under the end user's lock; throws `not_found`. */
+/** All rows that a payment of the transaction needs, in one read under the end user's lock; throws `not_found`. */
 export async function getPaymentSubject(tx: Tx, transactionId: number): Promise<PaymentSubjectRows> {
   const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
@@ -226,7 +226,7 @@ export async function listTransactionRows(db: Queries, filter: TransactionFilter
   ])
 }
 
-/** Changes a transaction that is still in `status`; false where it is not, any more. */
+/** Changes a transaction that is still in `status`; returns false otherwise. */
 export async function updateTransactionIn(
   tx: Tx,
   transactionId: number,
@@ -240,7 +240,7 @@ export async function insertChange(tx: Tx, row: Omit<TransactionChange, 'id' | '
   await tx.insert(transactionChanges, { ...row, at: tx.now })
 }
 
-/** What became of a transaction, the first first. */
+/** The history of a transaction, the oldest first. */
 export async function listChanges(db: Queries, transactionId: number): Promise<TransactionChange[]> {
   return db.all(transactionChanges, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
@@ -259,12 +259,12 @@ export async function hasProviderEvent(db: Queries, provider: string, eventId: s
   return (await db.count(providerEvents, 'WHERE provider = ? AND event_id = ?', [provider, eventId])) > 0
 }
 
-/** What providers told about a transaction, the first first. */
+/** What providers reported about a transaction, the oldest first. */
 export async function listProviderEvents(db: Queries, transactionId: number): Promise<ProviderEvent[]> {
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** What a sound ledger never shows: a sentence, and the query that finds whom it is true of. */
+/** What a correct ledger never shows: a sentence, and the query that finds the rows it is true of. */
 const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string; readonly sql: string }[] = [
   {
     subject: 'transaction',
@@ -322,7 +322,7 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
   {
     subject: 'subscription',
     fault: 'has not one event subscription.updated for each of its changes',
-    // By another index of the app the server reads all of its events for each subscription.
+    // With another index the server would read all events of the app for each subscription.
     sql: `SELECT x.id FROM subscriptions x
           LEFT JOIN events e FORCE INDEX (events_app_ref)
             ON e.app_id = x.app_id AND e.external_ref = x.external_ref AND e.event_type = 'subscription.updated'
@@ -336,7 +336,7 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
   },
 ]
 
-/** Where the books do not add up; `appId` null looks at all apps. */
+/** Where the ledgers do not add up; `appId` null checks all apps. */
 export async function findLedgerFaults(
   db: Queries,
   appId: number | null,
@@ -350,7 +350,7 @@ export async function findLedgerFaults(
   return faults
 }
 
-/** What providers told that paid nothing: `refused` (it does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
+/** Provider events that paid nothing: `refused` (does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
 export async function listNotedEvents(
   db: Queries,
   filter: {

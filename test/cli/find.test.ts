@@ -6,7 +6,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { desktopOpener } from '#config.ts'
 import { checkoutSessions } from '#checkout/store.ts'
 import { allocations } from '#payments/store.ts'
-import { giveTransferCode } from '#providers/bank-transfer/store.ts'
+import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { formatDay, systemClock } from '#shared/time.ts'
@@ -70,7 +70,7 @@ describe('the command line: what support asks', function () {
   it('a transfer code, a reference of a bank or a provider, and an event of a provider are found', async () => {
     const now = ctx.clock.now()
     await inTransaction(ctx, async (tx) => {
-      await giveTransferCode(tx, made.flagged, 'PQRSTVWX')
+      await assignTransferCode(tx, made.flagged, 'PQRSTVWX')
       const told = { appId: made.reader.app.id, transactionId: made.flagged, receivedAt: now, note: null }
       const event = { provider: 'stripe', eventId: 'evt_1Px', eventType: 'checkout.session.completed' }
       await insertProviderEvent(tx, { ...event, ...told, outcome: 'applied' })

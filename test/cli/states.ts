@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { movementOf, recordWaitingMoney } from '#bank-mail/book-money.ts'
 import { insertBankMail, type BankMail } from '#bank-mail/store.ts'
-import { giveTransferCode } from '#providers/bank-transfer/store.ts'
+import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
@@ -65,7 +65,7 @@ export async function unmatchedMoney(
 ): Promise<{ transaction: number; mail: number }> {
   const { transaction_id: transaction } = await aCheckout(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
   const mail = await aBankMail(ctx, { bank: 'ACB', bankReference: `FT${mails}`, amount, review: 'credit' })
-  await inTransaction(ctx, (tx) => giveTransferCode(tx, transaction!, `ABCDEFGH${20 + mails}`))
+  await inTransaction(ctx, (tx) => assignTransferCode(tx, transaction!, `ABCDEFGH${20 + mails}`))
   return { transaction: transaction!, mail }
 }
 

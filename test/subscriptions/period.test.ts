@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, it } from 'mocha'
 import { TRIAL_UNITS, type Interval, type TrialUnit } from '#shared/interval.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
-import { isSoundPeriod, periodFrom } from '#subscriptions/period.ts'
+import { isValidPeriod, periodFrom } from '#subscriptions/period.ts'
 
 const utc = (text: string) => asAppTime(new Date(`${text}Z`))
 const text = (instant: Date | null) => instant && instant.toISOString().slice(0, 16).replace('T', ' ')
@@ -98,7 +98,7 @@ describe('period arithmetic (contract 4)', () => {
         let anchorDay: number | null = null
         for (const interval of intervals) {
           const period = periodFrom(from, interval, anchorDay)
-          expect(isSoundPeriod(period, interval, from)).to.equal(true)
+          expect(isValidPeriod(period, interval, from)).to.equal(true)
           expect(period.end!.toISOString().slice(10)).to.equal(start.toISOString().slice(10))
           from = period.end!
           anchorDay = period.anchorDay
@@ -111,10 +111,10 @@ describe('period arithmetic (contract 4)', () => {
   it('the guard refuses an end that is not later, a month that is too short, and a date that cannot be written', () => {
     const start = utc('2026-08-30T00:00')
     const stale = { start, end: utc('2026-09-01T00:00'), anchorDay: 1 }
-    expect(isSoundPeriod(stale, month, start)).to.equal(false)
-    expect(isSoundPeriod({ ...stale, end: start }, day(0), start)).to.equal(false)
-    expect(isSoundPeriod({ ...stale, end: asAppTime(new Date(NaN)) }, month, start)).to.equal(false)
-    expect(isSoundPeriod(periodFrom(utc('9999-06-01T00:00'), year, null), year, null)).to.equal(false)
-    expect(isSoundPeriod({ start, end: null, anchorDay: null }, month, null)).to.equal(false)
+    expect(isValidPeriod(stale, month, start)).to.equal(false)
+    expect(isValidPeriod({ ...stale, end: start }, day(0), start)).to.equal(false)
+    expect(isValidPeriod({ ...stale, end: asAppTime(new Date(NaN)) }, month, start)).to.equal(false)
+    expect(isValidPeriod(periodFrom(utc('9999-06-01T00:00'), year, null), year, null)).to.equal(false)
+    expect(isValidPeriod({ start, end: null, anchorDay: null }, month, null)).to.equal(false)
   })
 })

@@ -58,7 +58,7 @@ const ENGLISH: Half = {
   labels: ['Latest transaction', 'Updated account balance'],
 }
 
-/** The last one is the bank's: what a payer writes stands before it. */
+/** Greedy, so that the last match is the bank's: a payer's text stands before it. */
 const BANKS_OWN_TAIL = /^(.*) GD ([0-9A-Z]+[ -]\d{6}[ -]\d{2}:\d{2}:\d{2})/u
 
 function readHalf(text: string, half: Half): Notice | null {
@@ -94,7 +94,7 @@ function isSame(one: Notice, other: Notice): boolean {
   return first.amount === second.amount && first.account === second.account && isSameText(first.content, second.content)
 }
 
-/** Without the bank's own tail, the text that stands last in the mail runs into what the mail ends with. */
+/** Without the bank's own tail, the text at the end of the mail includes the mail's last words. */
 function isSameText(one: string, other: string): boolean {
   const [first, second] = [one, other].map((text) => text.replace(/(?<![\s.])[\s.]+$/u, '')) as [string, string]
   return first.startsWith(second) || second.startsWith(first)

@@ -1,8 +1,8 @@
 import { countOf, DEBIT, readDong, vietnamTime, type BankReader } from './reader.ts'
 
 /**
- * Transaction notices of MB: rows of a label and a value; amounts are `5,000.00`. Less sure than the other three: of its mails for
- * money that came in there is one author's description, no sample, and nobody wrote down how their subjects go on. What went out
+ * Transaction notices of MB: rows of a label and a value; amounts are `5,000.00`. Less certain than the other three: the template of
+ * incoming money is from one author's description without a sample, and only the beginning of its subject is known. Outgoing money
  * has `Tài khoản trích nợ`.
  */
 export const mb: BankReader = {
@@ -17,10 +17,10 @@ export const mb: BankReader = {
   opening: /Ngày, giờ giao dịch/u,
   creditWords: /Tài khoản ghi có/u,
   readNotice(text) {
-    // What a payer writes stands behind this label.
+    // The payer's text follows this label.
     const [head = ''] = text.split('Nội dung chuyển tiền')
     if (countOf(head, 'Tài khoản trích nợ') === 1 && !head.includes('Tài khoản ghi có')) return DEBIT
-    // First of all: the patterns below are slow on a text that has a label thousands of times.
+    // Checked first: the patterns below are slow on a text that has a label thousands of times.
     if (LABELS.some((label) => countOf(text, label) !== 1) || text.includes('trích nợ')) return null
     const account = ACCOUNT.exec(text)?.[1]
     const reference = REFERENCE.exec(text)?.[1]

@@ -1,20 +1,20 @@
 import { sha256Hex } from '#shared/crypto.ts'
 import { HOUR_MS, addMs, asRealTime, parseTimestamp, type RealTime } from '#shared/time.ts'
 
-/** Money that a bank's mail says has come in. */
+/** Money that arrived according to a bank's mail. */
 export interface Credit {
   /** Whole dong. */
   readonly amount: number
-  /** The account that it came in on, where the mail says. */
+  /** The credited account, if the mail names it. */
   readonly account: string | null
-  /** What the bank calls this movement and no other; a `fingerprint` of it where the mail does not say. */
+  /** The bank's unique id of this movement; a `fingerprint` where the mail has none. */
   readonly reference: string
   readonly bookedAt: RealTime | null
-  /** The transfer's text with all that the banks put around it. */
+  /** The transfer's text, including what banks put around it. */
   readonly content: string
 }
 
-/** What a bank writes of a movement: money that came in, or money that went out, of which nothing is read. */
+/** A movement in a bank's mail: money that came in, or money that went out, which has no details. */
 export type Notice = { readonly kind: 'credit'; readonly credit: Credit } | { readonly kind: 'debit' }
 
 export const DEBIT: Notice = { kind: 'debit' }
@@ -25,38 +25,37 @@ export interface BankReader {
   readonly code: string
   /** Domains that the bank sends from and signs with. */
   readonly domains: readonly string[]
-  /** BINs of the accounts that these mails are about. */
+  /** BINs of the accounts of these mails. */
   readonly bins: readonly string[]
   /** Whether its mails name the account that they are about. */
   readonly namesAccount: boolean
-  /** The addresses, in lower case, that notices come from. Other mailboxes under the domains may quote what anybody wrote. */
+  /** The sender addresses of notices, in lower case. Other mailboxes under the domains may quote what anybody wrote. */
   readonly senders: readonly string[]
   /** What the subjects of notices begin with. */
   readonly subjects: readonly string[]
-  /** All that may stand before `opening`. */
+  /** Matches everything that may stand before `opening`. */
   readonly greeting: RegExp
   /** The first words of the notice itself. */
   readonly opening: RegExp
-  /** Words that a mail about money that came in has, and one about money that went out has not. */
+  /** Words that only mails about money that came in have. */
   readonly creditWords: RegExp
   /**
-   * What the text says, which is as `normalizeText` makes it and begins with `opening`. Null for a template that is not exactly the
-   * known one, a label that stands more often than the template has it (a payer's text may imitate the template), an amount that is
-   * not written as this bank writes amounts.
+   * Reads a text that `normalizeText` made and that begins with `opening`. Null for a template that is not exactly the known one, a
+   * label that occurs more often than in the template (a payer's text may imitate it), or an amount in another format than the bank's.
    */
   readNotice(text: string): Notice | null
 }
 
-/** The name of a person, for a greeting: no digits, no colon, so that no template fits into it. */
+/** The name of a person in a greeting: no digits and no colon, so that it cannot contain a template. */
 export const PERSON = String.raw`[\p{L}\p{M} .'-]{1,100}?`
 
-/** What a mail's text says, and whether it begins as a notice does. */
+/** The notice in a mail's text, and whether the text begins as notices do. */
 export interface TextReading {
   readonly notice: Notice | null
   readonly isFromItsBeginning: boolean
 }
 
-/** Reads the notice in a text, wherever it begins. `text` is as `normalizeText` makes it. */
+/** Reads the notice in a text that `normalizeText` made, wherever it begins. */
 export function readText(reader: BankReader, text: string): TextReading {
   const start = text.search(reader.opening)
   if (start === -1) return { notice: null, isFromItsBeginning: false }
@@ -69,8 +68,8 @@ export function readText(reader: BankReader, text: string): TextReading {
 const LONGEST_GREETING = 300
 
 /**
- * Whether the subject is one of this bank's notices. Mail servers that forward put marks in brackets before it; accents and case
- * are lost on the way now and then.
+ * Whether the subject is that of this bank's notices. Forwarding servers put marks in brackets before it, and may lose accents and
+ * case.
  */
 export function isNoticeSubject(reader: BankReader, subject: string): boolean {
   const plain = withoutAccents(normalizeText(subject.slice(0, LONGEST_SUBJECT)))
@@ -86,10 +85,10 @@ function withoutAccents(text: string): string {
   return text.toLowerCase().normalize('NFD').replace(/\p{M}/gu, '').replaceAll('đ', 'd')
 }
 
-/** Many times a notice: what takes time by the square of the length, as patterns of readers do, takes none that matters. */
+/** Many times a notice, and short enough for patterns that take quadratic time. */
 const LONGEST_TEXT = 10_000
 
-/** One line, composed letters, plain blanks; without asterisks (mail programs put them for bold) and invisible characters. */
+/** One line of composed letters and plain blanks, without asterisks (which mail programs use for bold) and invisible characters. */
 export function normalizeText(text: string): string {
   return text
     .replace(/[\p{Cf}*]/gu, '')
@@ -100,9 +99,9 @@ export function normalizeText(text: string): string {
 }
 
 /**
- * Whole dong written in groups of three, with `,` or `.` between them, and with two zeros behind the other sign where the bank
- * writes decimals. Each bank has its own way: `10.000` is ten thousand at one and would be ten at another. Null for anything
- * else, and for nothing, and for what a number cannot hold exactly.
+ * Parses whole dong in groups of three, separated by `,` or `.`, with two zero decimals after the other sign where the bank writes
+ * decimals. Formats differ by bank: `10.000` is ten thousand at one and would be ten at another. Null for any other format, and
+ * beyond the safe integers.
  */
 export function readDong(text: string, group: ',' | '.', decimals: 'none' | 'zeros' = 'none'): number | null {
   const [separator, point] = group === ',' ? [',', '\\.'] : ['\\.', ',']
@@ -112,7 +111,7 @@ export function readDong(text: string, group: ',' | '.', decimals: 'none' | 'zer
   return Number.isSafeInteger(amount) ? amount : null
 }
 
-/** How often the label stands in the text. */
+/** How often the label occurs in the text. */
 export function countOf(text: string, label: string): number {
   return text.split(label).length - 1
 }
@@ -124,8 +123,8 @@ export function vietnamTime(year: string, month: string, day: string, time: stri
 }
 
 /**
- * Stands for a movement that has no number: what the mail says of it before the payer's text (its time, the balance after it),
- * and the beginning of that text, where the sending bank puts a number of its own. What follows may be a forwarder's footer.
+ * Identifies a movement without a number by what the mail says before the payer's text (its time, the balance after it) and by the
+ * beginning of that text, where the sending bank puts its own number. What follows may be a forwarder's footer.
  */
 export function fingerprint(said: readonly string[], content: string): string {
   return sha256Hex([...said, content.slice(0, 60)].join('\n'))

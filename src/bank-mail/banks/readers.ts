@@ -10,7 +10,7 @@ import { timo } from './timo.ts'
  * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the addresses and
  *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`; demand the whole template, and each label
  *    as often as the template has it;
- * 3. name it here;
+ * 3. add it to the list below;
  * 4. add both mails to `test/support/bank-mails.ts`; the tests of this folder run over all that are there.
  */
 export const BANK_READERS: readonly BankReader[] = [acb, timo, cake, mb]

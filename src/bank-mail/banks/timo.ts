@@ -2,7 +2,7 @@ import { countOf, DEBIT, fingerprint, PERSON, readDong, vietnamTime, type BankRe
 
 /**
  * "Thông báo thay đổi số dư tài khoản" and "Credit Transaction Notice" of Timo, a bank of BVBank's. Vietnamese mails write
- * `2.570.000`, English ones `165,000`. They name neither account nor movement, so that a movement is known by its time, the
+ * `2.570.000`, English ones `165,000`. They name neither account nor movement, so that a movement is identified by its time, the
  * balance after it and its text.
  */
 export const timo: BankReader = {
@@ -12,7 +12,7 @@ export const timo: BankReader = {
   namesAccount: false,
   senders: ['support@timo.vn'],
   subjects: ['Thông báo thay đổi số dư tài khoản', 'Credit Transaction Notice', 'Debit Transaction Notice'],
-  // Text parts that a program made of the HTML may keep its entities: `th&acirc;n m&#7871;n`.
+  // Text parts that a program made from the HTML may still have entities: `th&acirc;n m&#7871;n`.
   greeting: new RegExp(`^(?:${PERSON} th\\S{1,9}n m\\S{1,9}n, |(?:Hi|Hello|Dear) ${PERSON}[,!] )?$`, 'iu'),
   opening: /Tài khoản .{1,60}? vừa (?:tăng|giảm) |Your .{1,60}? has been (?:credited|debited) /u,
   creditWords: /vừa tăng|has been credited/u,

@@ -3,10 +3,10 @@ import { receivingAccount } from '#bank-accounts/receiving-account.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { defineProvider } from '#providers/provider.ts'
 import type { Transaction } from '#transactions/store.ts'
-import { giveTransferCode } from './store.ts'
+import { assignTransferCode } from './store.ts'
 import { newTransferCode } from './transfer-code.ts'
 
-/** Transfers by hand to the app's own account, told of by the bank's mails (contract 4, Manual bank transfer; contract 5). */
+/** Manual transfers to the app's own account, which the bank's mails report (contract 4, Manual bank transfer; contract 5). */
 export const bankTransfer = defineProvider({
   method: 'bank_transfer',
   code: 'bank_transfer',
@@ -33,10 +33,10 @@ export const bankTransfer = defineProvider({
   },
 })
 
-/** A transaction keeps its first code: somebody may be typing it. */
+/** A transaction keeps its first code: a payer may already be using it. */
 async function ensureTransferCode(ctx: Context, transaction: Transaction): Promise<void> {
   if (transaction.transferCode !== null) return
   await inTransaction(ctx, async (tx) => {
-    while (!(await giveTransferCode(tx, transaction.id, newTransferCode())));
+    while (!(await assignTransferCode(tx, transaction.id, newTransferCode())));
   })
 }

@@ -1,6 +1,6 @@
 import { currencyDecimals } from '#shared/money.ts'
 
-/** Stripe writes these without decimals (docs.stripe.com/currencies). ISK and UGX are not among them: it keeps two for those. */
+/** Stripe's zero-decimal currencies (docs.stripe.com/currencies). For ISK and UGX Stripe uses two decimals. */
 const WITHOUT_DECIMALS = new Set([
   'BIF',
   'CLP',
@@ -20,7 +20,7 @@ const WITHOUT_DECIMALS = new Set([
 ])
 const WITH_THREE_DECIMALS = new Set(['BHD', 'JOD', 'KWD', 'OMR', 'TND'])
 
-/** The least that Stripe charges, in its own units. For other currencies it depends on the seller's bank account. */
+/** Stripe's minimum charges, in its own units. For other currencies the minimum depends on the seller's bank account. */
 const MINIMUM: Readonly<Record<string, number>> = {
   AED: 200,
   AUD: 50,
@@ -51,7 +51,7 @@ const MINIMUM: Readonly<Record<string, number>> = {
 const MAX_DIGITS = 8
 const MORE_DIGITS: Readonly<Record<string, number>> = { IDR: 12, INR: 9, COP: 10, HUF: 10, JPY: 10 }
 
-/** Our amount (smallest unit of the currency) in the units Stripe wants; null where it has no such amount. */
+/** Our amount (smallest unit of the currency) in Stripe's units; null where it is no safe integer there. */
 export function toStripeAmount(amount: number, currency: string): number | null {
   const shift = stripeDecimals(currency) - currencyDecimals(currency)
   const converted = shift >= 0 ? amount * 10 ** shift : amount / 10 ** -shift

@@ -2,12 +2,12 @@ import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { accountOf, requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
-import { defineProvider, type LookUp, type PaymentRequest, type Sessions } from '#providers/provider.ts'
+import { defineProvider, type PolledStatus, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { SECOND_MS, asRealTime, type RealTime } from '#shared/time.ts'
 import { isChargeable } from './amount.ts'
-import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
+import { callStripe, cardProviderError, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
 import { confirmSession } from './confirm-session.ts'
 import { CardCredentials, cardCredentials } from './credentials.ts'
 import { noteRefunds } from './note-refunds.ts'
@@ -16,13 +16,13 @@ import { cardRefunds } from './refund-payment.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
-const CLOSED: LookUp = { status: 'closed' }
+const CLOSED: PolledStatus = { status: 'closed' }
 
-/** What was opened, as the provider has it. */
+/** Open sessions at Stripe. */
 const sessions: Sessions = {
   code: 'stripe',
 
-  async lookUp(ctx, session) {
+  async pollStatus(ctx, session) {
     const { reference, providerAccountId, expiresAt, amount } = session
     if (reference === null) return ctx.clock.now() > expiresAt ? CLOSED : { status: 'open', asks: amount }
     const { credentials } = await accountOf(ctx, CardCredentials, providerAccountId)
@@ -45,7 +45,7 @@ const sessions: Sessions = {
     try {
       await callStripe(ctx, 'checkout.sessions.expire', () => stripe.checkout.sessions.expire(reference))
     } catch (thrown) {
-      throw cardProviderError(stripeFault(thrown))
+      throw cardProviderError(stripeFailureOf(thrown))
     }
   },
 }
@@ -83,7 +83,7 @@ export const card = defineProvider({
   },
 })
 
-/** Whether the payment of a completed session will not come: its intent wants another means of payment, or was given up. */
+/** Whether the payment of a completed session failed: its intent needs another means of payment, or was canceled. */
 function hasFailed({ payment_intent: intent }: Stripe.Checkout.Session): boolean {
   return typeof intent === 'object' && (intent?.status === 'requires_payment_method' || intent?.status === 'canceled')
 }
@@ -103,21 +103,18 @@ async function createSession(
     )
     return url ? { reference, url } : null
   } catch (thrown) {
-    const fault = stripeFault(thrown)
-    // Stripe judges addresses more strictly than mail servers do. The payer can type another one on its page.
-    if (fault.param === 'customer_email') {
+    const failure = stripeFailureOf(thrown)
+    // Stripe checks addresses more strictly than mail servers do. The payer can type another one on its page.
+    if (failure.param === 'customer_email') {
       return createSession(ctx, credentials, { ...request, customerEmail: null }, session)
     }
-    // Stripe repeats a refusal under the same key, so that the next try needs a key of its own. In conflict (409) and in excess (429)
-    // nothing was decided.
-    if (fault.kind === 'refused' && fault.httpStatus !== 409 && fault.httpStatus !== 429) {
-      await abandonSession(ctx, session)
-    }
-    throw cardProviderError(fault)
+    // Stripe repeats a refusal under the same key, so that the next try needs a new one.
+    if (failure.kind === 'refused' && !isUndecided(failure)) await abandonSession(ctx, session)
+    throw cardProviderError(failure)
   }
 }
 
-/** The session as Stripe has it now; null where it knows none. */
+/** The session at Stripe now; null where there is none. */
 async function retrieveSession(
   ctx: Context,
   credentials: CardCredentials,
@@ -130,9 +127,9 @@ async function retrieveSession(
       stripe.checkout.sessions.retrieve(reference, expand),
     )
   } catch (thrown) {
-    const fault = stripeFault(thrown)
-    if (fault.code === 'resource_missing') return null
-    throw cardProviderError(fault)
+    const failure = stripeFailureOf(thrown)
+    if (failure.code === 'resource_missing') return null
+    throw cardProviderError(failure)
   }
 }
 

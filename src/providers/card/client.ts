@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { providerError } from '#providers/account-unavailable.ts'
 import type { AppError } from '#shared/errors.ts'
 
-/** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
+/** One call, connect to last byte. A payer waits for it, also for the retry. */
 const TIMEOUT_MS = 8000
 const MAX_RETRIES = 1
 
@@ -31,8 +31,8 @@ function addressOf(base: string): { host: string; port: number; protocol: 'http'
   return { host: hostname, port: Number(port) || (scheme === 'http' ? 80 : 443), protocol: scheme }
 }
 
-/** What went wrong in a call: `unreachable` may have been done all the same, `refused` was not. */
-export interface StripeFault {
+/** How a call failed. `unreachable`: Stripe may have done it all the same. `refused`: Stripe answered. */
+export interface StripeFailure {
   readonly kind: 'unreachable' | 'refused'
   readonly type: string
   readonly code: string | null
@@ -41,8 +41,8 @@ export interface StripeFault {
   readonly requestId: string | null
 }
 
-/** Reads what the SDK threw. Its messages stay out: they can quote keys and addresses. */
-export function stripeFault(thrown: unknown): StripeFault {
+/** Reads an error of the SDK, without its message, which can quote keys and addresses. */
+export function stripeFailureOf(thrown: unknown): StripeFailure {
   const { type, code, param, statusCode, requestId } = thrown as Partial<Stripe.errors.StripeError>
   const hasAnswer = typeof statusCode === 'number'
   return {
@@ -55,27 +55,32 @@ export function stripeFault(thrown: unknown): StripeFault {
   }
 }
 
-/** Makes a call, counts it and logs its failure; what is thrown is the SDK's error, for the caller to judge. */
+/** Whether Stripe decided nothing: a request under the same key is running (409), or there are too many requests (429). */
+export function isUndecided({ httpStatus }: StripeFailure): boolean {
+  return httpStatus === 409 || httpStatus === 429
+}
+
+/** Makes a call, counts it and logs its failure. Throws the SDK's error. */
 export async function callStripe<T>(ctx: Context, call: string, run: () => Promise<T>): Promise<T> {
   try {
     const answer = await run()
     ctx.count('provider_calls_total', { provider: 'stripe', outcome: 'ok' })
     return answer
   } catch (thrown) {
-    const fault = stripeFault(thrown)
-    ctx.count('provider_calls_total', { provider: 'stripe', outcome: fault.kind })
-    ctx.log.warn({ provider: 'stripe', call, ...fault }, 'a call to the card provider failed')
+    const failure = stripeFailureOf(thrown)
+    ctx.count('provider_calls_total', { provider: 'stripe', outcome: failure.kind })
+    ctx.log.warn({ provider: 'stripe', call, ...failure }, 'a call to the card provider failed')
     throw thrown
   }
 }
 
-/** 502 `provider_error` in words for the payer. */
-export function cardProviderError(fault: StripeFault): AppError {
+/** 502 `provider_error` with a message for the payer. */
+export function cardProviderError(failure: StripeFailure): AppError {
   const what =
-    fault.kind === 'unreachable'
+    failure.kind === 'unreachable'
       ? 'the card provider cannot be reached'
       : 'the card provider did not accept the payment request'
-  const { httpStatus, type } = fault
-  const isConnectionFault = type === 'StripeConnectionError'
-  return providerError(`${what}; nothing was charged, please try again`, { httpStatus, isConnectionFault })
+  const { httpStatus, type } = failure
+  const isConnectionError = type === 'StripeConnectionError'
+  return providerError(`${what}; nothing was charged, please try again`, { httpStatus, isConnectionError })
 }

@@ -6,7 +6,7 @@ import type { Decision } from '#providers/provider.ts'
 import type { RealTime } from '#shared/time.ts'
 import { differences, intentOf, type CardSession } from './session-facts.ts'
 
-/** Who says that the session was paid, and when that was. */
+/** The report that a session was paid. */
 export interface PaidReport {
   /** Null for a look-up. */
   readonly eventId: string | null
@@ -16,7 +16,7 @@ export interface PaidReport {
 }
 
 /**
- * Takes the money of a paid Checkout Session, from a notification or a look-up alike: both name it by the session's id, so that it
+ * Books the money of a paid Checkout Session. A notification and a look-up both use the session's id as the reference, so that it
  * counts once. A session that differs from the one that we opened pays nothing; operators see it.
  */
 export async function confirmSession(
@@ -25,8 +25,8 @@ export async function confirmSession(
   stored: ProviderSession | ReportedSession,
   report: PaidReport,
 ): Promise<Decision<'processed' | 'already_completed' | 'duplicate' | 'refused'>> {
-  const faults = differences(session, stored)
-  if (faults.length > 0) return refuse(ctx, stored, report, faults.join('; '))
+  const found = differences(session, stored)
+  if (found.length > 0) return refuse(ctx, stored, report, found.join('; '))
   const { outcome, isMoreAsked } = await confirmOnSession(ctx, stored, {
     eventId: report.eventId,
     eventType: report.eventType,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '#config.ts'
 import { defineCredentials, secretText, type CredentialsCheck } from '#providers/credentials-spec.ts'
-import { stripeClient, stripeFault } from './client.ts'
+import { stripeClient, stripeFailureOf } from './client.ts'
 
 export const CardCredentials = z.strictObject({ secretKey: secretText, webhookSecret: secretText })
 export type CardCredentials = z.infer<typeof CardCredentials>
@@ -23,7 +23,7 @@ export const cardCredentials = defineCredentials({
   check: checkCardCredentials,
 })
 
-/** Tries a secret key at Stripe. The webhook secret cannot be tried; that another key was taken for it can be seen. */
+/** Tries a secret key at Stripe. The webhook secret cannot be tried, but another kind of key can be recognized. */
 async function checkCardCredentials(
   config: Pick<Config, 'stripeApiBase'>,
   credentials: CardCredentials,
@@ -35,14 +35,14 @@ async function checkCardCredentials(
     await stripe.checkout.sessions.list({ limit: 1 })
     return { result: 'ok', message: 'Stripe accepts the secret key' }
   } catch (thrown) {
-    const fault = stripeFault(thrown)
-    if (fault.httpStatus === 401) return refused('Stripe does not know this secret key')
-    if (fault.httpStatus === 403) return refused('the key may not read Checkout Sessions: give it that permission')
+    const failure = stripeFailureOf(thrown)
+    if (failure.httpStatus === 401) return refused('Stripe does not know this secret key')
+    if (failure.httpStatus === 403) return refused('the key may not read Checkout Sessions: give it that permission')
     return { result: 'unreachable', message: 'Stripe cannot be reached now; the key was not checked' }
   }
 }
 
-/** The mistakes that are made when keys are copied from Stripe's dashboard; everything else Stripe itself knows best. */
+/** Recognizes keys that were mixed up when they were copied from Stripe's dashboard. */
 function swappedKey({ secretKey, webhookSecret }: CardCredentials): string | null {
   if (/^(pk|whsec)_/.test(secretKey)) {
     return 'the secret key is another key: it starts with sk_ or rk_ (Stripe dashboard, Developers, API keys)'

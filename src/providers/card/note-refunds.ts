@@ -19,7 +19,7 @@ import { accountsInUse, type ProviderAccount } from '#providers/accounts.ts'
 import { addMs, DAY_MS, unixSeconds } from '#shared/time.ts'
 import { recordForeignRefund, recordRefundAnswer } from '#transactions/refund-money.ts'
 import { fromStripeAmount } from './amount.ts'
-import { callStripe, cardProviderError, stripeClient, stripeFault } from './client.ts'
+import { callStripe, cardProviderError, stripeClient, stripeFailureOf } from './client.ts'
 import { CardCredentials } from './credentials.ts'
 import { answerOf, intentOfPayment } from './refund-payment.ts'
 
@@ -35,7 +35,7 @@ const RefundEvent = z.looseObject({
 })
 type RefundEvent = z.infer<typeof RefundEvent>
 
-/** Events that tell of refunds. The first is of the charge, the others of one refund. */
+/** Events about refunds. The object of the first is the charge, that of the others one refund. */
 export const REFUND_EVENTS: ReadonlySet<string> = new Set([
   'charge.refunded',
   'charge.refund.updated',
@@ -45,9 +45,9 @@ export const REFUND_EVENTS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Takes an event about refunds. What counts is what Stripe answers when it is asked for them: events come late and out of order. Our
- * own refunds come to their end so; those made in Stripe's dashboard become rows, the period stays, and operators see them (contract 4).
- * `ignored`: nothing of it was new, or it is no charge of ours. Throws `provider_error` where Stripe cannot be asked.
+ * Takes an event about refunds and asks Stripe for them, since events come late and out of order. Finishes our own refunds, and records
+ * those made in Stripe's dashboard: operators see them, and the period stays (contract 4). `ignored`: nothing was new, or the charge is
+ * not ours. Throws `provider_error` where Stripe cannot be asked.
  */
 export async function receiveRefundEvent(
   ctx: Context,
@@ -65,7 +65,7 @@ export async function receiveRefundEvent(
   return noted > 0 ? 'noted' : 'ignored'
 }
 
-/** Whose charge it is, of the accounts whose secret signed the event; undefined where it is none of theirs. */
+/** The account of the charge, of those whose secret signed the event; undefined where it is none of them. */
 async function accountOf(
   ctx: Context,
   signers: readonly ProviderAccount<CardCredentials>[],
@@ -88,14 +88,14 @@ async function askFor(ctx: Context, stripe: Stripe, { id, object }: RefundEvent)
       })
     return [await callStripe(ctx, 'refunds.retrieve', () => stripe.refunds.retrieve(id, { expand: ['charge'] }))]
   } catch (thrown) {
-    const fault = stripeFault(thrown)
-    if (fault.code === 'resource_missing') return []
-    throw cardProviderError(fault)
+    const failure = stripeFailureOf(thrown)
+    if (failure.code === 'resource_missing') return []
+    throw cardProviderError(failure)
   }
 }
 
 /**
- * Records a refund as Stripe has it now: how ours went, or that one was made in the dashboard. Returns whether operators are notified
+ * Records the state of a refund at Stripe: the outcome of ours, or a refund made in the dashboard. Returns whether operators see
  * something new.
  */
 async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<boolean> {
@@ -133,18 +133,18 @@ async function ourRefund(ctx: Context, payment: Payment, refund: Stripe.Refund):
   return ours?.paymentId === payment.id && ours.status === 'pending' && ours.reference === null ? ours : null
 }
 
-/** Metadata of the charge, which has that of its Checkout Session. */
+/** The metadata of the charge, which is that of its Checkout Session. */
 function metadataOf({ charge }: Stripe.Refund): Stripe.Metadata {
   return charge && typeof charge === 'object' ? charge.metadata : {}
 }
 
-/** The app's payment that a refund gives back; null where it is no payment of ours. */
+/** The payment of a refund; null where it is not the app's. */
 async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<Payment | null> {
   const intent = typeof refund.payment_intent === 'string' ? refund.payment_intent : (refund.payment_intent?.id ?? null)
   if (intent === null) return null
   const found = await findPaymentOfCharge(ctx.db, 'stripe', intent)
   if (found) return found.appId === appId ? found : null
-  // Payments of before their charge was kept with them.
+  // Payments from versions that did not store the charge.
   const transactionId = parseNumericId(metadataOf(refund)['transaction_id'] ?? '')
   const ofTransaction = transactionId === null ? [] : await listPaymentsOf(ctx.db, transactionId)
   for (const payment of ofTransaction) {
@@ -154,10 +154,10 @@ async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: St
   return null
 }
 
-/** Asks Stripe for the refunds of the last days, app by app, and notes those that were made there. Returns how many are new. */
+/** Lists the refunds of the last days at Stripe, app by app, and records those that were made there. Returns how many are new. */
 export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}): Promise<number> {
   let noted = 0
-  // In another order each time: the apps behind one whose listing never ends have their turn too.
+  // Shuffled, so that one app whose listing never ends does not always keep the same apps from being listed.
   for (const { appId, credentials } of shuffled(
     await accountsInUse(ctx, 'card', CardCredentials, options.appId ?? null),
   )) {
@@ -165,11 +165,11 @@ export async function noteRefunds(ctx: Context, options: NoteRefundsOptions = {}
     try {
       noted += await noteRefundsOfAccount(ctx, appId, credentials)
     } catch (error) {
-      const fault = stripeFault(error)
+      const failure = stripeFailureOf(error)
       // Stripe's own messages can quote keys.
-      const detail = fault.type === 'unknown' ? { error } : fault
+      const detail = failure.type === 'unknown' ? { error } : failure
       ctx.log.warn({ appId, ...detail }, 'the refunds of an app could not be listed')
-      if (fault.type === 'StripeConnectionError') break
+      if (failure.type === 'StripeConnectionError') break
     }
   }
   return noted

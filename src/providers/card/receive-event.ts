@@ -16,7 +16,7 @@ import { CardSession, isPaid } from './session-facts.ts'
 import { isSignedWith, isTimely, parseSignature, type CardSignature } from './signature.ts'
 
 const PAYMENT_FAILED = 'checkout.session.async_payment_failed'
-/** The first two alone report money (specification 4). */
+/** Only the first two report money (specification 4). */
 const SESSION_EVENTS = new Set([
   'checkout.session.completed',
   'checkout.session.async_payment_succeeded',
@@ -31,9 +31,9 @@ const CardEvent = z.looseObject({
 })
 type CardEvent = z.infer<typeof CardEvent>
 
-/** What was sent to the endpoint, as it came. */
+/** A request to the endpoint. */
 export interface CardNotification {
-  /** The `Stripe-Signature` header; several are none. */
+  /** The `Stripe-Signature` header; several headers count as none. */
   readonly signature: string | string[] | undefined
   readonly body: Buffer
 }
@@ -44,8 +44,8 @@ const IGNORED: CardDecision = { status: 'ignored', toClose: null }
 
 /**
  * Takes one notification of the card provider; one address serves the apps of all sellers. Throws `invalid_request` (400) unless the
- * exact bytes are signed, now, with the webhook secret of some app: of the very app that a session's metadata names. Every decision
- * about the content is an answer (200); what is thrown besides is our own fault, and the provider tells it again.
+ * exact bytes have a recent signature by the webhook secret of an app: of the app that a session's metadata names, if any. Every
+ * decision about the content is an answer (200). Any other error is our own, and the provider sends the notification again.
  */
 export async function receiveCardEvent(ctx: Context, notification: CardNotification): Promise<CardDecision> {
   const signature = parseSignature(typeof notification.signature === 'string' ? notification.signature : undefined)
@@ -61,20 +61,20 @@ export async function receiveCardEvent(ctx: Context, notification: CardNotificat
   return SESSION_EVENTS.has(event.data.type) ? takePayment(ctx, appIds, event.data) : IGNORED
 }
 
-/** The metadata that we give to sessions, and through them to charges. */
+/** Our metadata of sessions, which their charges have too. */
 const Ours = z.object({
   data: z.object({ object: z.object({ metadata: z.object({ app_id: z.string(), transaction_id: z.string() }) }) }),
 })
 
-/** The app that our own metadata names; null for content of others. */
+/** The app that our metadata names; null where there is no such metadata. */
 function namedApp(content: unknown): number | null {
   const ours = Ours.safeParse(content)
   return ours.success ? parseNumericId(ours.data.data.object.metadata.app_id) : null
 }
 
 /**
- * The accounts whose secret signed these bytes, of one app the newest first: several where sellers' apps share an account at the
- * provider. Disabled methods and apps count, as their open payments complete.
+ * The accounts whose secret signed these bytes, the newest of an app first. There are several where apps share an account at the
+ * provider. Disabled methods and apps count, since their open payments complete.
  */
 async function signers(
   ctx: Context,
@@ -98,7 +98,7 @@ async function takePayment(ctx: Context, appIds: readonly number[], event: CardE
   return confirmSession(ctx, session.data, stored, { eventId: event.id, eventType: event.type, paidAt })
 }
 
-/** A session that was completed and is not paid: its money is on its way, or has failed to come, so that the payer can try again. */
+/** Records that the money of a completed session is on its way, or that it failed, so that the payer can try again. */
 async function noteUnpaid(
   ctx: Context,
   appIds: readonly number[],
@@ -139,7 +139,7 @@ async function refuseForeign(
 ): Promise<CardDecision> {
   await noteEvent(ctx, {
     provider: 'stripe',
-    // Under a name of its own: whoever signs for one app must not use up the event ids of another.
+    // A distinct id: whoever signs for one app must not use up the event ids of another.
     eventId: `${event.id}@${appIds.join(',').slice(0, 10)}`,
     eventType: event.type,
     appId: appIds[0] ?? null,

@@ -6,12 +6,10 @@ import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import type { RefundAnswer } from '#transactions/refund-money.ts'
 import { toStripeAmount } from './amount.ts'
-import { callStripe, stripeClient, stripeFault } from './client.ts'
+import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
 import { CardCredentials } from './credentials.ts'
 import { intentOf } from './session-facts.ts'
 
-/** Stripe decided nothing: a request under the same key is running (409), or there are too many requests (429). */
-const UNDECIDED: readonly (number | null)[] = [409, 429]
 const NO_CREDENTIALS = 'the app has no card credentials any more'
 
 /**
@@ -29,7 +27,7 @@ export const cardRefunds: ProviderRefunds = {
     return made ?? judged(() => create(ctx, stripe, payment, refund), { isLookUp: false })
   },
 
-  lookUp: (ctx, payment, { reference }) =>
+  pollStatus: (ctx, payment, { reference }) =>
     judged(
       async () => {
         const stripe = await clientOf(ctx, payment)
@@ -47,7 +45,7 @@ async function clientOf(ctx: Context, { providerAccountId }: Payment): Promise<S
   return account && stripeClient(ctx.config, account.credentials.secretKey)
 }
 
-/** Turns what the SDK throws into what became of the refund. A look-up that is refused decides nothing. */
+/** Translates an error of the SDK into the outcome of the call. The refusal of a look-up says nothing about the refund. */
 async function judged<T extends RefundCall | null>(
   work: () => Promise<T>,
   { isLookUp }: { readonly isLookUp: boolean },
@@ -55,11 +53,12 @@ async function judged<T extends RefundCall | null>(
   try {
     return await work()
   } catch (thrown) {
-    const { kind, httpStatus, code, type } = stripeFault(thrown)
+    const failure = stripeFailureOf(thrown)
+    const { kind, httpStatus, code, type } = failure
     if (type === 'unknown') throw thrown
     if (kind === 'unreachable') return unknown('Stripe cannot be reached', false)
     if (httpStatus !== null && httpStatus >= 500) return unknown('Stripe failed to answer', true)
-    if (isLookUp || UNDECIDED.includes(httpStatus)) return unknown(`Stripe did not say (${code ?? type})`, false)
+    if (isLookUp || isUndecided(failure)) return unknown(`Stripe did not say (${code ?? type})`, false)
     return refused(code ?? type)
   }
 }
@@ -72,7 +71,7 @@ function unknown(message: string, isAnswered: boolean): RefundCall {
   return { status: 'unknown', isAnswered, message }
 }
 
-/** Stripe's word for a refund in ours. One that needs the payer's bank details is under way. */
+/** Translates the status of a refund. One that needs the payer's bank details is pending. */
 export function answerOf({
   id,
   status,
@@ -83,7 +82,7 @@ export function answerOf({
   return { status: status === 'succeeded' ? 'succeeded' : 'pending', reference: id, failure: null }
 }
 
-/** The payment intent behind a payment; asked for once, and kept. */
+/** The payment intent of a payment; read from Stripe once, then stored. */
 export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Payment): Promise<string | null> {
   if (payment.chargeReference !== null) return payment.chargeReference
   const session = await callStripe(ctx, 'checkout.sessions.retrieve', () =>
@@ -122,7 +121,7 @@ async function create(
     ...(taken ? { transaction_id: String(taken.transactionId) } : {}),
   }
   const params = { payment_intent: intent, amount: stripeAmount, metadata }
-  // Stripe repeats a failure of its own for a day under the same key.
+  // Under the same key Stripe repeats its own failures for a day.
   const idempotencyKey = `paygate-refund-${id}${attempts === 0 ? '' : `-${attempts}`}`
   return answerOf(await callStripe(ctx, 'refunds.create', () => stripe.refunds.create(params, { idempotencyKey })))
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { ProviderSession } from '#providers/store.ts'
 import { toStripeAmount } from './amount.ts'
 
-/** What counts of a Checkout Session, from a notification or a look-up. */
+/** The fields of a Checkout Session that we use, from a notification or a look-up. */
 export const CardSession = z.looseObject({
   id: z.string().min(1).max(191),
   object: z.literal('checkout.session').optional(),
@@ -17,29 +17,29 @@ export const CardSession = z.looseObject({
 })
 export type CardSession = z.infer<typeof CardSession>
 
-/** Whether the money is there. `no_payment_required` is none that we asked for, `unpaid` comes again when it is paid. */
+/** Whether the money is there. `no_payment_required` is not what we asked for; `unpaid` is reported again once it is paid. */
 export function isPaid(session: CardSession): boolean {
   return session.payment_status === 'paid'
 }
 
-/** How a paid session differs from the one that we opened; empty where it is that one (contract 4, Card provider). */
+/** How a paid session differs from the one that we opened; empty where it does not (contract 4, Card provider). */
 export function differences(session: CardSession, stored: ProviderSession): string[] {
-  const faults: string[] = []
+  const found: string[] = []
   const asked = toStripeAmount(stored.amount, stored.currency)
   if (session.amount_total !== asked) {
-    faults.push(`amount_total is ${session.amount_total ?? 'missing'}, asked was ${asked ?? 'nothing'}`)
+    found.push(`amount_total is ${session.amount_total ?? 'missing'}, asked was ${asked ?? 'nothing'}`)
   }
   if (session.currency?.toUpperCase() !== stored.currency) {
-    faults.push(`currency is ${session.currency ?? 'missing'}, asked was ${stored.currency}`)
+    found.push(`currency is ${session.currency ?? 'missing'}, asked was ${stored.currency}`)
   }
-  if (session.mode && session.mode !== 'payment') faults.push(`mode is ${session.mode}`)
+  if (session.mode && session.mode !== 'payment') found.push(`mode is ${session.mode}`)
   for (const named of [session.client_reference_id, session.metadata?.transaction_id]) {
-    if (named && named !== String(stored.transactionId)) faults.push('it names another transaction')
+    if (named && named !== String(stored.transactionId)) found.push('it names another transaction')
   }
-  return faults
+  return found
 }
 
-/** Stripe's id of the payment behind a session, which refunds and charges name; null where there is none yet. */
+/** The id of a session's payment intent, which refunds and charges name; null where there is none yet. */
 export function intentOf(session: {
   readonly payment_intent?: string | { readonly id: string } | null | undefined
 }): string | null {

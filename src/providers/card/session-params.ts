@@ -7,10 +7,10 @@ import { toStripeAmount } from './amount.ts'
 
 const SHORTEST_MS = 30 * MINUTE_MS
 const LONGEST_MS = 24 * HOUR_MS
-/** Stripe counts from its own clock and from when the request arrives. */
+/** Stripe measures by its own clock, from when the request arrives. */
 const MARGIN_MS = 2 * MINUTE_MS
 
-/** The end of a Checkout Session opened now for a checkout that ends at `checkoutEnd`: Stripe takes 30 minutes to 24 hours. */
+/** The end of a Checkout Session opened now for a checkout that ends at `checkoutEnd`: Stripe accepts 30 minutes to 24 hours. */
 export function sessionEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
   const earliest = addMs(now, SHORTEST_MS + MARGIN_MS)
   const latest = addMs(now, LONGEST_MS - MARGIN_MS)
@@ -37,7 +37,7 @@ export function sessionParams(request: PaymentRequest, session: ProviderSession)
         },
       },
     ],
-    // What is charged must be what was asked: no conversion into the payer's currency.
+    // Without conversion into the payer's currency, so that exactly the amount asked is charged.
     adaptive_pricing: { enabled: false },
     metadata,
     payment_intent_data: { metadata },
@@ -50,8 +50,8 @@ export function sessionParams(request: PaymentRequest, session: ProviderSession)
 }
 
 /**
- * Names the transaction, our row and this version of the parameters: a repeated request finds the first one's session, a changed or
- * later one gets a session of its own. Stripe refuses a key that comes back with other parameters.
+ * The idempotency key: transaction, session row and a hash of the parameters. A repeated request gets the first one's session, a
+ * changed one a new session. Stripe refuses a key that returns with other parameters.
  */
 export function sessionKey(session: ProviderSession, params: Stripe.Checkout.SessionCreateParams): string {
   return `paygate-${session.transactionId}-${session.id}-${sha256Hex(JSON.stringify(params)).slice(0, 16)}`

@@ -2,10 +2,10 @@ import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 
 /** How far the signed timestamp may be from now, either way (contract 4, Card provider). */
 export const TOLERANCE_SECONDS = 300
-/** Stripe sends two while an endpoint's secret is rolled. Anybody can send more, and each is compared for each app. */
+/** Stripe sends two while an endpoint's secret is rolled. The limit bounds the comparisons, one per candidate and app. */
 const MOST_CANDIDATES = 5
 
-/** A `Stripe-Signature` header, read. */
+/** A parsed `Stripe-Signature` header. */
 export interface CardSignature {
   readonly timestamp: string
   /** Several while the seller rolls the endpoint's secret: five at most, of 64 hex digits each. */
@@ -13,8 +13,7 @@ export interface CardSignature {
 }
 
 /**
- * Reads `t=…,v1=…[,v1=…][,v0=…]`; null for anything else. Two headers arrive joined by a comma and a blank: the blank, or the
- * second timestamp, gives them away.
+ * Reads `t=…,v1=…[,v1=…][,v0=…]`; null for anything else, also for two headers, which arrive joined by a comma and a blank.
  */
 export function parseSignature(header: string | undefined): CardSignature | null {
   let timestamp: string | null = null
@@ -39,7 +38,7 @@ export function isTimely(signature: CardSignature, nowSeconds: number): boolean 
   return Math.abs(Number(signature.timestamp) - nowSeconds) <= TOLERANCE_SECONDS
 }
 
-/** Whether one of the signatures is that of these very bytes under the endpoint's secret. */
+/** Whether one of the signatures is that of exactly these bytes under the endpoint's secret. */
 export function isSignedWith(secret: string, signature: CardSignature, body: Buffer): boolean {
   const expected = hmacHex(secret, `${signature.timestamp}.`, body)
   let isSigned = false

@@ -6,11 +6,11 @@ import type { AppError } from '#shared/errors.ts'
 import type { PayosCredentials } from './keys.ts'
 
 const API_BASE = 'https://api-merchant.payos.vn'
-/** One call, connect to last byte. A payer is waiting, so that two tries must end while they still do. */
+/** One call, connect to last byte. A payer waits for it, also for the retry. */
 const TIMEOUT_MS = 8000
 const MAX_RETRIES = 1
 
-/** The SDK for one merchant, loaded when the first PayOS payment needs it. It is silent: its log would carry credentials. */
+/** The SDK for one merchant, loaded when the first PayOS payment needs it. Its log is off: it would contain credentials. */
 export async function payosClient(config: Pick<Config, 'payosApiBase'>, credentials: PayosCredentials): Promise<PayOS> {
   const sdk = await import('@payos/node')
   return new sdk.PayOS({
@@ -25,8 +25,8 @@ export async function payosClient(config: Pick<Config, 'payosApiBase'>, credenti
   })
 }
 
-/** What went wrong in a call: `unreachable` may have been done all the same, `refused` was not. */
-export interface PayosFault {
+/** How a call failed. `unreachable`: PayOS may have done it all the same. `refused`: it did not. */
+export interface PayosFailure {
   readonly kind: 'unreachable' | 'refused'
   readonly type: string
   /** PayOS's own code, such as 231 for an order code that is taken. */
@@ -34,8 +34,8 @@ export interface PayosFault {
   readonly httpStatus: number | null
 }
 
-/** Reads what the SDK threw. */
-export function payosFault(thrown: unknown): PayosFault {
+/** Reads an error of the SDK. */
+export function payosFailureOf(thrown: unknown): PayosFailure {
   const { name, code, status } = thrown as { name?: unknown; code?: unknown; status?: unknown }
   const httpStatus = typeof status === 'number' ? status : null
   return {
@@ -46,27 +46,27 @@ export function payosFault(thrown: unknown): PayosFault {
   }
 }
 
-/** Makes a call, counts it and logs its failure; what is thrown is the SDK's error, for the caller to judge. */
+/** Makes a call, counts it and logs its failure. Throws the SDK's error. */
 export async function callPayos<T>(ctx: Context, call: string, run: () => Promise<T>): Promise<T> {
   try {
     const answer = await run()
     ctx.count('provider_calls_total', { provider: 'payos', outcome: 'ok' })
     return answer
   } catch (thrown) {
-    const fault = payosFault(thrown)
-    ctx.count('provider_calls_total', { provider: 'payos', outcome: fault.kind })
-    ctx.log.warn({ provider: 'payos', call, ...fault }, 'a call to the bank-transfer provider failed')
+    const failure = payosFailureOf(thrown)
+    ctx.count('provider_calls_total', { provider: 'payos', outcome: failure.kind })
+    ctx.log.warn({ provider: 'payos', call, ...failure }, 'a call to the bank-transfer provider failed')
     throw thrown
   }
 }
 
-/** 502 `provider_error` in words for the payer. */
-export function payosProviderError(fault: PayosFault): AppError {
+/** 502 `provider_error` with a message for the payer. */
+export function payosProviderError(failure: PayosFailure): AppError {
   const what =
-    fault.kind === 'unreachable'
+    failure.kind === 'unreachable'
       ? 'the bank-transfer provider cannot be reached'
       : 'the bank-transfer provider did not accept the payment request'
-  const { httpStatus, type } = fault
-  const isConnectionFault = type === 'ConnectionError' || type === 'ConnectionTimeoutError'
-  return providerError(`${what}; please try again`, { httpStatus, isConnectionFault })
+  const { httpStatus, type } = failure
+  const isConnectionError = type === 'ConnectionError' || type === 'ConnectionTimeoutError'
+  return providerError(`${what}; please try again`, { httpStatus, isConnectionError })
 }

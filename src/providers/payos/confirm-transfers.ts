@@ -11,9 +11,9 @@ import { PaidLink, transfersOf, WHOLE, type Transfer } from './transfers.ts'
 
 type Result = ConfirmOutcome['kind'] | 'refused' | 'none'
 
-/** What became of a link's money. */
+/** The outcome of booking a link's money. */
 export interface Taken {
-  /** Of several transfers, what the most telling one did. */
+  /** The most significant outcome of several transfers. */
   readonly result: Result
   /** As of `confirmOnSession`. */
   readonly isMoreAsked: boolean
@@ -21,7 +21,7 @@ export interface Taken {
 
 export const NOTHING_TAKEN: Taken = { result: 'none', isMoreAsked: false }
 
-/** How much an outcome tells. */
+/** The significance of outcomes. */
 const WEIGHT: Readonly<Record<Result, number>> = {
   none: 0,
   duplicate: 1,
@@ -34,8 +34,8 @@ const WEIGHT: Readonly<Record<Result, number>> = {
 }
 
 /**
- * Takes the money that PayOS has received for a payment link. Each bank transfer is a payment of its own, known by link and reference,
- * so that partial transfers add up and none counts twice. `reported` is the transfer that a notification is about, null for a look-up.
+ * Books the money that PayOS has received for a payment link. Each bank transfer is a payment of its own, identified by link and
+ * reference, so that partial transfers add up and none counts twice. `reported` is the transfer of a notification, null for a look-up.
  */
 export async function confirmTransfers(
   ctx: Context,

@@ -1,6 +1,6 @@
 import type { Config } from '#config.ts'
 import { defineCredentials, type CredentialsCheck } from '#providers/credentials-spec.ts'
-import { payosClient, payosFault } from './client.ts'
+import { payosClient, payosFailureOf } from './client.ts'
 import { PayosCredentials } from './keys.ts'
 
 export const payosCredentials = defineCredentials({
@@ -13,10 +13,10 @@ export const payosCredentials = defineCredentials({
   check: checkPayosCredentials,
 })
 
-/** An order code of the length of ours that is never drawn: transaction 0 does not exist. */
+/** An order code that we never use: ours have at least seven digits. */
 const NO_ORDER = 1
 
-/** Tries client id and API key at PayOS by asking for an order that does not exist. The checksum key shows in the first payment. */
+/** Tries client id and API key at PayOS with an order that does not exist. Only the first payment can prove the checksum key. */
 async function checkPayosCredentials(
   config: Pick<Config, 'payosApiBase'>,
   credentials: PayosCredentials,
@@ -25,13 +25,16 @@ async function checkPayosCredentials(
   try {
     await client.paymentRequests.get(NO_ORDER)
   } catch (thrown) {
-    const fault = payosFault(thrown)
-    if (fault.httpStatus === 401 || fault.httpStatus === 403) {
+    const failure = payosFailureOf(thrown)
+    if (failure.httpStatus === 401 || failure.httpStatus === 403) {
       return { result: 'refused', message: 'PayOS does not know this client id and API key' }
     }
-    if (fault.kind === 'unreachable') {
+    if (failure.kind === 'unreachable') {
       return { result: 'unreachable', message: 'PayOS cannot be reached now; the credentials were not checked' }
     }
   }
-  return { result: 'ok', message: 'PayOS accepts client id and API key; the checksum key shows in the first payment' }
+  return {
+    result: 'ok',
+    message: 'PayOS accepts client id and API key; only the first payment can prove the checksum key',
+  }
 }

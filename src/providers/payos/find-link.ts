@@ -2,7 +2,7 @@ import type { PaymentLink, PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
 import { accountOf } from '#providers/accounts.ts'
 import type { ProviderSession } from '#providers/store.ts'
-import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
+import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
 import { PayosCredentials } from './keys.ts'
 
 /** The client of the account that the session was opened under. */
@@ -11,14 +11,14 @@ export async function clientOf(ctx: Context, { providerAccountId }: ProviderSess
   return payosClient(ctx.config, credentials)
 }
 
-/** The link of one of our sessions, as PayOS has it now; null where it knows none. Throws `provider_error`. */
+/** The link of one of our sessions at PayOS now; null where there is none. Throws `provider_error`. */
 export async function findLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<PaymentLink | null> {
   try {
     return await callPayos(ctx, 'payment-requests.get', () => client.paymentRequests.get(Number(session.reference)))
   } catch (thrown) {
-    const fault = payosFault(thrown)
-    // Credentials that are refused say nothing of the order; any other refusal of a read means that there is none.
-    if (fault.kind === 'refused' && fault.httpStatus !== 401 && fault.httpStatus !== 403) return null
-    throw payosProviderError(fault)
+    const failure = payosFailureOf(thrown)
+    // Refused credentials say nothing about the order; any other refusal of a read means that there is none.
+    if (failure.kind === 'refused' && failure.httpStatus !== 401 && failure.httpStatus !== 403) return null
+    throw payosProviderError(failure)
   }
 }

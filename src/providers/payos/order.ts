@@ -1,7 +1,7 @@
 import { randomDigits } from '#shared/crypto.ts'
 import { HOUR_MS, MINUTE_MS, addMs, asRealTime, parseTimestamp, type RealTime } from '#shared/time.ts'
 
-/** PayOS's own page of a payment link, for a link whose creation was answered to nobody: reading it again does not tell the address. */
+/** PayOS's own page of a payment link. PayOS returns the address only when the link is created, and that answer may be lost. */
 const PAYMENT_PAGE = 'https://pay.payos.vn/web/'
 const RANDOM_DIGITS = 6
 /** PayOS dates links by its own clock. */
@@ -11,8 +11,8 @@ const SHORTEST_MS = 5 * MINUTE_MS
 const VIETNAM_MS = 7 * HOUR_MS
 
 /**
- * An order code: the transaction's id, which operators look for, and six random digits, so that the codes of two installations, or of
- * a database that was set up anew, do not meet at one merchant.
+ * An order code: the transaction's id, for operators, and six random digits, so that the codes of two installations, or of a database
+ * that was set up anew, do not collide at one merchant.
  */
 export function newOrderCode(transactionId: number): string {
   const code = `${transactionId}${randomDigits(RANDOM_DIGITS)}`
@@ -20,7 +20,7 @@ export function newOrderCode(transactionId: number): string {
   return code
 }
 
-/** What the payer's bank statement shows: 9 characters, the most for a bank account that is not linked through PayOS. */
+/** The text on the payer's bank statement: 9 characters, the maximum for a bank account that is not linked through PayOS. */
 export function descriptionOf(transactionId: number): string {
   return `PG${String(transactionId).slice(-7)}`
 }
@@ -31,12 +31,12 @@ export function linkEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
   return checkoutEnd < earliest ? earliest : checkoutEnd
 }
 
-/** The address of a link's page: as PayOS says, or as it builds it. */
+/** The address of a link's page: as PayOS returned it, or built in the same way. */
 export function pageOf(link: { readonly id: string; readonly checkoutUrl?: unknown }): string {
   return typeof link.checkoutUrl === 'string' ? link.checkoutUrl : `${PAYMENT_PAGE}${encodeURIComponent(link.id)}`
 }
 
-/** Whether a link that has our order code is the one that we opened: of our amount, and not older than our intent. */
+/** Whether a link with our order code is the one that we opened: it has our amount, and is not older than our intent. */
 export function isOurLink(
   link: { readonly amount: number; readonly createdAt?: string },
   session: { readonly amount: number; readonly createdAt: RealTime },

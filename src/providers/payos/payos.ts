@@ -2,11 +2,11 @@ import type { PayOS } from '@payos/node'
 import type { Context } from '#context.ts'
 import { requireCurrentAccount } from '#providers/accounts.ts'
 import { abandonSession, openSession, type OpenedSession } from '#providers/open-session.ts'
-import { defineProvider, type LookUp, type PaymentRequest, type Sessions } from '#providers/provider.ts'
+import { defineProvider, type PolledStatus, type PaymentRequest, type Sessions } from '#providers/provider.ts'
 import { httpsAnd } from '#providers/redirect-sources.ts'
 import type { ProviderSession } from '#providers/store.ts'
 import { addMs, HOUR_MS, unixSeconds } from '#shared/time.ts'
-import { callPayos, payosClient, payosFault, payosProviderError } from './client.ts'
+import { callPayos, payosClient, payosFailureOf, payosProviderError } from './client.ts'
 import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
 import { PayosCredentials } from './keys.ts'
@@ -14,22 +14,22 @@ import { clientOf, findLink } from './find-link.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
-/** PayOS's code for an order code that exists already. */
+/** PayOS's error code for an order code that exists already. */
 const ORDER_EXISTS = '231'
 const CANCELLED = new Set(['CANCELLED', 'FAILED'])
-/** A transfer sent in the last minute of a link may be told after it. */
+/** A transfer sent in the last minute of a link may be reported after its end. */
 const SETTLED_AFTER_MS = HOUR_MS
 
-const CLOSED: LookUp = { status: 'closed' }
+const CLOSED: PolledStatus = { status: 'closed' }
 
-/** What was opened, as the provider has it. */
+/** Open payment links at PayOS. */
 const sessions: Sessions = {
   code: 'payos',
 
-  async lookUp(ctx, session) {
+  async pollStatus(ctx, session) {
     const link = await findLink(ctx, await clientOf(ctx, session), session)
     const isSettled = ctx.clock.now() > addMs(session.expiresAt, SETTLED_AFTER_MS)
-    const open: LookUp = { status: 'open', asks: session.amount - (link?.amountPaid ?? 0) }
+    const open: PolledStatus = { status: 'open', asks: session.amount - (link?.amountPaid ?? 0) }
     if (!link) return isSettled ? CLOSED : open
     const { result } = await confirmTransfers(ctx, session, link, null)
     if (result === 'processed' || result === 'already_completed') return { status: 'paid' }
@@ -43,7 +43,7 @@ const sessions: Sessions = {
         client.paymentRequests.cancel(Number(session.reference), 'paid in another way'),
       )
     } catch (thrown) {
-      throw payosProviderError(payosFault(thrown))
+      throw payosProviderError(payosFailureOf(thrown))
     }
   },
 }
@@ -111,14 +111,14 @@ async function createLink(
     if (link.orderCode !== orderCode || link.amount !== session.amount) return null
     return { reference: String(orderCode), url: link.checkoutUrl }
   } catch (thrown) {
-    const fault = payosFault(thrown)
-    if (fault.code === ORDER_EXISTS) return reuseLink(ctx, client, session)
-    if (fault.kind === 'refused') await abandonSession(ctx, session)
-    throw payosProviderError(fault)
+    const failure = payosFailureOf(thrown)
+    if (failure.code === ORDER_EXISTS) return reuseLink(ctx, client, session)
+    if (failure.kind === 'refused') await abandonSession(ctx, session)
+    throw payosProviderError(failure)
   }
 }
 
-/** The link that an earlier try created, whose answer was lost; null where another order has our code. */
+/** The link of an earlier try whose answer was lost; null where another order has our code. */
 async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<OpenedSession | null> {
   const link = await findLink(ctx, client, session)
   if (!link || !isOurLink(link, session) || link.status === 'EXPIRED' || CANCELLED.has(link.status)) return null

@@ -8,7 +8,7 @@ import { admit } from '#http/admission.ts'
 import { accountsInUse, findAccount, type ProviderAccount } from '#providers/accounts.ts'
 import { parseContent, unverified } from '#providers/notification-content.ts'
 import type { Decision } from '#providers/provider.ts'
-import { findReportedSession, hastenLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
+import { findReportedSession, expediteLookup, type ProviderSession, type ReportedSession } from '#providers/store.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
 import { payosClient } from './client.ts'
 import { confirmTransfers, NOTHING_TAKEN } from './confirm-transfers.ts'
@@ -22,7 +22,7 @@ const Notification = z.looseObject({
     orderCode: z.number().int().min(1).max(Number.MAX_SAFE_INTEGER),
     paymentLinkId: z.string(),
     code: z.string(),
-    // PayOS sends nothing else, and whoever signs wrongly could have us build large forms of anything else.
+    // PayOS sends only scalars. Nested values would make the signed form expensive before it is verified.
   }).catchall(z.union([z.string(), z.number(), z.boolean(), z.null()])),
   signature: z.string().regex(/^[0-9a-f]{64}$/),
 })
@@ -31,9 +31,9 @@ type Status = 'processed' | 'underpaid' | 'already_completed' | 'duplicate' | 'i
 export type PayosDecision = Decision<Status>
 
 /**
- * Takes one notification of PayOS. Malformed or wrongly signed ones throw `invalid_request` (400); an unknown order, such as the one of
- * PayOS's registration test, is ignored where some app's key signed it. The signature covers the order alone and has no time in it, so that it proves nothing paid:
- * what counts is what PayOS answers when it is asked for the order. Throws `provider_error` where it cannot be asked.
+ * Takes one notification of PayOS. Throws `invalid_request` (400) for malformed or wrongly signed ones. Ignores an unknown order, such as
+ * that of PayOS's registration test, if an app's key signed it. The signature covers only `data` and no time, so that the order is looked
+ * up at PayOS before anything completes. Throws `provider_error` where PayOS cannot be asked.
  */
 export async function receivePayosNotification(ctx: Context, body: Buffer): Promise<PayosDecision> {
   const notification = Notification.safeParse(parseContent(body))
@@ -52,8 +52,8 @@ export async function receivePayosNotification(ctx: Context, body: Buffer): Prom
 }
 
 /**
- * The accounts whose keys may have signed: those of the app whose order it is, and of every app where it is nobody's. The order's own account
- * counts even where nothing of it is open any more: money can come late.
+ * The accounts whose keys may have signed: those of the order's app, or of every app for an unknown order. The order's own account
+ * counts also if nothing of it is open any more: money can come late.
  */
 async function possibleSigners(
   ctx: Context,
@@ -90,7 +90,7 @@ async function askPayos(
   }
 }
 
-/** PayOS reported money that it does not list yet. */
+/** Polls the order again soon: PayOS reported money that it does not list yet. */
 async function lookAgainSoon(ctx: Context, session: ProviderSession): Promise<void> {
-  await inTransaction(ctx, async (tx) => hastenLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
+  await inTransaction(ctx, async (tx) => expediteLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
 }

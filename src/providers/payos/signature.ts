@@ -1,6 +1,6 @@
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 
-/** What PayOS signs; its notifications hold no lists and no objects. */
+/** The signed fields of a notification: no lists and no objects. */
 export type SignedFields = Readonly<Record<string, string | number | boolean | null>>
 
 /** Whether one of the checksum keys signed the fields; compared in constant time, which the SDK's own check is not. */

@@ -19,12 +19,12 @@ export const PaidLink = z.looseObject({
 })
 export type PaidLink = z.infer<typeof PaidLink>
 
-/** The reference of a link's money as a whole, where PayOS names no transfer. */
+/** The reference of all money of a link, where PayOS lists no transfer. */
 export const WHOLE = 'whole'
 
 /**
- * The transfers that PayOS vouches for: those it lists; the one that it reported (`reported`) where the sum it has received holds that one
- * too; and the sum as a whole where it says that the link is paid and lists nothing.
+ * The transfers that PayOS confirms: those it lists; the `reported` one, if the received sum includes it; and the sum as a whole, if the
+ * link is paid and nothing is listed.
  */
 export function transfersOf(link: PaidLink, reported: Transfer | null): Transfer[] {
   const transfers = (link.transactions ?? []).filter(({ amount }) => amount > 0)
