@@ -43,8 +43,6 @@ export interface GuardedPost {
   readonly body: Buffer
   /** From the start of name resolution to the last byte of the answer. */
   readonly deadlineMs: number
-  /** Ends the attempt early, as `interrupted`. */
-  readonly signal?: AbortSignal
 }
 
 /** What became of a post: the answer's status, or why there is none. With `timeout` beside a status the rest of the answer did not come. */
@@ -59,6 +57,8 @@ export interface PostOutcome {
 export interface GuardedClient {
   /** Never throws: whatever the receiver does is an outcome. */
   post(request: GuardedPost): Promise<PostOutcome>
+  /** Ends every post under way, and each that follows, as `interrupted`. */
+  interrupt(): void
   /** Drops all connections. */
   close(): void
 }
@@ -78,6 +78,8 @@ export interface GuardOptions {
 export function openGuardedClient(options: GuardOptions): GuardedClient {
   const agents = new Map<number, Agent>()
   const connect = guardedConnector(options)
+  const underWay = new Set<Exchange>()
+  let isInterrupted = false
 
   const agentOf = (ownerId: number): Agent => {
     const agent = agents.get(ownerId) ?? openAgent(connect)
@@ -89,11 +91,22 @@ export function openGuardedClient(options: GuardOptions): GuardedClient {
   }
 
   return {
-    async post(request) {
-      const startedMs = performance.now()
-      const refusal = refusalOf(request.url, options.allowInsecure)
-      const answer = refusal ? faultOutcome(refusal) : await postOnce(agentOf(request.ownerId), request)
-      return { ...answer, durationMs: Math.round(performance.now() - startedMs) }
+    post(request) {
+      const url = URL.parse(request.url)
+      const refusal = isInterrupted ? 'interrupted' : refusalOf(url, options.allowInsecure)
+      if (!url || refusal) return Promise.resolve(refused(refusal ?? 'invalid_url'))
+      return new Promise((resolve) => {
+        const exchange = new Exchange(request.deadlineMs, (outcome) => {
+          underWay.delete(exchange)
+          resolve(outcome)
+        })
+        underWay.add(exchange)
+        exchange.begin(agentOf(request.ownerId), url, request)
+      })
+    },
+    interrupt() {
+      isInterrupted = true
+      for (const exchange of underWay) exchange.breakOff('interrupted')
     },
     close() {
       // Not waited for: a connection that is still being made may take its whole time.
@@ -123,9 +136,9 @@ function closeOldest(agents: Map<number, Agent>): void {
   oldest[1].close().catch(() => undefined)
 }
 
-function refusalOf(url: string, allowInsecure: boolean): OutboundFault | null {
-  if (!URL.canParse(url)) return 'invalid_url'
-  const { protocol, username, password } = new URL(url)
+function refusalOf(url: URL | null, allowInsecure: boolean): OutboundFault | null {
+  if (!url) return 'invalid_url'
+  const { protocol, username, password } = url
   if (username !== '' || password !== '') return 'invalid_url'
   if (protocol === 'https:') return null
   if (protocol !== 'http:') return 'invalid_url'
@@ -187,85 +200,95 @@ class BlockedAddressError extends Error {
   }
 }
 
-type Answer = Omit<PostOutcome, 'durationMs'>
-
-function faultOutcome(fault: OutboundFault): Answer {
-  return { httpStatus: null, fault, responseHead: null }
+/** The outcome of a post that was not sent. */
+function refused(fault: OutboundFault): PostOutcome {
+  return { httpStatus: null, fault, responseHead: null, durationMs: 0 }
 }
 
-/** By undici's handler, not by its streams: most answers have no body, and a stream for each costs half of the whole attempt. */
-function postOnce(agent: Agent, request: GuardedPost): Promise<Answer> {
-  const url = new URL(request.url)
-  return new Promise((resolve) => {
-    const exchange = openExchange(request, resolve)
+/**
+ * One attempt under way: gathers the answer, and ends at the deadline, by an interruption, or when enough is read. By undici's handler,
+ * not by its streams: most answers have no body, and a stream for each costs half of the whole attempt. A class, since closures for each
+ * attempt cost more than what they do.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #startedMs = performance.now()
+  readonly #timer: NodeJS.Timeout
+  readonly #onEnd: (outcome: PostOutcome) => void
+  #chunks: Buffer[] | null = null
+  #size = 0
+  #httpStatus: number | null = null
+  #informational = 0
+  #isOver = false
+  #controller: Dispatcher.DispatchController | null = null
+
+  constructor(deadlineMs: number, onEnd: (outcome: PostOutcome) => void) {
+    this.#onEnd = onEnd
+    this.#timer = setTimeout(() => this.breakOff('timeout'), deadlineMs)
+  }
+
+  begin(agent: Agent, { origin, pathname, search }: URL, { headers, body }: GuardedPost): void {
     const options = {
-      origin: url.origin,
-      path: url.pathname + url.search,
+      origin,
+      path: pathname + search,
       method: 'POST',
-      headers: { ...request.headers, 'accept-encoding': 'identity' },
-      body: request.body,
+      headers: { ...headers, 'accept-encoding': 'identity' },
+      body,
     } as const
     try {
-      agent.dispatch(options, exchange)
+      agent.dispatch(options, this)
     } catch (error) {
-      exchange.fail(faultOf(error))
+      this.#end(faultOf(error))
     }
-  })
-}
+  }
 
-/** One attempt under way: gathers the answer, and ends at the deadline, with the signal, or when enough is read. */
-function openExchange(
-  { deadlineMs, signal }: GuardedPost,
-  resolve: (answer: Answer) => void,
-): Dispatcher.DispatchHandler & { fail: (fault: OutboundFault) => void } {
-  const chunks: Buffer[] = []
-  let size = 0
-  let httpStatus: number | null = null
-  let informational = 0
-  let isOver = false
-  let controller: Dispatcher.DispatchController | null = null
+  breakOff(fault: OutboundFault): void {
+    this.#end(fault)
+    this.#controller?.abort(new Error(fault))
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    // It was over before there was a connection: nothing is sent.
+    if (this.#isOver) controller.abort(new Error('over'))
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, statusCode: number): void {
+    if (statusCode >= 200) {
+      this.#httpStatus = statusCode
+      return
+    }
+    this.#informational += 1
+    if (this.#informational > MAX_INFORMATIONAL) this.breakOff('invalid_response')
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks ??= []
+    this.#chunks.push(Buffer.from(chunk))
+    this.#size += chunk.length
+    if (this.#size >= READ_BYTES) this.breakOff('invalid_response')
+  }
+
+  onResponseEnd(): void {
+    this.#end(null)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#end(faultOf(error))
+  }
 
   /** With a status line there is an answer, whatever became of its body; only the deadline is for all of it. */
-  const end = (fault: OutboundFault | null): void => {
-    if (isOver) return
-    isOver = true
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', interrupt)
-    const responseHead = size === 0 ? '' : cleanText(Buffer.concat(chunks), HEAD_BYTES)
-    if (httpStatus === null) resolve(faultOutcome(fault ?? 'failed'))
-    else resolve({ httpStatus, fault: fault === 'timeout' ? fault : null, responseHead })
-  }
-  const breakOff = (fault: OutboundFault): void => {
-    end(fault)
-    controller?.abort(new Error(fault))
-  }
-  const interrupt = (): void => breakOff('interrupted')
-  const timer = setTimeout(() => breakOff('timeout'), deadlineMs)
-  signal?.addEventListener('abort', interrupt)
-  if (signal?.aborted) interrupt()
-
-  return {
-    fail: end,
-    onRequestStart(begun) {
-      controller = begun
-      // It was over before there was a connection: nothing is sent.
-      if (isOver) begun.abort(new Error('over'))
-    },
-    onResponseStart(_controller, statusCode) {
-      if (statusCode >= 200) {
-        httpStatus = statusCode
-        return
-      }
-      informational += 1
-      if (informational > MAX_INFORMATIONAL) breakOff('invalid_response')
-    },
-    onResponseData(_controller, chunk) {
-      chunks.push(Buffer.from(chunk))
-      size += chunk.length
-      if (size >= READ_BYTES) breakOff('invalid_response')
-    },
-    onResponseEnd: () => end(null),
-    onResponseError: (_controller, error) => end(faultOf(error)),
+  #end(fault: OutboundFault | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    clearTimeout(this.#timer)
+    const durationMs = Math.round(performance.now() - this.#startedMs)
+    const httpStatus = this.#httpStatus
+    if (httpStatus === null) {
+      this.#onEnd({ httpStatus, fault: fault ?? 'failed', responseHead: null, durationMs })
+    } else {
+      const responseHead = this.#chunks ? cleanText(Buffer.concat(this.#chunks), HEAD_BYTES) : ''
+      this.#onEnd({ httpStatus, fault: fault === 'timeout' ? fault : null, responseHead, durationMs })
+    }
   }
 }
 

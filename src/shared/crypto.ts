@@ -11,19 +11,26 @@ import {
   type KeyObject,
 } from 'node:crypto'
 
-/** Lower-case hex HMAC-SHA256. A string key stands for its UTF-8 bytes. */
-export function hmacHex(key: string | Buffer, ...parts: readonly (string | Buffer)[]): string {
+/** What signs. A string stands for its UTF-8 bytes. */
+export type HmacKey = string | Buffer | KeyObject
+
+/** A key for many signatures: Node takes 2 µs for one that was made, and 14 µs with a Buffer. */
+export function hmacKey(bytes: Buffer): KeyObject {
+  return createSecretKey(bytes)
+}
+
+/** Lower-case hex HMAC-SHA256. */
+export function hmacHex(key: HmacKey, ...parts: readonly (string | Buffer)[]): string {
   return hmac(key, parts).digest('hex')
 }
 
 /** Base64 HMAC-SHA256. */
-export function hmacBase64(key: string | Buffer, ...parts: readonly (string | Buffer)[]): string {
+export function hmacBase64(key: HmacKey, ...parts: readonly (string | Buffer)[]): string {
   return hmac(key, parts).digest('base64')
 }
 
-function hmac(key: string | Buffer, parts: readonly (string | Buffer)[]): ReturnType<typeof createHmac> {
-  // Node takes 14 µs for a key that is a Buffer, and 3 µs with this.
-  const mac = createHmac('sha256', typeof key === 'string' ? key : createSecretKey(key))
+function hmac(key: HmacKey, parts: readonly (string | Buffer)[]): ReturnType<typeof createHmac> {
+  const mac = createHmac('sha256', Buffer.isBuffer(key) ? hmacKey(key) : key)
   for (const part of parts) if (part.length > 0) mac.update(part)
   return mac
 }

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
-import type { Target, Targets } from './read-target.ts'
+import type { Targets } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'
 
@@ -33,32 +33,20 @@ export async function attemptDelivery(
   client: GuardedClient,
   targets: Targets,
   event: ClaimedEvent,
-  signal?: AbortSignal,
 ): Promise<AttemptResult> {
   const target = await targets.of(event.appId)
   if (target === 'none') return { event, error: 'not_configured' }
   if (target === 'unreadable') return { event, error: 'secret_unreadable' }
-  return send(ctx, client, target, event, signal)
-}
-
-async function send(
-  ctx: Context,
-  client: GuardedClient,
-  target: Exclude<Target, string>,
-  event: ClaimedEvent,
-  signal?: AbortSignal,
-): Promise<MadeAttempt> {
   const startedAt = ctx.clock.now()
   const { id: eventId, eventType, attempt, body, appId } = event
-  const { fault, ...outcome } = await client.post({
+  const { httpStatus, responseHead, durationMs, fault } = await client.post({
     ownerId: appId,
     url: target.url,
-    headers: webhookHeaders(target.secret, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
+    headers: webhookHeaders(target.keys, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
     body,
     deadlineMs: ctx.config.webhook.timeoutMs,
-    ...(signal ? { signal } : {}),
   })
-  return { event, startedAt, ...outcome, error: fault ?? errorOfStatus(outcome.httpStatus) }
+  return { event, startedAt, durationMs, httpStatus, error: fault ?? errorOfStatus(httpStatus), responseHead }
 }
 
 function errorOfStatus(status: number | null): string | null {

@@ -32,14 +32,13 @@ export interface DispatcherParts {
 
 export function openDispatcher(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts): Dispatcher {
   const targets = openTargets(ctx)
-  const running = new Set<Promise<void>>()
-  const interrupt = new AbortController()
+  const underWay = new Set<Promise<void>>()
 
   const deliver = async (event: LeasedEvent): Promise<void> => {
     const slot = slots.begin(event.appId)
     let hung = false
     try {
-      const result = await attemptDelivery(ctx, client, targets, event, interrupt.signal)
+      const result = await attemptDelivery(ctx, client, targets, event)
       hung = result.error === 'timeout'
       if (result.error === 'secret_unreadable') claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
       recorder.record(result, event.leaseEndsMs)
@@ -54,20 +53,24 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
     claimer.pollSoon()
   }
 
+  const attempt = async (event: LeasedEvent): Promise<void> => {
+    try {
+      const isLate = event.leaseEndsMs - performance.now() < 2 * ctx.config.webhook.timeoutMs
+      await (isLate ? releaseLate(event) : deliver(event))
+    } catch (error) {
+      ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will expire')
+    }
+  }
+
   const begin = (event: LeasedEvent): void => {
-    const isLate = event.leaseEndsMs - performance.now() < 2 * ctx.config.webhook.timeoutMs
-    const attempt = (isLate ? releaseLate(event) : deliver(event))
-      .catch((error: unknown) => {
-        ctx.log.error({ error, eventId: event.id }, 'a delivery failed on our side; its lease will expire')
-      })
-      .finally(() => {
-        running.delete(attempt)
-        // The place that became free is taken at once, also while the sender waits for a claim.
-        dispatch()
-        if (running.size === 0) recorder.flush()
-        onEnd()
-      })
-    running.add(attempt)
+    const running = attempt(event).then(() => {
+      underWay.delete(running)
+      // The place that became free is taken at once, also while the sender waits for a claim.
+      dispatch()
+      if (underWay.size === 0) recorder.flush()
+      onEnd()
+    })
+    underWay.add(running)
   }
 
   const dispatch = (): void => {
@@ -77,10 +80,10 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
 
   return {
     dispatch,
-    isIdle: () => running.size === 0,
+    isIdle: () => underWay.size === 0,
     async stop() {
-      const deadline = setTimeout(() => interrupt.abort(), STOP_MS)
-      await Promise.all(running)
+      const deadline = setTimeout(() => client.interrupt(), STOP_MS)
+      await Promise.all(underWay)
       clearTimeout(deadline)
     },
   }

@@ -6,7 +6,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
 import { EVENTS } from './events.ts'
-import { webhookHeaders } from './signature.ts'
+import { signingKeys, webhookHeaders } from './signature.ts'
 import { firstEventSince, lastEventId, listEventsFrom, type Event } from './store.ts'
 
 const POLL_MS = 500
@@ -76,7 +76,7 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
       `app ${app.id} has no webhook secret: billing-cli app rotate-webhook-secret ${app.id}`,
     )
   }
-  const secret = ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey))
+  const keys = signingKeys(ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey)))
   const client = openGuardedClient({ allowInsecure: true })
   return {
     async send({ id, eventType, body }) {
@@ -84,7 +84,7 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
       const { httpStatus, fault, durationMs, responseHead } = await client.post({
         ownerId: app.id,
         url,
-        headers: webhookHeaders(secret, { eventId: id, eventType, attempt: 1, timestamp, body }),
+        headers: webhookHeaders(keys, { eventId: id, eventType, attempt: 1, timestamp, body }),
         body,
         deadlineMs: ctx.config.webhook.timeoutMs,
       })

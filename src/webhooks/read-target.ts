@@ -1,10 +1,11 @@
 import { secretPlace } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
+import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
 /** Where to send an app's events now, and what to sign them with. `unreadable`: its secret does not open (`key rotate`, lost key). */
-export type Target = { readonly url: string; readonly secret: string } | 'none' | 'unreadable'
+export type Target = { readonly url: string; readonly keys: SigningKeys } | 'none' | 'unreadable'
 
 /** How old an answer may be, so that many attempts share one query: less than the time that a request is under way. */
 const MAX_AGE_MS = 10
@@ -12,8 +13,8 @@ const MAX_AGE_MS = 10
 const MAX_OPENED = 1000
 
 export interface Targets {
-  /** The app's target as it is now: a secret that was rotated a moment ago is not used any more. */
-  of(appId: number): Promise<Target>
+  /** The app's target as it is now: a secret that was rotated a moment ago is not used any more. No promise where it was just read. */
+  of(appId: number): Target | Promise<Target>
 }
 
 interface Known {
@@ -24,17 +25,18 @@ interface Known {
 /** Reads targets for the sender; those that are asked for at one moment are read together. */
 export function openTargets(ctx: Context): Targets {
   const known = new Map<number, Known>()
-  const opened = new Map<string, string>()
+  const opened = new Map<string, SigningKeys>()
   let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
 
   const open = (row: WebhookTarget): Target => {
     if (row.webhookUrl === null || row.webhookSecret === null) return 'none'
     try {
-      const secret =
-        opened.get(row.webhookSecret) ?? ctx.keyring.open(row.webhookSecret, secretPlace('webhook_secret', row.apiKey))
+      const keys =
+        opened.get(row.webhookSecret) ??
+        signingKeys(ctx.keyring.open(row.webhookSecret, secretPlace('webhook_secret', row.apiKey)))
       if (opened.size > MAX_OPENED) opened.clear()
-      opened.set(row.webhookSecret, secret)
-      return { url: row.webhookUrl, secret }
+      opened.set(row.webhookSecret, keys)
+      return { url: row.webhookUrl, keys }
     } catch (error) {
       ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
       return 'unreadable'
@@ -51,17 +53,20 @@ export function openTargets(ctx: Context): Targets {
     for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
   }
 
+  const readNow = async (appId: number): Promise<Target> => {
+    if (!next) {
+      const appIds = new Set<number>()
+      next = { appIds, read: read(appIds) }
+    }
+    next.appIds.add(appId)
+    await next.read
+    return known.get(appId)?.target ?? 'none'
+  }
+
   return {
-    async of(appId) {
+    of(appId) {
       const before = known.get(appId)
-      if (before && performance.now() - before.readAtMs <= MAX_AGE_MS) return before.target
-      if (!next) {
-        const appIds = new Set<number>()
-        next = { appIds, read: read(appIds) }
-      }
-      next.appIds.add(appId)
-      await next.read
-      return known.get(appId)?.target ?? 'none'
+      return before && performance.now() - before.readAtMs <= MAX_AGE_MS ? before.target : readNow(appId)
     },
   }
 }

@@ -99,7 +99,7 @@ function openReports(tally: Readonly<Tally>, report: (tally: Tally) => void): { 
 
 interface WakeUpSignal {
   readonly wake: () => void
-  /** Until somebody wakes, or did since the last wait; at most `ms`. */
+  /** Until somebody wakes, or did since the last wait; at most `ms`. Those who wake in one turn of the event loop wake once. */
   wait(ms: number): Promise<void>
 }
 
@@ -117,7 +117,8 @@ function openWakeUpSignal(): WakeUpSignal {
           const timer = setTimeout(resolve, ms)
           answer = () => {
             clearTimeout(timer)
-            resolve()
+            answer = null
+            setImmediate(resolve)
           }
         })
       }

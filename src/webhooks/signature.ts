@@ -1,4 +1,4 @@
-import { hmacBase64, hmacHex } from '#shared/crypto.ts'
+import { hmacBase64, hmacHex, hmacKey, type HmacKey } from '#shared/crypto.ts'
 import { formatId } from '#shared/ids.ts'
 
 const USER_AGENT = 'Paygate-Webhooks/1'
@@ -15,11 +15,24 @@ export interface Delivery {
   readonly body: Buffer
 }
 
-/**
- * The headers of a delivery (specification 6, contract 4). `secret` is the app's webhook secret as it was shown, `whsec_…`: as a
- * whole it is the key of `X-Gateway-Signature`; its base64 part, decoded, is the key of the Standard Webhooks signature.
- */
-export function webhookHeaders(secret: string, delivery: Delivery): Record<string, string> {
+/** The keys of both signatures, made once for many deliveries. */
+export interface SigningKeys {
+  /** Of `X-Gateway-Signature`. */
+  readonly gateway: HmacKey
+  /** Of the Standard Webhooks signature. */
+  readonly standard: HmacKey
+}
+
+/** `secret` is the app's webhook secret as it was shown, `whsec_…`: one key is the whole of it, the other its base64 part, decoded. */
+export function signingKeys(secret: string): SigningKeys {
+  return {
+    gateway: hmacKey(Buffer.from(secret)),
+    standard: hmacKey(Buffer.from(secret.replace(/^whsec_/, ''), 'base64')),
+  }
+}
+
+/** The headers of a delivery (specification 6, contract 4). */
+export function webhookHeaders(keys: SigningKeys, delivery: Delivery): Record<string, string> {
   const { eventId, eventType, attempt, body } = delivery
   const id = formatId('evt', eventId)
   const timestamp = String(delivery.timestamp)
@@ -27,16 +40,12 @@ export function webhookHeaders(secret: string, delivery: Delivery): Record<strin
     'Content-Type': 'application/json',
     'User-Agent': USER_AGENT,
     'X-Gateway-Timestamp': timestamp,
-    'X-Gateway-Signature': hmacHex(secret, `${timestamp}.`, body),
+    'X-Gateway-Signature': hmacHex(keys.gateway, `${timestamp}.`, body),
     'X-Gateway-Event-Id': id,
     'X-Gateway-Event-Type': eventType,
     'X-Gateway-Attempt': String(attempt),
     'webhook-id': id,
     'webhook-timestamp': timestamp,
-    'webhook-signature': `v1,${hmacBase64(standardKey(secret), `${id}.${timestamp}.`, body)}`,
+    'webhook-signature': `v1,${hmacBase64(keys.standard, `${id}.${timestamp}.`, body)}`,
   }
-}
-
-function standardKey(secret: string): Buffer {
-  return Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { EVENTS, type EventType } from '#webhooks/events.ts'
-import { webhookHeaders } from '#webhooks/signature.ts'
+import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
 import { verifyWebhook, WebhookError, type WebhookBody } from '../../client/src/index.ts'
 import { signWebhook } from '../../client/src/testing.ts'
 
@@ -21,7 +21,7 @@ const BODY = Buffer.from(
 function delivered(secret = SECRET, seconds = NOW / 1000): Record<string, string> {
   const delivery = { eventId: 7, eventType: 'transaction.completed', attempt: 2, timestamp: seconds, body: BODY }
   return Object.fromEntries(
-    Object.entries(webhookHeaders(secret, delivery)).map(([name, value]) => [name.toLowerCase(), value]),
+    Object.entries(webhookHeaders(signingKeys(secret), delivery)).map(([name, value]) => [name.toLowerCase(), value]),
   )
 }
 

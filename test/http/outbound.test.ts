@@ -349,19 +349,15 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.durationMs).to.be.within(290, 10_000)
     })
 
-    it('ends early where it is interrupted', async () => {
-      const { port } = await listen(() => undefined)
-      const controller = new AbortController()
-      const request = {
-        ownerId: 1,
-        url: `http://127.0.0.1:${port}/`,
-        headers: {},
-        body: Buffer.from('{}'),
-        deadlineMs: 5000,
-      }
-      const outcome = client().post({ ...request, signal: controller.signal })
-      setImmediate(() => controller.abort())
+    it('ends early where it is interrupted, and sends nothing after that', async () => {
+      const { port, connections } = await listen(() => undefined)
+      const url = `http://127.0.0.1:${port}/`
+      const opened = client()
+      const outcome = post(opened, url)
+      setImmediate(() => opened.interrupt())
       expect(await outcome).to.include({ httpStatus: null, fault: 'interrupted' })
+      expect(await post(opened, url)).to.include({ httpStatus: null, fault: 'interrupted' })
+      expect(connections()).to.be.at.most(1)
     })
   })
 

@@ -9,7 +9,7 @@ describe('which due webhooks are claimed next', () => {
 
   it('of one app alone, as many as its receiver will take soon', () => {
     expect(shareClaims(apps(1, 0, 8), 0)).to.deep.equal(new Map([[0, 8]]))
-    expect(shareClaims(apps(1, 0, 128), 0)).to.deep.equal(new Map([[0, CLAIM_SIZE]]))
+    expect(shareClaims(apps(1, 0, 1000), 0)).to.deep.equal(new Map([[0, CLAIM_SIZE]]))
   })
 
   it('of many apps, the same of each', () => {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { newWebhookSecret } from '#shared/crypto.ts'
-import { webhookHeaders } from '#webhooks/signature.ts'
+import { signingKeys, webhookHeaders } from '#webhooks/signature.ts'
 
 const SECRET = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`
 const DELIVERY = {
@@ -17,7 +17,7 @@ const DELIVERY = {
 
 describe('webhook signatures', () => {
   it('carry the fixed headers of a delivery', () => {
-    const headers = webhookHeaders(SECRET, DELIVERY)
+    const headers = webhookHeaders(signingKeys(SECRET), DELIVERY)
     expect(headers).to.deep.include({
       'Content-Type': 'application/json',
       'User-Agent': 'Paygate-Webhooks/1',
@@ -32,7 +32,7 @@ describe('webhook signatures', () => {
   })
 
   it('agree with the published vectors', () => {
-    const headers = webhookHeaders(SECRET, DELIVERY)
+    const headers = webhookHeaders(signingKeys(SECRET), DELIVERY)
     expect(headers['X-Gateway-Signature']).to.equal('438075b63a60d80f5b652f5813ab46bb4fb6bf1cdca4ab13db38f2b1209f21dd')
     expect(headers['webhook-signature']).to.equal('v1,kjMN2uGKoAyxs1Ta5DPGdLEb7Gl519t6WO3JIc2qsTI=')
   })
@@ -42,7 +42,7 @@ describe('webhook signatures', () => {
     const expected = createHmac('sha256', Buffer.from(secret, 'utf8'))
       .update(Buffer.concat([Buffer.from('1767225600.'), DELIVERY.body]))
       .digest('hex')
-    expect(webhookHeaders(secret, DELIVERY)['X-Gateway-Signature']).to.equal(expected)
+    expect(webhookHeaders(signingKeys(secret), DELIVERY)['X-Gateway-Signature']).to.equal(expected)
   })
 
   it('key webhook-signature with the decoded part of the secret over id, timestamp and raw body', () => {
@@ -52,18 +52,18 @@ describe('webhook signatures', () => {
     const expected = createHmac('sha256', key)
       .update(Buffer.concat([Buffer.from('evt_42.1767225600.'), DELIVERY.body]))
       .digest('base64')
-    expect(webhookHeaders(secret, DELIVERY)['webhook-signature']).to.equal(`v1,${expected}`)
+    expect(webhookHeaders(signingKeys(secret), DELIVERY)['webhook-signature']).to.equal(`v1,${expected}`)
   })
 
   it('are over bytes: a body that is no UTF-8 is signed as it is', () => {
     const body = Buffer.from([0x7b, 0xff, 0x00, 0x7d])
     const expected = createHmac('sha256', SECRET).update('1767225600.').update(body).digest('hex')
-    expect(webhookHeaders(SECRET, { ...DELIVERY, body })['X-Gateway-Signature']).to.equal(expected)
+    expect(webhookHeaders(signingKeys(SECRET), { ...DELIVERY, body })['X-Gateway-Signature']).to.equal(expected)
   })
 
   it('change with secret, timestamp and body', () => {
     const signature = (secret: string, change: Partial<typeof DELIVERY>) =>
-      webhookHeaders(secret, { ...DELIVERY, ...change })['X-Gateway-Signature']
+      webhookHeaders(signingKeys(secret), { ...DELIVERY, ...change })['X-Gateway-Signature']
     const all = [
       signature(SECRET, {}),
       signature(newWebhookSecret(), {}),
