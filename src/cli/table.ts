@@ -159,6 +159,7 @@ function textsOf(row: readonly Cell[]): string[] {
 function cellText(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(', ')
   return printable(typeof value === 'string' ? value : JSON.stringify(value))
 }
 

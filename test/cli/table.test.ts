@@ -60,6 +60,12 @@ describe('tables for people', () => {
     )
   })
 
+  it('list what is several with commas, and show nothing as a dash', () => {
+    expect(formatFields({ cc_emails: ['a@x.example', 'b@x.example'], bcc_emails: [], url: null })).to.equal(
+      'cc_emails   a@x.example, b@x.example\nbcc_emails  -\nurl         -',
+    )
+  })
+
   it('write out what would steer a terminal', () => {
     const shown = formatFields({ name: 'An\u001b[2J\u0007\u202e' })
     expect(shown).to.include('An\\u001b[2J\\u0007\\u202e')

@@ -1,11 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { noteEvent } from '#providers/note-event.ts'
 import { systemClock } from '#shared/time.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { aBusyService, type BusyService } from '../cli/states.ts'
 import { onPlayedTerminal } from '../cli/terminal.ts'
 import { startBrowser } from '../pages/browser.ts'
 import { testContext } from '../support/context.ts'
+import { addBankAccount } from '../support/operators.ts'
 import { pageOf, shownOn } from '../support/screen.ts'
 
 const COLUMNS = [80, 140]
@@ -13,7 +15,18 @@ const COLUMNS = [80, 140]
 /** A picture of what each command shows on a colour terminal: `<command>.<columns>.png`. */
 export async function lookAtTables(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
-  const made = await aBusyService({ ...testContext(), clock: systemClock })
+  const ctx = { ...testContext(), clock: systemClock }
+  const made = await aBusyService(ctx)
+  await addBankAccount(ctx, 'linh', { bank: 'ACB', number: '257678859', holder: 'NGUYEN VAN A' })
+  await noteEvent(ctx, {
+    provider: 'card',
+    eventId: 'evt_1',
+    eventType: 'charge.dispute.created',
+    appId: made.shop.app.id,
+    transactionId: made.flagged,
+    outcome: 'noted',
+    note: 'the payer disputes 99000 VND: answer it at Stripe before 2026-12-01',
+  })
   const { env } = openCli()
   const browser = await startBrowser()
   const page = await browser.newPage({ viewport: { width: 1280, height: 400 } })
@@ -35,7 +48,7 @@ function commandsOf({ reader, plan, flagged }: BusyService): string[] {
   return [
     ...['app list', `app show ${app}`, `method list ${app}`, 'notification list'],
     ...['bank-account list', 'bank-mail list', 'bank-mail list --unmatched'],
-    ...[`plan list ${app}`, `plan show ${app} ${plan}`, `customer list ${app}`],
+    ...[`plan list ${app}`, `plan show ${app} ${plan}`, `customer list ${app}`, `customer show ${app} cus_1`],
     ...[`subscription list ${app}`, `subscription show ${app} user-1`],
     ...[
       'transaction list',
@@ -43,8 +56,17 @@ function commandsOf({ reader, plan, flagged }: BusyService): string[] {
       'ledger verify',
       'payment list',
       'payment list --unallocated',
+      'payment show 3',
     ],
-    ...[`webhook list ${app}`, 'reminders plan --days 40', 'reminders unconfirmed', 'reminders refused'],
+    ...[`transaction resolve ${flagged} --action complete --dry-run`, `app update ${app} --name Books --dry-run`],
+    ...['demo --dry-run', 'service install --dry-run', 'transaction --help', 'transaction resolve --help'],
+    ...[
+      `webhook list ${app}`,
+      'webhook show evt_1',
+      'reminders plan --days 40',
+      'reminders unconfirmed',
+      'reminders refused',
+    ],
     ...['audit list', 'stats', `stats ${app}`, 'doctor', `find user-1 --app ${app}`, 'watch --once', '--help'],
   ]
 }
