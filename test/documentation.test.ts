@@ -68,6 +68,10 @@ describe('the documentation', () => {
     for (const [, script = ''] of scripts) execFileSync('bash', ['-n'], { input: script })
   })
 
+  it('has parts that npm run docs writes', () => {
+    expect(GENERATED.map(({ name }) => name)).to.include.members(['api', 'cli', 'figures'])
+  })
+
   for (const part of GENERATED) {
     it(`has in ${part.file} what npm run docs writes there (${part.name})`, async () => {
       expect(await withPart(part)).to.equal(read(part.file))

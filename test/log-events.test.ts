@@ -33,6 +33,7 @@ describe('the log', () => {
       .section('Log events')
       .matchAll(/^\| (\w+) \| `([^`]+)` \| .+ \|$/gm)
     const listed = [...rows].map(([, level = '', message = '']) => `${level} ${message}`)
+    expect(listed.length).to.be.above(20)
     expect(listed.toSorted()).to.deep.equal([...new Set(logged)].toSorted())
   })
 })

@@ -4,6 +4,8 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
+import { EVENTS } from '#webhooks/events.ts'
+import { openChapter } from './support/chapter.ts'
 
 /** What the specification and the contract name: a rule that no test names in its title is a rule that nobody proved. */
 const NAMED = {
@@ -79,11 +81,21 @@ describe('what the specification names', () => {
       ({ method, path }) =>
         `${method} ${path.replace(/:(\w+)/g, (_, name: string) => `{${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}}`)}`,
     )
+    expect(calls.length).to.be.above(15)
     expect(calls.filter((call) => !NAMED.endpoint.includes(call))).to.deep.equal([])
+  })
+
+  it('every event is named here and in docs/webhooks.md', () => {
+    const rows = openChapter('docs/webhooks.md').text.matchAll(/^\| `(\w+\.\w+)` \|/gm)
+    expect([...rows].map(([, type]) => type)).to.have.members(NAMED['event type'])
+    // What operators try a receiver with tells of nothing.
+    const types = Object.keys(EVENTS).filter((type) => type !== 'webhook.test')
+    expect(types).to.have.members(NAMED['event type'])
   })
 
   for (const [kind, names] of Object.entries(NAMED)) {
     it(`each ${kind} is in the title of a test`, () => {
+      expect(names).not.to.deep.equal([])
       expect(names.filter((name) => !titles.some((title) => mentions(title, name)))).to.deep.equal([])
     })
   }

@@ -19,6 +19,7 @@ import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { headerOf } from '../mail/smtp-inbox.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, aCustomer, aPlan, priceId, SERVER } from '../support/factories.ts'
+import { triedAt } from '../support/tried-at.ts'
 import { aScene, tokenIn, type Scene } from './scene.ts'
 
 const LINH = operator('linh')
@@ -359,13 +360,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await scene.subscribe()
       scene.inbox.mood = 'refuse-data'
       scene.ctx.clock.set('2026-03-29 10:00:00')
-      const triedAfter: number[] = []
-      for (let minute = 0; minute <= 200; minute += 1) {
-        if ((await sweep()).failed === 1) triedAfter.push(minute)
-        scene.ctx.clock.advance('1m')
-      }
-      expect(triedAfter).to.deep.equal([0, 1, 3, 7, 15, 31, 63, 123, 183])
-    }).timeout(60_000)
+      const tries = [0, 1, 3, 7, 15, 31, 63, 123, 183]
+      expect(await triedAt(scene.ctx.clock, tries, 1, async () => (await sweep()).failed === 1)).to.deep.equal(tries)
+    })
 
     it('a mail that the server refused is not sent once its window has passed', async () => {
       await scene.subscribe()
@@ -520,9 +517,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       for (let n = 1; n <= 12; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
       await scene.inbox.stop()
       scene.ctx.clock.set('2026-03-29 10:00:00')
-      for (let minute = 0; minute < 60; minute += 1) {
+      for (let minute = 0; minute < 60; minute += 5) {
         expect(await sweep()).to.include({ sent: 0, unconfirmed: 0 })
-        scene.ctx.clock.advance('1m')
+        scene.ctx.clock.advance('5m')
       }
       await scene.inbox.start()
       expect(await sweep()).to.include({ sent: 12, failed: 0 })

@@ -1,0 +1,21 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'chai'
+import { describe, it } from 'mocha'
+
+/** Each of them needs servers or a machine of its own. */
+const LONG_ONLY = ['galera', 'mailServer', 'operatorWalk']
+
+const read = (file: string): string => readFileSync(join(import.meta.dirname, file), 'utf8')
+
+describe('the trials', () => {
+  it('have a short form each in the suite, but for those that need servers of their own', () => {
+    const imports = read('run.ts').matchAll(/^import \{ (.+) \} from '\.\/(?!write-report)/gm)
+    const trials = [...imports].flatMap(([, names = '']) => names.split(', ')).filter((name) => /^[a-z]/.test(name))
+    expect(trials.length).to.be.above(LONG_ONLY.length + 10)
+    const tests = globSync('*.test.ts', { cwd: import.meta.dirname })
+      .map(read)
+      .join('\n')
+    expect(trials.filter((name) => !tests.includes(`${name}(`)).sort()).to.deep.equal(LONG_ONLY)
+  })
+})
