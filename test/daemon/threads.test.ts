@@ -1,5 +1,5 @@
 import { expect } from 'chai'
-import { afterEach, beforeEach, describe, it } from 'mocha'
+import { after, before, describe, it } from 'mocha'
 import { request } from 'undici'
 import { JOBS } from '#operations/check-work.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
@@ -8,11 +8,11 @@ import { until } from '../support/until.ts'
 describe('a running daemon', () => {
   let daemon: DaemonProcess
 
-  beforeEach(async () => {
+  before(async () => {
     daemon = await startDaemonProcess({ BILLING_SWEEP_SECONDS: '1' })
   })
 
-  afterEach(() => daemon.stop())
+  after(() => daemon.stop())
 
   it('shows the connections of each thread that lives, and how long each job has been silent', async () => {
     let text = ''
