@@ -8,7 +8,7 @@ import { unixSeconds } from '#shared/time.ts'
 import { deferMail } from './defer-mail.ts'
 import { RELAY_BODY_BYTES, RELAY_PATH } from './endpoint.ts'
 import { readEnvelope } from './envelope.ts'
-import { MailNotRead, MailReader } from './mail-reader.ts'
+import { MailNotRead, type MailReader } from './mail-reader.ts'
 import { receiveMail } from './receive-mail.ts'
 
 const TOLERANCE_SECONDS = 300
@@ -17,10 +17,7 @@ const TOLERANCE_SECONDS = 300
  * The endpoint to which the bank-mail relay posts mails (specification 5 and 6). Answers 400 to what is not a signed mail, 200 with
  * `{status, reason?}` for every decision, 5xx for errors of our own, so that the relay keeps the mail, and 404 without a relay secret.
  */
-export function bankMailRoutes(
-  ctx: Context,
-  reader: MailReader = new MailReader(ctx.config.relay),
-): Router<RequestState> {
+export function bankMailRoutes(ctx: Context, reader: MailReader): Router<RequestState> {
   const router = new Router<RequestState>()
   router.post(RELAY_PATH, async (http) => {
     const { secret } = ctx.config.relay

@@ -13,6 +13,7 @@ import { checkoutPages } from '#pages/checkout.ts'
 import { renewPages } from '#pages/renew.ts'
 import { referenceRoutes } from '#reference/routes.ts'
 import { planRoutes } from '#plans/routes.ts'
+import { MailReader } from '#bank-mail/mail-reader.ts'
 import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { notificationRoutes } from '#providers/notification-routes.ts'
 import { testClockRoutes } from '#renewals/routes.ts'
@@ -36,8 +37,13 @@ export const API_ROUTES: readonly AppRoute[] = [
   ...testClockRoutes,
 ]
 
-/** The HTTP application: health, hosted pages, provider notifications and the API. */
-export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<RequestState> {
+/** The HTTP application: health, hosted pages, provider notifications and the API. `mailReader` reads the banks' mails. */
+export function createApp(
+  ctx: Context,
+  metrics: Metrics,
+  health: Health,
+  mailReader = new MailReader(ctx.config.relay),
+): Koa<RequestState> {
   const app = new Koa<RequestState>({ proxy: ctx.config.trustProxy > 0, maxIpsCount: ctx.config.trustProxy })
   app.use(lastAnswers(health))
   app.use(requestIds)
@@ -49,7 +55,8 @@ export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<R
   // First, since most requests are for it: each router in front would look through its own paths.
   for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
     app.use(middleware)
-  for (const router of routers(ctx, metrics, health)) app.use(routerRoutes(router)).use(refuseMethods(router))
+  for (const router of routers(ctx, metrics, health, mailReader))
+    app.use(routerRoutes(router)).use(refuseMethods(router))
   app.use(() => {
     throw notFound('address')
   })
@@ -58,11 +65,11 @@ export function createApp(ctx: Context, metrics: Metrics, health: Health): Koa<R
   return app
 }
 
-function routers(ctx: Context, metrics: Metrics, health: Health): Router<RequestState>[] {
+function routers(ctx: Context, metrics: Metrics, health: Health, mailReader: MailReader): Router<RequestState>[] {
   return [
     healthRoutes(ctx, metrics, health),
     notificationRoutes(ctx),
-    bankMailRoutes(ctx),
+    bankMailRoutes(ctx, mailReader),
     checkoutPages(ctx),
     bankPages(ctx),
     renewPages(ctx),

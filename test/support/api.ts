@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
+import { MailReader } from '#bank-mail/mail-reader.ts'
 import { API_ROUTES, createApp } from '#daemon/app.ts'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { openMetrics, type Metrics } from '#daemon/metrics.ts'
@@ -63,7 +64,7 @@ export async function startService(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
   const metrics = openMetrics()
-  const handle = createApp(ctx, metrics, { isStopping: false }).callback()
+  const handle = createApp(ctx, metrics, { isStopping: false }, mailReaderOf(ctx)).callback()
   server.on('request', (incoming, outgoing) => void handle(incoming, outgoing))
   const call = async (method: string, path: string, options: CallOptions = {}) => {
     const address = new URL(path, url)
@@ -80,6 +81,17 @@ export async function startService(
     seller: (keys) => sellerClient(ctx, keys, call),
     stop: () => stopServer(server),
   }
+}
+
+const mailReaders = new Map<string, MailReader>()
+
+/** One for all services with the same settings: each has a thread, which loads what reads mails. */
+function mailReaderOf({ config: { relay } }: TestContext): MailReader {
+  const { authservIds, trustedForwarders, trustedArcSealers } = relay
+  const key = JSON.stringify({ authservIds, trustedForwarders, trustedArcSealers })
+  const reader = mailReaders.get(key) ?? new MailReader(relay)
+  mailReaders.set(key, reader)
+  return reader
 }
 
 function sellerClient(ctx: TestContext, keys: SellerKeys, call: TestService['call']): SellerClient {
