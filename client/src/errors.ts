@@ -1,9 +1,9 @@
 import type { ErrorBody } from './types.ts'
 
-/** What the service calls an error. There may be further codes one day. */
+/** The error codes of the API. Later versions may add more. */
 export type ErrorCode = ErrorBody['error']['code']
 
-/** Everything that this client throws on purpose. */
+/** The base class of this client's errors. */
 export class PaygateError extends Error {
   override name = 'PaygateError'
 }
@@ -13,9 +13,9 @@ export class ApiError extends PaygateError {
   override name = 'ApiError'
   readonly status: number
   readonly code: ErrorCode
-  /** The dotted path of the field at fault, or null. */
+  /** The dotted path of the invalid field, or null. */
   readonly field: string | null
-  /** Quote it when you report a fault. Null where a proxy answered in place of the service. */
+  /** Quote it when you report a problem. Null if a proxy answered instead of the service. */
   readonly requestId: string | null
 
   constructor(status: number, body: ErrorBody['error'] | null) {
@@ -27,12 +27,12 @@ export class ApiError extends PaygateError {
   }
 }
 
-/** No answer came: the network failed, or the time was up. It is not known whether the request was carried out. */
+/** No response came: the network failed, or the request timed out. It may or may not have been carried out. */
 export class ConnectionError extends PaygateError {
   override name = 'ConnectionError'
 }
 
-/** A webhook that is not genuine, or too old. */
+/** A webhook that is forged, or too old. */
 export class WebhookError extends PaygateError {
   override name = 'WebhookError'
 }

@@ -4,11 +4,11 @@ export interface Page<Item> {
   readonly next_cursor: string | null
 }
 
-/** A list that can grow. `await` it for one page; `for await` goes through all of them, newest first. */
+/** A paginated list. `await` it for one page; `for await` iterates over all items, newest first. */
 export class List<Item> implements PromiseLike<Page<Item>>, AsyncIterable<Item> {
   readonly #read: (cursor: string | null) => Promise<Page<Item>>
 
-  /** `read` gets the page that begins at a cursor; null for where the caller asked to begin. */
+  /** `read` returns the page at a cursor; null is the first page. */
   constructor(read: (cursor: string | null) => Promise<Page<Item>>) {
     this.#read = read
   }

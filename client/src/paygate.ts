@@ -28,21 +28,21 @@ export interface PaygateOptions {
   readonly apiSecret: string
   /** How long one attempt may take; 30,000 by default. */
   readonly timeoutMs?: number
-  /** How often a call is tried again; 2 by default. */
+  /** How often a call is retried; 2 by default. */
   readonly maxRetries?: number
-  /** In place of the runtime's own. */
+  /** Replaces the runtime's `fetch`. */
   readonly fetch?: typeof fetch
 }
 
-/** Where a list begins, and how much of it a page holds. */
+/** Pagination of a list. */
 export interface ListFilter {
   /** 1 to 100; 20 by default. */
   readonly limit?: number
-  /** The `next_cursor` of another page. */
+  /** The `next_cursor` of the previous page. */
   readonly cursor?: string
 }
 
-/** The time of a sandbox app, and reminders that another daemon is still sending. */
+/** A sandbox app's own time, and reminders that another daemon is still sending. */
 export interface TestClock {
   readonly now: string
   readonly pending?: readonly {
@@ -52,7 +52,7 @@ export interface TestClock {
   }[]
 }
 
-/** The API, for a seller's server. Every call throws `ApiError` where the service refuses, `ConnectionError` where no answer comes. */
+/** The API, for a seller's server. Every call throws `ApiError` if the service refuses it, and `ConnectionError` if no response comes. */
 export class Paygate {
   readonly #options: TransportOptions
 
@@ -68,7 +68,7 @@ export class Paygate {
   }
 
   readonly plans = {
-    /** Publishes a plan with its first prices. */
+    /** Creates a plan with its first prices. */
     create: (input: CreatePlanInput, options?: CallOptions) => this.#post<Plan>('/plans', input, options),
     get: (id: string, options?: CallOptions) => this.#get<Plan>(`/plans/${encodeURIComponent(id)}`, options),
     update: (id: string, input: UpdatePlanInput, options?: CallOptions) =>
@@ -86,10 +86,10 @@ export class Paygate {
   }
 
   readonly prices = {
-    /** Puts one more price on sale. Answers the plan with all its prices. */
+    /** Puts one more price on sale. Returns the plan with all its prices. */
     create: (planId: string, input: AddPriceInput, options?: CallOptions) =>
       this.#post<Plan>(`/plans/${encodeURIComponent(planId)}/prices`, input, options),
-    /** Renames, archives or restores a price. Answers the plan with all its prices. */
+    /** Renames, archives or restores a price. Returns the plan with all its prices. */
     update: (planId: string, priceId: string, input: UpdatePriceInput, options?: CallOptions) =>
       this.#patch<Plan>(`/plans/${encodeURIComponent(planId)}/prices/${encodeURIComponent(priceId)}`, input, options),
   }
@@ -106,19 +106,19 @@ export class Paygate {
   }
 
   readonly checkoutSessions = {
-    /** Opens a checkout: send the payer to `checkout_url`. */
+    /** Opens a checkout. Redirect the payer to its `checkout_url`. */
     create: (input: CreateCheckoutSessionInput, options?: CallOptions) =>
       this.#post<CheckoutSession>('/checkout-sessions', input, options),
   }
 
   readonly subscriptions = {
-    /** Who has access, and until when. Throws `not_found` where the end user never had a subscription. */
+    /** The end user's subscription. Throws `not_found` if the end user never had one. */
     get: (externalRef: string, options?: CallOptions) =>
       this.#get<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}`, options),
-    /** The next renewal costs the new price. */
+    /** Moves the subscription to another price from the next renewal on. */
     switchPlan: (externalRef: string, input: SwitchPlanInput, options?: CallOptions) =>
       this.#put<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}/plan`, input, options),
-    /** Reminders go to this customer from then on. */
+    /** Attaches the customer who gets the reminders. */
     attachCustomer: (externalRef: string, input: AttachCustomerInput, options?: CallOptions) =>
       this.#put<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}/customer`, input, options),
   }
@@ -137,14 +137,14 @@ export class Paygate {
 
   readonly events = {
     get: (id: string, options?: CallOptions) => this.#get<Event>(`/events/${encodeURIComponent(id)}`, options),
-    /** Read it to catch up after your receiver was away. */
+    /** All events, for example to catch up after an outage of your receiver. */
     list: (filter: ListFilter = {}, options?: CallOptions) => this.#list<Event>('/events', { ...filter }, options),
   }
 
-  /** The own time of a sandbox app. */
+  /** A sandbox app's own time. */
   readonly testClock = {
     get: (options?: CallOptions) => this.#get<TestClock>('/test-clock', options),
-    /** Moves it forward and runs reminders and expiry to the end. */
+    /** Moves the clock forward, and returns when reminders and expiry are done. */
     advance: (input: AdvanceTestClockInput, options?: CallOptions) =>
       this.#post<TestClock>('/test-clock', input, options),
   }
@@ -167,7 +167,7 @@ export class Paygate {
     return this.#data({ method: 'PATCH', path, body, ...options })
   }
 
-  /** The type is the service's promise, which its own tests hold. */
+  /** The response is not validated: the service's own tests check its types. */
   async #data<Data>(call: Call): Promise<Data> {
     const { data } = await send(this.#options, call)
     return data as Data

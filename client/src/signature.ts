@@ -1,10 +1,10 @@
-/** HMAC-SHA256 by Web Crypto, which Node, Deno, Bun, browsers and edge runtimes have alike. */
+/** HMAC-SHA256 by Web Crypto, which Node, Deno, Bun, browsers and edge runtimes all have. */
 const ALGORITHM = { name: 'HMAC', hash: 'SHA-256' }
 const encoder = new TextEncoder()
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** The parts after each other, texts as UTF-8. */
+/** Concatenates the parts; text is encoded as UTF-8. */
 export function bytesOf(...parts: readonly (string | Uint8Array)[]): Bytes {
   const chunks = parts.map((part) => (typeof part === 'string' ? encoder.encode(part) : part))
   const whole = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0))
@@ -32,7 +32,7 @@ export function toHex(bytes: Bytes): string {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Null for what is no hex. */
+/** Null for invalid hex. */
 export function fromHex(text: string): Bytes | null {
   if (!/^(?:[0-9a-fA-F]{2})+$/.test(text)) return null
   return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
@@ -42,7 +42,7 @@ export function toBase64(bytes: Bytes): string {
   return btoa(String.fromCharCode(...bytes))
 }
 
-/** Null for what is no base64. */
+/** Null for invalid base64. */
 export function fromBase64(text: string): Bytes | null {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))

@@ -1,15 +1,15 @@
 import { bytesOf, fromBase64, sign, toBase64, toHex } from './signature.ts'
 import type { WebhookBody } from './types.ts'
 
-/** A webhook as Paygate sends it. */
+/** A webhook as Paygate would send it. */
 export interface SignedWebhook {
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
 }
 
 /**
- * Signs an event as Paygate does, for tests of your receiver. `secret` is any `whsec_` followed by base64; `now` is in milliseconds
- * since 1970.
+ * Signs an event as Paygate does, for tests of your receiver. `secret` is `whsec_` followed by any base64; `now` is in milliseconds since
+ * 1970.
  */
 export async function signWebhook(
   event: WebhookBody & { readonly id?: string },

@@ -11,9 +11,9 @@ export interface TransportOptions {
   readonly fetch: typeof fetch
 }
 
-/** What may be said of one call. */
+/** Options of one call. */
 export interface CallOptions {
-  /** Makes it safe to repeat a POST or PUT from outside this client. Without one, each call has a key of its own. */
+  /** Lets you repeat a POST or PUT safely, for example after a restart. Without one, each call gets a random key. */
   readonly idempotencyKey?: string
   /** Ends the call early. */
   readonly signal?: AbortSignal
@@ -26,7 +26,7 @@ export interface Call extends CallOptions {
   readonly body?: unknown
 }
 
-/** A success as it came. */
+/** The body of a successful response. */
 export interface Success {
   readonly data: unknown
   readonly next_cursor?: string | null
@@ -34,10 +34,12 @@ export interface Success {
 
 const FIRST_WAIT_MS = 250
 const LONGEST_WAIT_MS = 8000
+/** A caller should not be kept waiting for longer: such a `Retry-After` is an error at once. */
+const LONGEST_RETRY_AFTER_SECONDS = 60
 
 /**
- * Sends a call, signed anew for each attempt. It is tried again where no answer came, and after 429, 5xx, and the conflict with
- * an attempt that is still running; the key that each POST and PUT carries makes that safe. Throws `ApiError` or `ConnectionError`.
+ * Sends a call, with a new signature for each attempt. It retries when no response came, and after 429, 5xx, and the conflict with an
+ * attempt that is still running. The idempotency key of each POST and PUT makes that safe. Throws `ApiError` or `ConnectionError`.
  */
 export async function send(options: TransportOptions, call: Call): Promise<Success> {
   const key = call.method === 'POST' || call.method === 'PUT' ? (call.idempotencyKey ?? crypto.randomUUID()) : null
@@ -60,7 +62,7 @@ async function attemptOf(options: TransportOptions, call: Call, key: string | nu
   const url = new URL(baseUrl.replace(/\/+$/, '') + targetOf(call))
   const body = call.body === undefined ? '' : JSON.stringify(call.body)
   const timestamp = String(Math.floor(Date.now() / 1000))
-  // A base address with a path is a proxy's: the service signs for what it sees, which begins at /api.
+  // A path in the base address belongs to a proxy: the service verifies what it receives, which begins at /api.
   const content = bytesOf(`${timestamp}.${call.method}.${targetOf(call)}.${body}`)
   const headers = {
     'X-App-Key': apiKey,
@@ -95,7 +97,7 @@ async function readAnswer(answer: Response): Promise<Success | Failure> {
   }
 }
 
-/** Null where something in between answered, a proxy say. */
+/** Null where a proxy answered instead of the service. */
 function errorOf(text: string): ErrorBody['error'] | null {
   try {
     return (JSON.parse(text) as Partial<ErrorBody>).error ?? null
@@ -104,9 +106,10 @@ function errorOf(text: string): ErrorBody['error'] | null {
   }
 }
 
-/** A conflict that names a time to wait is with an attempt that is still running; any other one stays. */
 function isRetryable({ failure, retryAfterSeconds }: Failure): boolean {
   if (failure instanceof ConnectionError) return true
+  if (retryAfterSeconds !== null && retryAfterSeconds > LONGEST_RETRY_AFTER_SECONDS) return false
+  // A conflict with a Retry-After is with an attempt that is still running; any other conflict is permanent.
   return failure.status === 429 || failure.status >= 500 || (failure.status === 409 && retryAfterSeconds !== null)
 }
 
@@ -116,7 +119,7 @@ function targetOf({ path, query = {} }: Call): string {
   return `/api/v1${path}${search === '' ? '' : `?${search}`}`
 }
 
-/** Twice as long each time, with a share of chance, so that callers who failed together do not come back together. */
+/** Exponential, with jitter. */
 function waitOf(attempt: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** attempt, LONGEST_WAIT_MS) * (0.5 + Math.random() / 2)
 }

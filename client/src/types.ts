@@ -11,15 +11,15 @@ export type CreateCheckoutSessionInput =
        */
       customer_id?: string
       /**
-       * Where the payer goes after paying. It proves nothing: believe the webhook, or ask.
+       * Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.
        */
       success_url: string
       /**
-       * Where the payer goes to cancel.
+       * Where the payer goes when cancelling.
        */
       cancel_url: string
       /**
-       * Chosen for the payer; otherwise the page lists what the app offers.
+       * Fixes the payment method; otherwise the payer chooses on the page.
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
@@ -46,15 +46,15 @@ export type CreateCheckoutSessionInput =
        */
       customer_id?: string
       /**
-       * Where the payer goes after paying. It proves nothing: believe the webhook, or ask.
+       * Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.
        */
       success_url: string
       /**
-       * Where the payer goes to cancel.
+       * Where the payer goes when cancelling.
        */
       cancel_url: string
       /**
-       * Chosen for the payer; otherwise the page lists what the app offers.
+       * Fixes the payment method; otherwise the payer chooses on the page.
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
@@ -86,14 +86,14 @@ export type CreateCheckoutSessionInput =
 export interface Plan {
   id: string
   /**
-   * Your name for the plan; webhooks call it `plan_ref`.
+   * Your name for the plan; `plan_ref` in webhooks.
    */
   code: string
   name: string
   description: string | null
   status: 'active' | 'archived'
   /**
-   * Reads hold the prices on sale, writes all prices.
+   * In reads the prices on sale, in responses to writes all prices.
    */
   prices: Price[]
   created_at: string
@@ -127,7 +127,7 @@ export interface Price {
     interval_count: number | null
   } | null
   /**
-   * An archived price cannot be bought; subscriptions on it go on renewing.
+   * An archived price cannot be bought; subscriptions on it keep renewing.
    */
   status: 'active' | 'archived'
   created_at: string
@@ -238,7 +238,7 @@ export interface UpdatePriceInput {
   status?: 'active' | 'archived'
 }
 /**
- * Whom reminders go to.
+ * Who gets the reminders of a subscription.
  */
 export interface Customer {
   id: string
@@ -259,7 +259,7 @@ export interface Customer {
 }
 export interface CreateCustomerInput {
   /**
-   * How mails address the customer.
+   * The customer's name, used in mails.
    */
   name: string
   /**
@@ -271,11 +271,11 @@ export interface CreateCustomerInput {
    */
   merchant_customer_id?: string | null
   /**
-   * Who else gets each mail, seen by all.
+   * Cc of each mail.
    */
   cc_emails?: string[] | null
   /**
-   * Who else gets each mail, unseen.
+   * Bcc of each mail.
    */
   bcc_emails?: string[] | null
   /**
@@ -285,7 +285,7 @@ export interface CreateCustomerInput {
 }
 export interface UpdateCustomerInput {
   /**
-   * How mails address the customer.
+   * The customer's name, used in mails.
    */
   name?: string
   /**
@@ -297,11 +297,11 @@ export interface UpdateCustomerInput {
    */
   merchant_customer_id?: string | null
   /**
-   * Who else gets each mail, seen by all.
+   * Cc of each mail.
    */
   cc_emails?: string[] | null
   /**
-   * Who else gets each mail, unseen.
+   * Bcc of each mail.
    */
   bcc_emails?: string[] | null
   /**
@@ -315,11 +315,11 @@ export interface UpdateCustomerInput {
 export interface CheckoutSession {
   id: string
   /**
-   * Send the payer there; `success_url` where a free trial began at once.
+   * Redirect the payer there. Equals `success_url` if a free trial started at once.
    */
   checkout_url: string
   /**
-   * True when a free trial began at once: there is nothing to pay.
+   * True if a free trial started at once: there is nothing to pay.
    */
   activated: boolean
   /**
@@ -330,12 +330,12 @@ export interface CheckoutSession {
     interval_unit: string
     interval_count: number
     /**
-     * When the trial ends; for a paid trial, if it were paid now.
+     * When the trial ends; for a paid trial, when it would end if paid now.
      */
     ends_at: string
   } | null
   /**
-   * The pending transaction; null when `activated`.
+   * The pending transaction; null if `activated`.
    */
   transaction_id: number | null
   expires_at: string
@@ -611,7 +611,7 @@ export interface ErrorBody {
      */
     message: string
     /**
-     * The dotted path of the field at fault, `prices.0.trial.amount`; it ends in `…` where it is cut at 200 characters.
+     * The dotted path of the invalid field, `prices.0.trial.amount`; cut at 200 characters, ending in `…`.
      */
     field: string | null
     request_id: string

@@ -2,24 +2,24 @@ import { WebhookError } from './errors.ts'
 import { bytesOf, fromBase64, fromHex, isSigned } from './signature.ts'
 import type { WebhookBody } from './types.ts'
 
-/** An event with its id, `evt_1`, which is the same over all attempts: keep it to notice what you have handled. */
+/** An event with its id, `evt_1`, which is the same for all delivery attempts: store it to skip events you have handled. */
 export type WebhookEvent = WebhookBody & { readonly id: string }
 
-/** The headers as your framework gives them: a `Headers`, or an object with names in lower case. */
+/** The headers as your framework provides them: a `Headers`, or an object with lower-case names. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface VerifyOptions {
-  /** How far the timestamp may be from now, either way; 300 by default. */
+  /** How far the timestamp may differ from the current time, either way; 300 by default. */
   readonly toleranceSeconds?: number
-  /** Milliseconds since 1970; the present time by default. For tests. */
+  /** Milliseconds since 1970, for tests; the current time by default. */
   readonly now?: number
 }
 
 const TOLERANCE_SECONDS = 300
 
 /**
- * The event of a webhook that Paygate sent. `rawBody` is the body as it came, before anything parsed it; `secret` is the whole
- * `whsec_…`. Either of the two signatures is enough. Throws `WebhookError` where none is right, or the timestamp is not near.
+ * Verifies a webhook and returns its event. `rawBody` is the body as received, before any parsing; `secret` is the whole `whsec_…` text.
+ * One valid signature of the two is enough. Throws `WebhookError` if neither is valid, or the timestamp is too far from now.
  */
 export async function verifyWebhook(
   rawBody: string | Uint8Array | ArrayBuffer,
@@ -35,7 +35,7 @@ export async function verifyWebhook(
   const own = { id: header('x-gateway-event-id'), timestamp: header('x-gateway-timestamp') }
   const standard = { id: header('webhook-id'), timestamp: header('webhook-timestamp') }
   if (!isNear(own.timestamp) && !isNear(standard.timestamp)) {
-    throw new WebhookError('there is no timestamp near the present time: compare the clocks, and pass all headers')
+    throw new WebhookError('no timestamp is near the current time: check the clock, and pass all headers')
   }
   if (isNear(own.timestamp)) {
     const content = bytesOf(`${own.timestamp}.`, body)
@@ -49,7 +49,7 @@ export async function verifyWebhook(
       if (await isSigned(key, fromBase64(signature.slice(3)), content)) return eventOf(standard.id, body)
     }
   }
-  throw new WebhookError('no signature is right: is this the secret of this app, and the body as it came?')
+  throw new WebhookError('no valid signature: check that the secret is this app’s, and pass the body as received')
 }
 
 function eventOf(id: string, body: Uint8Array): WebhookEvent {

@@ -1,12 +1,11 @@
-/** A colour as `#rrggbb`, and the shades of it that a page needs in a light and in a dark scheme. */
 type Rgb = readonly [red: number, green: number, blue: number]
 
-/** The darkest ground that the accent is read on in the light scheme, and the lightest in the dark one (`templates/pages/style.css`). */
+/** The darkest background of the accent in the light scheme, and the lightest in the dark scheme (`templates/pages/style.css`). */
 const LIGHT_GROUND: Rgb = [0xf3, 0xf4, 0xf7]
 const DARK_GROUND: Rgb = [0x1d, 0x22, 0x2b]
 const WHITE: Rgb = [255, 255, 255]
 const BLACK: Rgb = [0, 0, 0]
-/** Of text that is not large (WCAG 2.2, 1.4.3). */
+/** The least contrast of text that is not large (WCAG 2.2, 1.4.3). */
 const READABLE = 4.5
 
 /** The contrast of two colours, 1 to 21 (WCAG 2.2). */
@@ -15,14 +14,14 @@ export function contrast(one: Rgb, other: Rgb): number {
   return (high + 0.05) / (low + 0.05)
 }
 
-/** Null where links and buttons of the colour can be read; else how far it is from that, and the nearest colour that can. */
+/** Null if links and buttons of this colour are readable; otherwise its contrast, and the nearest colour that is readable. */
 export function unreadable(hex: string): { readonly contrast: number; readonly nearest: string } | null {
   const colour = parse(hex)
   const found = contrast(colour, LIGHT_GROUND)
   return found >= READABLE ? null : { contrast: found, nearest: format(towards(colour, BLACK, LIGHT_GROUND)) }
 }
 
-/** The style that gives a page the accent: as it is on light ground, and light enough to be read on dark ground. */
+/** The CSS of a page's accent: the colour itself in the light scheme, and a shade light enough to be readable in the dark one. */
 export function accentStyle(hex: string): string {
   const colour = parse(hex)
   const onDark = towards(colour, WHITE, DARK_GROUND)
@@ -41,7 +40,7 @@ function shades(accent: Rgb, strongest: Rgb, ground: Rgb): string {
     .join(';')
 }
 
-/** The colour, moved as little as needed until it can be read on the ground. */
+/** The colour, mixed with `end` as little as needed to be readable on the background. */
 function towards(colour: Rgb, end: Rgb, ground: Rgb): Rgb {
   for (let share = 0; share < 1; share += 0.02) {
     const moved = mix(colour, end, share)

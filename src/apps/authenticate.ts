@@ -13,9 +13,9 @@ import { verifyIdentityToken, type EndUserToken } from './verify-identity-token.
 export interface ApiCaller extends Caller {
   readonly appId: number
   readonly app: App
-  /** The `sub` of the identity token; null for a seller's server, which speaks for all end users. */
+  /** The `sub` of the identity token; null for a seller's server, which acts for all end users. */
   readonly endUser: string | null
-  /** What counts of that token; null for a seller's server. */
+  /** The verified claims of that token; null for a seller's server. */
   readonly token: EndUserToken | null
 }
 
@@ -32,14 +32,14 @@ export function signRequest(
   return hmacHex(secret, `${timestamp}.${call.method}.${call.target}.`, call.body)
 }
 
-/** As `createApp` makes them. */
+/** The form in which `createApp` makes them. */
 const API_KEY = /^pk_(?:live|test)_[0-9a-f]{24}$/
 /** A JWT: three parts in base64url. */
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
-/** The sealed secrets that apps signed with lately, by api_key. */
+/** The encrypted secrets that apps have signed with recently, by api_key. */
 const provenSecrets = new LatelyProven<string>()
-/** Hashes of the identity tokens that were accepted lately, each with its app. */
+/** Hashes of recently accepted identity tokens, each with its app's key. */
 const provenTokens = new LatelyProven()
 
 /** The gate of the API: who calls, what they may use, and what tells repeated requests of different callers apart. */
@@ -55,7 +55,7 @@ export const gate: Gate<ApiCaller> = {
     const app = await admitByKey(ctx, isKnown ? 'known' : 'stranger', appsByKey, apiKey)
     const token = app?.auth === 'identity' && bearer !== null ? await tokenOf(ctx, app, bearer) : null
     if (token !== null && proof !== null) provenTokens.add(proof, true)
-    // One secret makes one signature: it is not made a second time.
+    // The same secret gives the same signature: it is not computed twice.
     const isSigned = last !== undefined && last === app?.apiSecret ? fitsLast : isTimely && isSignedBy(ctx, app, call)
     if (!app || (app.auth === 'identity' ? token === null : !isSigned)) throw unauthorized(ctx, call, app)
     if (app.apiSecret !== null) provenSecrets.add(apiKey, app.apiSecret)
@@ -81,7 +81,7 @@ export function forbidden(): AppError {
   return new AppError('forbidden', 'this app may not do that')
 }
 
-/** One message for every fault, so that nothing is told apart; keys of sandbox apps are told which it is. */
+/** The same message for every error, so that callers learn nothing from it; for sandbox keys it says what is wrong. */
 function unauthorized(ctx: Context, call: SignedCall, app?: App | null): AppError {
   const [apiKey, timestamp, signature] = [
     header(call, 'x-app-key'),
@@ -93,16 +93,16 @@ function unauthorized(ctx: Context, call: SignedCall, app?: App | null): AppErro
   return new AppError('unauthorized', explained ?? 'the key, signature, timestamp or token is missing or wrong')
 }
 
-/** What a caller proves itself by, as far as its form goes. */
+/** Credentials that have the right form. */
 interface Credentials {
   readonly apiKey: string
-  /** It may be an HMAC app's: the signature has the form of one, and the timestamp is near. */
+  /** Whether it can be an HMAC app's call: the signature is well-formed, and the timestamp is near. */
   readonly isTimely: boolean
-  /** It may be an identity-token app's. */
+  /** The identity token of an identity-token app's call. */
   readonly bearer: string | null
 }
 
-/** Null for what no app can have sent; the database is not asked about it. */
+/** Null for malformed credentials, which are refused without asking the database. */
 function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
   const apiKey = header(call, 'x-app-key')
   const timestamp = header(call, 'x-timestamp')
@@ -117,7 +117,7 @@ function readCredentials(ctx: Context, call: SignedCall): Credentials | null {
 /** Whether the app's secret signed the call. */
 function isSignedBy(ctx: Context, app: App | null, call: SignedCall): boolean {
   if (app?.apiSecret) return isSignedWith(ctx, app.apiSecret, app.apiKey, call)
-  // An unknown key is checked against a secret too, so that the answer takes as long.
+  // A signature is also computed for an unknown key, so that the response takes as long.
   signRequest('sk_none', header(call, 'x-timestamp'), call)
   return false
 }

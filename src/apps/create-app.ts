@@ -17,7 +17,7 @@ const createAppInput = ({ webhook }: Config) =>
 export interface CreatedApp {
   readonly app_id: number
   readonly api_key: string
-  /** In plain text, this once; null for an identity-token app. */
+  /** In plain text, shown only once; null for an identity-token app. */
   readonly api_secret: string | null
 }
 

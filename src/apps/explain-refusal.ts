@@ -4,7 +4,7 @@ import type { App } from './store.ts'
 /** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
-/** The headers of a signed call, empty where they are missing, and what its signature is over. */
+/** The headers of a signed call, empty where they are missing, and the text that the signature must cover. */
 export interface SignedHeaders {
   readonly apiKey: string
   readonly timestamp: string
@@ -15,8 +15,8 @@ export interface SignedHeaders {
 const MOST_SHOWN = 500
 
 /**
- * Which part of a call's credentials is wrong, for whoever tries a sandbox app out; null where nothing but the one message is due: for
- * live keys, and for identity tokens. `app` is null where no app has the key, undefined where nobody asked.
+ * Says which part of a call's credentials is wrong, for developers who try a sandbox app. Null for live keys and identity tokens, which
+ * get the same message for every error. `app` is null if no app has the key, and undefined if the database was not asked.
  */
 export function explainRefusal(sent: SignedHeaders, app: App | null | undefined, now: RealTime): string | null {
   const { apiKey, timestamp, signature, signedText } = sent

@@ -3,7 +3,7 @@ import { notFound } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { appsByKey, findApp, listApps, type App } from './store.ts'
 
-/** The app that an operator names by id or api_key; throws `not_found`. */
+/** The app with this id or api_key; throws `not_found`. */
 export async function appNamed(ctx: Context, name: string): Promise<App> {
   const id = parseNumericId(name)
   const app = id === null ? await appsByKey.find(ctx.db, name) : await findApp(ctx.db, id)

@@ -4,11 +4,11 @@ import type { Context } from '#context.ts'
 import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 
-/** Time for fetching Google's certificates, which the SDK does without a limit. */
+/** Time limit for fetching Google's certificates; the SDK itself has none. */
 const FETCH_MS = 4000
-/** After a fetch that hung, tokens are refused at once for so long, so that calls do not pile up behind the next. */
+/** After a fetch that hung, tokens are refused at once for this long, so that calls do not pile up behind the next fetch. */
 const PAUSE_MS = 5000
-/** Projects whose verifier, with Google's certificates in it, is kept. */
+/** Cached verifiers, each with Google's certificates; the oldest is evicted first. */
 const MAX_PROJECTS = 256
 
 interface Verifier {
@@ -19,17 +19,17 @@ interface Verifier {
 const verifiers = new Map<string, Verifier>()
 
 /**
- * The claims of an identity token of a Firebase project, whose signature, issuer and audience firebase-admin has checked. They may
- * be those of an expired token: the caller decides by `exp`, since the SDK knows no leeway. Throws for any other fault.
+ * The claims of an identity token of a Firebase project, whose signature, issuer and audience firebase-admin has verified. The token may
+ * have expired: the caller checks `exp`, because the SDK has no leeway. Throws for any other error.
  */
 export async function verifyFirebaseToken(ctx: Context, projectId: string, token: string): Promise<JWTPayload> {
   const verifier = await verifierOf(projectId)
-  if (performance.now() < verifier.pausedUntilMs) throw new Error("Google's certificates did not come lately")
+  if (performance.now() < verifier.pausedUntilMs) throw new Error("Google's certificates could not be fetched recently")
   const timeout = new CertificatesLate()
   try {
     return await within(verifier.auth.verifyIdToken(token), FETCH_MS, timeout)
   } catch (error) {
-    // The SDK looks at the expiry last, after content and signature, so that only the expiry is wrong here.
+    // The SDK checks the expiry last, after content and signature, so that only the expiry is wrong here.
     if (codeOf(error) === 'auth/id-token-expired') return decodeJwt(token)
     if (error === timeout) verifier.pausedUntilMs = performance.now() + PAUSE_MS
     if (error === timeout || /fetch|network|socket/i.test(messageOf(error))) {
@@ -43,7 +43,7 @@ class CertificatesLate extends Error {
   override readonly name = 'CertificatesLate'
 
   constructor() {
-    super(`Google's certificates did not come within ${FETCH_MS} ms`)
+    super(`Google's certificates did not arrive within ${FETCH_MS} ms`)
   }
 }
 
@@ -56,8 +56,8 @@ async function verifierOf(projectId: string): Promise<Verifier> {
   ])
   const made = verifiers.get(projectId)
   if (made) return made
-  // A project id is all that checking takes: without a credential of its own the SDK would look for one on this machine.
-  const credential = { getAccessToken: () => Promise.reject(new Error('checking tokens takes no credential')) }
+  // Verification needs only a project id. Without a credential, the SDK would look for one on this machine.
+  const credential = { getAccessToken: () => Promise.reject(new Error('verification needs no credential')) }
   const verifier = {
     auth: getAuth(initializeApp({ projectId, credential }, `identity ${projectId}`)),
     pausedUntilMs: 0,

@@ -10,23 +10,23 @@ export interface Logo {
 export const MOST_LOGO_BYTES = 100_000
 const MOST_PIXELS = 2000
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-/** What draws the picture; texts, places and whatever else a program put in are left out. */
+/** Chunks that draw the picture. Others, such as text and location, are left out. */
 const DRAWING = new Set(['IHDR', 'PLTE', 'tRNS', 'gAMA', 'sRGB', 'IDAT', 'IEND'])
 
-/** The picture of a PNG or SVG file, cleaned of all that does not draw; what is wrong with it where it is no such file. */
+/** The picture of a PNG or SVG file, without anything that does not draw. Returns a fault for any other file. */
 export function readLogo(file: Buffer): Logo | { readonly fault: string } {
   if (file.length > MOST_LOGO_BYTES) return { fault: `must have at most ${MOST_LOGO_BYTES / 1000} KB` }
   if (file.subarray(0, PNG.length).equals(PNG)) {
     const content = cleanPng(file)
     return content
       ? { type: 'image/png', content }
-      : { fault: `is no PNG picture of at most ${MOST_PIXELS} × ${MOST_PIXELS} pixels, or is damaged` }
+      : { fault: `is not a PNG picture of at most ${MOST_PIXELS} × ${MOST_PIXELS} pixels, or is damaged` }
   }
   const svg = sanitizeSvg(file)
   return typeof svg === 'string' ? { type: 'image/svg+xml', content: Buffer.from(svg) } : svg
 }
 
-/** The chunks that draw, each with its checksum checked; null where the file is damaged or the picture too large. */
+/** The chunks that draw, with verified checksums; null if the file is damaged or the picture too large. */
 function cleanPng(file: Buffer): Buffer | null {
   const kept: Buffer[] = [PNG]
   for (let at = PNG.length; at + 12 <= file.length;) {

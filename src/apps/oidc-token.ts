@@ -13,22 +13,22 @@ import type { IdentityProvider } from './store.ts'
 
 type OidcProvider = Extract<IdentityProvider, { provider: 'oidc' }>
 
-/** Signatures by key pairs only: with a shared secret, the issuer's public key would be one (RFC 8725, 2.1). */
+/** Asymmetric algorithms only: otherwise the issuer's public key could be used as a shared secret (RFC 8725, 2.1). */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
-/** Keys are fetched again when they are this old, or when a token names one that is not among them. */
+/** Keys are fetched again at this age, or when a token names an unknown one. */
 const KEYS_FRESH_MS = 10 * 60 * 1000
 const FETCH_MS = 4000
-/** Anyone can send tokens with made-up key ids, so fetches are few: this many at once, then one in so many milliseconds. */
+/** Anyone can send tokens with invented key ids, so fetches are limited: this many at once, then one per interval. */
 const FETCH_BURST = 10
 const FETCH_EVERY_MS = 5000
-/** Key sets kept; the one made first goes first. */
+/** Cached key sets; the oldest is evicted first. */
 const MAX_KEY_SETS = 256
 
 const keySets = new Map<string, JWTVerifyGetKey>()
 
 /**
- * The claims of an identity token that the provider signed for this audience, not expired by more than the leeway. Throws for others,
- * and for tokens of another kind that the provider signs with the same keys (contract 7, Callers).
+ * The claims of an identity token that the provider signed for this audience and that has not expired, give or take the leeway. Throws for
+ * any other token, also for other kinds of tokens that the provider signs with the same keys (contract 7, Callers).
  */
 export async function verifyOidcToken(
   ctx: Context,
@@ -47,12 +47,12 @@ export async function verifyOidcToken(
   return payload
 }
 
-/** Access tokens say so by their type, logout and security event tokens by their events, and another client's by `azp`. */
+/** Access tokens have another type, logout and security event tokens have events, and tokens for another client have another `azp`. */
 function refuseOtherKinds({ typ }: JWTHeaderParameters, claims: JWTPayload, audience: string): void {
-  // A type is a media type, whose case does not count (RFC 7515, 4.1.9).
+  // A type is a media type, and so case-insensitive (RFC 7515, 4.1.9).
   if (typ !== undefined && !(typeof typ === 'string' && typ.toUpperCase() === 'JWT'))
     throw new Error('the token has another type')
-  if ('events' in claims) throw new Error('the token carries events: it is no identity token')
+  if ('events' in claims) throw new Error('the token has events: it is not an identity token')
   if (claims['azp'] !== undefined && claims['azp'] !== audience)
     throw new Error('the token was issued to another client')
 }
@@ -65,7 +65,7 @@ function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
   const mayFetch = openAllowance()
   const keySet = createRemoteJWKSet(url, {
     cacheMaxAge: KEYS_FRESH_MS,
-    // The allowance takes its place, so that a new key counts at once.
+    // Replaced by the allowance, so that a new key is accepted at once.
     cooldownDuration: 0,
     timeoutDuration: FETCH_MS,
     [customFetch]: () => fetchKeys(ctx, url, mayFetch),
@@ -77,7 +77,7 @@ function keySetOf(ctx: Context, jwksUrl: string): JWTVerifyGetKey {
 }
 
 async function fetchKeys(ctx: Context, url: URL, mayFetch: () => boolean): Promise<Response> {
-  if (!mayFetch()) throw new Error('the key set was fetched often enough lately')
+  if (!mayFetch()) throw new Error('the key set was fetched too often recently')
   try {
     const answer = await requestEndpoint({
       method: 'GET',

@@ -2,27 +2,27 @@ import { z } from 'zod'
 import { emailAddress, text, webAddress } from '#shared/validate.ts'
 import { unreadable } from './accent.ts'
 
-/** What an app says about its pages and mails; what is absent has its default. */
+/** An app's settings of its pages and mails; absent ones have their default. */
 export interface PageSettings {
-  /** IANA name of the zone that payers' dates are in. */
+  /** IANA name of the time zone of the dates that payers see. */
   readonly time_zone?: string
   /** Whether the bank page links to banking apps, through vietqr.io; it does by default. */
   readonly bank_app_links?: boolean
-  /** `#rrggbb` of links and buttons; readable on light ground. */
+  /** `#rrggbb` of links and buttons, with enough contrast on a light background. */
   readonly accent?: string
   /** An e-mail address or a web page. */
   readonly support?: string
   readonly terms_url?: string
   readonly privacy_url?: string
-  /** What the payment is called on a payer's card or bank statement. */
+  /** The name of the payment on the payer's card or bank statement. */
   readonly statement_name?: string
-  /** Whether payers get a mail when money came or went back; they do not by default. */
+  /** Whether payers get a mail when money arrived or was refunded; off by default. */
   readonly receipts?: boolean
   /** SHA-256 of the logo, in hex. */
   readonly logo?: string
 }
 
-/** What `app update` takes of them; null restores a default. */
+/** The input of `app update` for these settings; null restores a default. */
 export const pageSettingsInput = {
   time_zone: z.string().refine(isTimeZone, 'must be a time zone such as Asia/Ho_Chi_Minh or Europe/Berlin').nullish(),
   bank_app_links: z.boolean().nullish(),
@@ -48,7 +48,7 @@ export const pageSettingsInput = {
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
 
-/** The settings after a change; null where every one has its default. */
+/** The settings after a change; null if all have their default. */
 export function changeSettings(
   settings: PageSettings | null,
   changes: PageSettingsInput & { readonly logo?: string | null },
@@ -57,13 +57,13 @@ export function changeSettings(
   return known.length === 0 ? null : Object.fromEntries(known)
 }
 
-/** Who reads a page or a mail of an app: what dates and amounts are written for. */
+/** The reader of a page or a mail, for whom dates and amounts are written. */
 export interface Reader {
   readonly locale: 'en' | 'vi'
   readonly timeZone: string
 }
 
-/** Vietnamese payers live in one zone; where others live nobody knows. */
+/** Vietnam has one time zone; where other payers live is unknown. */
 const USUAL_ZONE = { en: 'UTC', vi: 'Asia/Ho_Chi_Minh' } as const
 
 /** The reader of an app's page or mail in a language. */
@@ -72,7 +72,7 @@ export function readerOf(app: { readonly pageSettings: PageSettings | null }, lo
 }
 
 function isTimeZone(name: string): boolean {
-  // An offset such as +07:00 is taken by Intl too, and is no zone: it knows no summer time.
+  // Intl also accepts an offset such as +07:00, which is not a zone: it has no daylight saving time.
   if (!/^[A-Za-z][A-Za-z0-9_+/-]{1,63}$/.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })

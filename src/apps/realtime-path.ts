@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * Where an app's realtime database keeps the node of an end user: `users/{uid}/subscription`. Holds `{uid}` once, in a segment of
- * its own or as part of one; the other characters are those that the database allows in keys.
+ * The path of an end user's node in an app's realtime database, such as `users/{uid}/subscription`. It contains `{uid}` once, as a key or
+ * as part of one; the other characters are those that the database allows in keys.
  */
 export const realtimePath = z
   .string()
@@ -10,9 +10,9 @@ export const realtimePath = z
   .refine((path) => path.split('{uid}').length === 2, 'must hold {uid} once')
   .refine(
     (path) => path.replace('{uid}', 'u').split('/').every(isKey),
-    'must be keys parted by single slashes, without . $ # [ ]',
+    'must be keys separated by single slashes, without . $ # [ ]',
   )
-  // The database nests 32 deep, and the node has keys of its own.
+  // The database allows a depth of 32, and the node adds one level.
   .refine((path) => path.split('/').length <= 31, 'must have at most 31 keys')
 
 function isKey(segment: string): boolean {

@@ -3,7 +3,7 @@ import { isHttpsOrOwn } from '#shared/loopback.ts'
 
 const MOST = 20
 
-/** Origins as browsers write them, without repetitions; the first that is none is named (contract 7, Callers). */
+/** Origins as browsers write them, without duplicates; the error names the first invalid one (contract 7, Callers). */
 export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
   return z
     .array(z.string().max(300, 'must have at most 300 characters'))
@@ -14,12 +14,12 @@ export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
       const wrong = given.find((_, index) => origins[index] === null)
       if (wrong === undefined) return [...new Set(origins.filter((origin) => origin !== null))]
       const schemes = isDevelopment ? 'https (http on loopback)' : 'https'
-      check.addIssue(`"${wrong}" is no origin: write ${schemes}://host[:port], without a path`)
+      check.addIssue(`"${wrong}" is not an origin: write ${schemes}://host[:port], without a path`)
       return z.NEVER
     })
 }
 
-/** Null for anything but scheme, host and port: an address with a path would seem to allow that path alone. */
+/** Null for anything else than scheme, host and port: an address with a path would seem to allow only that path. */
 function originOf(value: string, isDevelopment: boolean): string | null {
   if (!/^https?:\/\/[^\s/\\?#@*]+$/i.test(value) || !URL.canParse(value)) return null
   const url = new URL(value)

@@ -3,7 +3,7 @@ import { newApiSecret, newWebhookSecret } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { secretPlace, updateAppRow, type App } from './store.ts'
 
-/** A new API secret in plain text, this once; the old one is void at once. */
+/** Makes a new API secret, and returns it in plain text, once. The old one is void at once. */
 export const rotateSecret = command({
   name: 'app.rotate-secret',
   input: nothing,
@@ -16,7 +16,7 @@ export const rotateSecret = command({
   },
 })
 
-/** A new webhook secret in plain text, this once; deliveries still waiting are signed with it. */
+/** Makes a new webhook secret, and returns it in plain text, once. Deliveries that still wait are signed with it. */
 export const rotateWebhookSecret = command({
   name: 'app.rotate-webhook-secret',
   input: nothing,

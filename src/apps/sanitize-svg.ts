@@ -2,11 +2,11 @@ import { Parser } from 'htmlparser2'
 
 const words = (list: string): ReadonlySet<string> => new Set(list.split(' '))
 
-/** Elements that draw, or that those refer to. Whatever can run, load or embed is none of them. */
+/** Elements that draw, or that those refer to. None can run, load or embed anything. */
 const ELEMENTS = words(
   'svg g defs symbol use title desc path rect circle ellipse line polyline polygon text tspan linearGradient radialGradient stop clipPath mask',
 )
-/** Left out with what they hold, without a word: drawing programs write them, and nothing of them is seen. */
+/** Left out silently with their content: drawing programs write them, and they are not visible. */
 const IGNORED = /^(metadata|sodipodi:.*|inkscape:.*)$/
 const ATTRIBUTES = words(
   'id viewBox width height x y x1 y1 x2 y2 cx cy r rx ry fx fy d points transform preserveAspectRatio fill fill-rule fill-opacity stroke stroke-width stroke-linecap ' +
@@ -18,8 +18,8 @@ const OWN_REFERENCE = /^#[\w.-]+$/
 const MOST_DEPTH = 100
 
 /**
- * The drawing of an SVG file, written anew of the elements and attributes that draw; what is wrong where it is no SVG, or where leaving
- * something out would change how it looks.
+ * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns a fault for anything that is not an SVG, and
+ * where leaving something out would change the drawing.
  */
 export function sanitizeSvg(file: Buffer): string | { readonly fault: string } {
   let text: string
@@ -79,7 +79,7 @@ function written(attributes: Readonly<Record<string, string>>): string {
 
 function isHarmless(name: string, value: string): boolean {
   if (name === 'href' || name === 'xlink:href') return OWN_REFERENCE.test(value)
-  // What could hide a reference: an escape of CSS, a rule of its own, a comment.
+  // These could hide a reference: a CSS escape, a rule, a comment.
   if (/[\\@<>]|\/\*/.test(value)) return false
   const references = value.toLowerCase().split('url(').slice(1)
   return references.every((reference) => /^['"]?#[\w.-]+['"]?\)/.test(reference))

@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto'
 import { z } from 'zod'
 
-/** What is kept of a service account's file: nothing in it can name another address to ask for tokens. */
+/** The stored part of a service account's file. It contains no address, so that the file cannot redirect token requests. */
 export const ServiceAccountFile = z
   .object({
     type: z.literal('service_account', 'must be service_account').default('service_account'),
@@ -11,7 +11,7 @@ export const ServiceAccountFile = z
   })
   .transform(({ type, project_id, client_email, private_key }) => ({ type, project_id, client_email, private_key }))
 
-/** What signs for access tokens, from what `setRealtime` sealed. */
+/** The signing key for access tokens, from the text that `setRealtime` stored. */
 export function readServiceAccount(text: string): { readonly clientEmail: string; readonly privateKey: string } {
   const account = ServiceAccountFile.parse(JSON.parse(text))
   return { clientEmail: account.client_email, privateKey: account.private_key }

@@ -25,8 +25,8 @@ const setRealtimeInput = ({ env }: Config) => {
 }
 
 /**
- * Gives an identity-token app the realtime database that its clients read their state from; the service account is sealed. Nodes of
- * subscriptions that exist already are written by the next change or by a re-sync. Throws `invalid_request`.
+ * Sets the realtime database that the clients of an identity-token app read; the service account is stored encrypted. Nodes of existing
+ * subscriptions are written by their next change or by a re-sync. Throws `invalid_request`.
  */
 export const setRealtime = command({
   name: 'app.set-realtime',
@@ -56,7 +56,7 @@ export const setRealtime = command({
   },
 })
 
-/** The address alone: the database's name is its host, or `ns` where the host serves several. */
+/** Without a path. The host names the database, or `ns` does where a host serves several. */
 function isDatabaseUrl(value: string, isDevelopment: boolean): boolean {
   if (!URL.canParse(value)) return false
   const { protocol, hostname, pathname, searchParams, hash } = new URL(value)

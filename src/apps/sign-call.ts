@@ -11,10 +11,10 @@ export interface UnsignedCall {
   readonly body: Buffer
 }
 
-/** The headers by which a call is the app's own (contract 2). Throws `invalid_request` for an app that has no secret. */
+/** The headers that sign a call as the app's (contract 2). Throws `invalid_request` for an app without a secret. */
 export function signCall(ctx: Context, app: App, call: UnsignedCall): Record<string, string> {
   if (app.apiSecret === null) {
-    throw new AppError('invalid_request', `app ${app.id} takes identity tokens: it has no secret to sign with`)
+    throw new AppError('invalid_request', `app ${app.id} uses identity tokens: it has no secret to sign with`)
   }
   const secret = ctx.keyring.open(app.apiSecret, secretPlace('api_secret', app.apiKey))
   const timestamp = String(unixSeconds(ctx.clock.now()))

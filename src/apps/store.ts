@@ -14,7 +14,7 @@ export type IdentityProvider =
   | { readonly provider: 'firebase'; readonly projectId: string }
   | { readonly provider: 'oidc'; readonly issuer: string; readonly audience: string; readonly jwksUrl: string }
 
-/** A seller's application. Secrets are sealed; `secretPlace` names what each is sealed to. */
+/** A seller's application. Its secrets are encrypted; `secretPlace` says what each is bound to. */
 export const apps = table('apps', {
   id: id(),
   name: words('name', 191),
@@ -67,7 +67,7 @@ export const paymentMethods = table('payment_methods', {
 })
 export type PaymentMethod = Row<typeof paymentMethods>
 
-/** The logo of an app's pages; `digest` is its SHA-256, and its public name. */
+/** The logo of an app's pages. `digest` is its SHA-256, and its public name. */
 export const appLogos = table('app_logos', {
   id: id(),
   appId: bigint('app_id'),
@@ -79,7 +79,7 @@ export type AppLogo = Row<typeof appLogos>
 
 type SecretColumn = 'api_secret' | 'webhook_secret' | 'realtime_service_account'
 
-/** What a secret of an app is sealed to: a ciphertext moved to another app or column does not open. */
+/** What a secret is bound to: a ciphertext that was moved to another app or column does not decrypt. */
 export function secretPlace(column: SecretColumn, apiKey: string): string {
   return `apps.${column}:${apiKey}`
 }
@@ -110,12 +110,12 @@ export async function updateAppRow(tx: Tx, appId: number, changes: Partial<Omit<
   if ((await tx.update(apps, { id: appId }, { ...changes, updatedAt: tx.now })) !== 1) throw notFound('app')
 }
 
-/** Moves an app's own clock forward from `fromMs`; false where somebody else moved it meanwhile. */
+/** Moves an app's own clock from the offset `fromMs` to `toMs`; false if another call has moved it in the meantime. */
 export async function moveAppClock(tx: Tx, appId: number, fromMs: number, toMs: number): Promise<boolean> {
   return (await tx.update(apps, { id: appId, clockOffsetMs: fromMs }, { clockOffsetMs: toMs })) === 1
 }
 
-/** The methods that apps have enabled now, by the app's id; none for an app that has enabled none. */
+/** The payment methods that apps have enabled, by app id; an app without any is absent. */
 export const enabledByApp = new SharedRead<number, ReadonlySet<string>>(String, async (db, appIds) => {
   const { sql, params } = anyOf(
     'app_id = ? AND is_enabled = 1',
@@ -147,7 +147,7 @@ export async function findLogo(db: Queries, digest: string): Promise<AppLogo | n
   return db.one(appLogos, 'WHERE digest = ? LIMIT 1', [digest])
 }
 
-/** Puts the logo in place of the one before; null takes it away. */
+/** Replaces the app's logo; null removes it. */
 export async function replaceLogo(tx: Tx, appId: number, logo: Omit<AppLogo, 'id' | 'appId'> | null): Promise<void> {
   await tx.run('DELETE FROM app_logos WHERE app_id = ?', [appId])
   if (logo) await tx.insert(appLogos, { ...logo, appId })

@@ -17,7 +17,7 @@ import { webhookUrl } from './webhook-url.ts'
 const updateAppInput = ({ env, webhook }: Config) =>
   z.strictObject({
     name: text(191).optional(),
-    /** Null takes the address away; events are kept all the same. */
+    /** Null removes the address; events are still stored. */
     webhook_url: webhookUrl(webhook.allowInsecure).nullish(),
     mail_from: emailAddress.nullish(),
     path: realtimePath.optional(),
@@ -25,11 +25,11 @@ const updateAppInput = ({ env, webhook }: Config) =>
     /** Null allows any again. */
     return_origins: returnOrigins(env === 'development').nullish(),
     ...pageSettingsInput,
-    /** The file's bytes; null takes the logo away. */
+    /** The file's bytes; null removes the logo. */
     logo: z.instanceof(Buffer, { error: 'must be a file' }).nullish(),
   })
 
-/** Changes an app's settings; null clears one. Throws `invalid_request` where nothing is to be changed. */
+/** Changes an app's settings; null clears one. Throws `invalid_request`, also without any change. */
 export const updateApp = command({
   name: 'app.update',
   input: updateAppInput,
@@ -49,7 +49,7 @@ export const updateApp = command({
         realtimePath: path,
         allowsClientAmounts: client_amounts,
         returnOrigins: return_origins,
-        pageSettings: changeSettings(app.pageSettings, { ...settings, ...(await placeLogo(tx, app, logo)) }),
+        pageSettings: changeSettings(app.pageSettings, { ...settings, ...(await storeLogo(tx, app, logo)) }),
       }),
     )
     const updated = await getApp(tx, app.id)
@@ -59,8 +59,8 @@ export const updateApp = command({
   },
 })
 
-/** Stores the logo, and returns what the settings keep of it: nothing where it stays as it is. */
-async function placeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Promise<{ logo?: string | null }> {
+/** Stores or removes the logo, and returns the change of the settings. */
+async function storeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Promise<{ logo?: string | null }> {
   if (file === undefined) return {}
   const logo = file && readLogo(file)
   if (logo && 'fault' in logo) throw invalidField('logo', logo.fault)
@@ -69,14 +69,14 @@ async function placeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Pro
   return { logo: placed?.digest ?? null }
 }
 
-/** These limit clients alone: on an app whose server signs they would seem to protect and do nothing. */
+/** These settings limit clients. On an app whose server signs its requests they would do nothing, and seem to protect. */
 function refuseForServers(app: App, changes: object): void {
   const field = ['client_amounts', 'return_origins'].find((name) => name in changes)
   if (field !== undefined && app.auth !== 'identity')
     throw invalidField(field, 'only identity-token apps have clients to limit: this one signs its requests')
 }
 
-/** Disables or enables an app. What was opened before completes all the same (contract 4). */
+/** Disables or enables an app. Payments that were opened before still complete (contract 4). */
 export const setAppDisabled = command({
   name: 'app.disable',
   input: nothing,

@@ -5,24 +5,24 @@ import { unixSeconds } from '#shared/time.ts'
 import type { App, IdentityProvider } from './store.ts'
 
 /** How far the issuer's clock may be from ours (contract 2, Identity-token apps). */
-export const LEEWAY_SECONDS = 60
-/** No issuer's token is longer; longer ones are refused unread. */
+const LEEWAY_SECONDS = 60
+/** Longer than any issuer's token; longer ones are refused unread. */
 const MAX_TOKEN_LENGTH = 8192
-/** As long as an `external_ref` may be, which it stands for. */
+/** The longest `external_ref`, since the subject is one. */
 const MAX_SUBJECT_CHARACTERS = 191
 
-/** What of a token counts once its signature, issuer and audience are checked. */
+/** The verified claims of a token. */
 export interface EndUserToken {
   /** The end user. */
   readonly sub: string
-  /** The address that the issuer says it has verified; null where it says so of none. */
+  /** The address that the issuer has verified; null without one. */
   readonly verifiedEmail: string | null
 }
 
 /**
  * Checks an end user's identity token against the app's identity provider: signature by an allowed algorithm, issuer, audience,
- * expiry, subject, and that it is not from the future. Keys come from the provider's address alone, whatever the token says.
- * Throws `unauthorized`, the same for every fault.
+ * expiry, subject, and that it is not from the future. Keys come only from the provider's address, whatever the token says.
+ * Throws `unauthorized`, the same for every error.
  */
 export async function verifyIdentityToken(ctx: Context, app: App, token: string): Promise<EndUserToken> {
   try {
@@ -36,7 +36,7 @@ export async function verifyIdentityToken(ctx: Context, app: App, token: string)
   }
 }
 
-/** Only who is sent tokens loads what checks them. */
+/** The libraries are imported here, so that only processes that receive tokens load them. */
 async function verifiedClaims(ctx: Context, identity: IdentityProvider, token: string): Promise<JWTPayload> {
   const { decodeProtectedHeader } = await import('jose')
   const { alg, kid } = decodeProtectedHeader(token)
@@ -54,7 +54,7 @@ async function verifiedClaims(ctx: Context, identity: IdentityProvider, token: s
   }
 }
 
-/** The subject of claims that are in time; throws for others. */
+/** The subject of claims that are valid now; throws for others. */
 function subjectOf(claims: JWTPayload, nowSeconds: number): string {
   const { sub, exp, iat, auth_time: authTime } = claims
   if (typeof exp !== 'number' || exp + LEEWAY_SECONDS <= nowSeconds) throw new Error('the token has expired')
@@ -68,7 +68,7 @@ function subjectOf(claims: JWTPayload, nowSeconds: number): string {
   return sub
 }
 
-/** Some issuers write `email_verified` as text. */
+/** Some issuers write `email_verified` as a string. */
 function verifiedEmailOf({ email, email_verified: isVerified }: JWTPayload): string | null {
   return typeof email === 'string' && email !== '' && (isVerified === true || isVerified === 'true') ? email : null
 }

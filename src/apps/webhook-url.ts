@@ -4,8 +4,8 @@ import { isBlockedAddress } from '#http/blocked-address.ts'
 import { webAddress } from '#shared/validate.ts'
 
 /**
- * The address that an app's webhooks go to. Where insecure receivers are not allowed, `http:` and addresses that are plainly
- * loopback or private are refused here already; delivery checks what the name resolves to, always (contract 4, Private receivers).
+ * The address of an app's webhooks. Unless insecure receivers are allowed, `http:` and literal loopback or private addresses are refused
+ * here; delivery always checks what the name resolves to (contract 4, Private receivers).
  */
 export function webhookUrl(allowInsecure: boolean): z.ZodType<string> {
   return webAddress.refine(

@@ -13,8 +13,8 @@ import { checkoutUrl } from './create-session.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
- * The payer chooses how to pay; `seen` is the checkout where the request has read it. Returns where to go on: the provider's page, the
- * bank page, or, once it is paid, `success_url`.
+ * The payer chooses a payment method. Returns where to redirect: the provider's page, the bank page, or, once it is paid, `success_url`.
+ * `seen` is the checkout, if the request has read it already.
  * Throws `not_found`, `invalid_request`, `checkout_expired`, `payment_method_unavailable`, `provider_error`.
  */
 export async function chooseMethod(
@@ -38,14 +38,14 @@ export async function chooseMethod(
   return provider.open(ctx, requestOf(ctx, view))
 }
 
-/** The checkout as it is now: whether money that was on its way came or failed to, the provider is asked. */
+/** The current checkout. If a payment is being processed, the provider is asked for its outcome first. */
 async function viewToPay(ctx: Context, token: string, seen: CheckoutView | undefined): Promise<CheckoutView> {
   const view = seen ?? (await viewCheckout(ctx, token))
   if (!view.isProcessing || (await isStillProcessing(ctx, view.transaction.id))) return view
   return viewCheckout(ctx, token)
 }
 
-/** Throws `checkout_expired` (410) where nothing can be paid by the link any more. */
+/** Throws `checkout_expired` (410) if nothing can be paid by the link any more. */
 export function requireOpen({ state }: CheckoutView): void {
   if (state === 'expired') throw new AppError('checkout_expired', 'this checkout link has expired')
   if (state === 'overtaken')
@@ -64,7 +64,7 @@ const rememberChoice = command({
   },
 })
 
-/** What a provider is asked to open. */
+/** The request that a provider's `open` gets. */
 export function requestOf(ctx: Context, view: CheckoutView): PaymentRequest {
   const { app, session, transaction, title, customer } = view
   const pageUrl = checkoutUrl(ctx.config.baseUrl, session.token)

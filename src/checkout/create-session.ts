@@ -29,13 +29,13 @@ const either = {
     .optional()
     .describe('Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.'),
   success_url: webAddress.describe(
-    'Where the payer goes after paying. It proves nothing: believe the webhook, or ask.',
+    'Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.',
   ),
-  cancel_url: webAddress.describe('Where the payer goes to cancel.'),
+  cancel_url: webAddress.describe('Where the payer goes when cancelling.'),
   payment_method: z
     .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
     .optional()
-    .describe('Chosen for the payer; otherwise the page lists what the app offers.'),
+    .describe('Fixes the payment method; otherwise the payer chooses on the page.'),
   expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires; one day at most.'),
 }
 
@@ -59,7 +59,7 @@ const PaymentCheckout = z.strictObject({
 })
 
 /** The body of `POST /api/v1/checkout-sessions` (specification 4; contract 3). */
-export const CreateSessionInput = z
+const CreateSessionInput = z
   .discriminatedUnion('mode', [SubscriptionCheckout, PaymentCheckout], 'must be subscription or payment')
   .meta({
     examples: [
@@ -85,22 +85,24 @@ export const CreateSessionInput = z
 type SubscriptionInput = z.infer<typeof SubscriptionCheckout>
 type PaymentInput = z.infer<typeof PaymentCheckout>
 
-/** The answer: what to send the payer to (contract 3). */
+/** The answer of `POST /api/v1/checkout-sessions` (contract 3). */
 export const CreatedSessionOutput = z
   .strictObject({
     id: publicId('cs'),
-    checkout_url: z.string().describe('Send the payer there; `success_url` where a free trial began at once.'),
-    activated: z.boolean().describe('True when a free trial began at once: there is nothing to pay.'),
+    checkout_url: z
+      .string()
+      .describe('Redirect the payer there. Equals `success_url` if a free trial started at once.'),
+    activated: z.boolean().describe('True if a free trial started at once: there is nothing to pay.'),
     trial: z
       .strictObject({
         amount: z.int(),
         interval_unit: z.string(),
         interval_count: z.int(),
-        ends_at: timestamp.describe('When the trial ends; for a paid trial, if it were paid now.'),
+        ends_at: timestamp.describe('When the trial ends; for a paid trial, when it would end if paid now.'),
       })
       .nullable()
       .describe('The trial that this checkout grants, or null.'),
-    transaction_id: z.int().nullable().describe('The pending transaction; null when `activated`.'),
+    transaction_id: z.int().nullable().describe('The pending transaction; null if `activated`.'),
     expires_at: timestamp,
   })
   .meta({
@@ -121,18 +123,18 @@ export type CreatedSession = z.infer<typeof CreatedSessionOutput>
 
 interface Scope {
   readonly app: App
-  /** The `sub` of the end user whose client asks; null for a seller's server. */
+  /** The `sub` of the end user whose client calls; null for a seller's server. */
   readonly endUser: string | null
 }
 
 /**
- * Opens a checkout. A free trial activates here and now; anything else is a pending transaction behind a hosted page. Throws
- * `forbidden`, `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
+ * Opens a checkout. A free trial is activated at once; anything else is a pending transaction with a hosted page. Throws `forbidden`,
+ * `price_not_found`, `already_lifetime`, `payment_method_unavailable`, `rate_limited`.
  */
 export const createCheckoutSession = command({
   name: 'checkout.create',
   input: CreateSessionInput,
-  // The link of the checkout.
+  // The token is the checkout's own.
   findToken: hasSession,
   async run(tx, input, { app, endUser }: Scope): Promise<CreatedSession> {
     if (endUser !== null) refuseClientChoices(app, input)
@@ -143,7 +145,7 @@ export const createCheckoutSession = command({
   },
 })
 
-/** Whether the method that was chosen up front can take each of the amounts that the payer may be asked for. */
+/** Throws `payment_method_unavailable` if the method that was chosen up front cannot take one of the amounts that may be due. */
 async function requireAvailable(
   tx: Tx,
   app: App,
@@ -229,7 +231,7 @@ async function openPaymentCheckout(
 }
 
 /**
- * The price on sale and the customer that the input names, and the subscription of the end user, who is locked. Throws `price_not_found`,
+ * The price and the customer that the input names, and the subscription of the locked end user. Throws `price_not_found`,
  * `payment_method_unavailable`, `invalid_request`.
  */
 async function offerOf(
@@ -281,7 +283,7 @@ async function writeSession(
   }
 }
 
-/** Where the payer is sent. */
+/** The address of the hosted page. */
 export function checkoutUrl(baseUrl: string, token: string): string {
   return `${baseUrl}/checkout/${token}`
 }

@@ -10,9 +10,9 @@ import { requestOf } from './choose-method.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
- * The checkout as its bank page shows it, once the payment takes bank transfers: from its first opening on, whatever method is chosen
- * later (contract 4). Throws `not_found`, and `payment_method_unavailable` where it cannot be paid so; a page of an expired or
- * completed checkout opens nothing.
+ * Opens the payment for bank transfers, which it then takes whatever method is chosen later (contract 4), and returns the checkout.
+ * An expired or completed checkout is returned unchanged. Throws `not_found`, and `payment_method_unavailable` if it cannot be paid by
+ * transfer.
  */
 export async function openBankPage(ctx: Context, token: string): Promise<CheckoutView> {
   const view = await viewCheckout(ctx, token)

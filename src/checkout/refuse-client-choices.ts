@@ -9,8 +9,8 @@ interface ClientChoices {
 }
 
 /**
- * Refuses what the client of an end user may not choose: the amount of a payment, unless an operator allows it, and, where the
- * operator named origins, addresses elsewhere (contract 7, Callers). Throws `forbidden` and `invalid_request`.
+ * Refuses what a client may not choose: the amount of a payment, unless an operator allowed it, and return addresses outside the origins
+ * that an operator named (contract 7, Callers). Throws `forbidden` and `invalid_request`.
  */
 export function refuseClientChoices(app: App, input: ClientChoices): void {
   if (input.mode === 'payment' && !app.allowsClientAmounts)
@@ -18,7 +18,7 @@ export function refuseClientChoices(app: App, input: ClientChoices): void {
       'forbidden',
       'clients of this app may not open checkouts of mode payment: they would choose the amount',
     )
-  // On a page under the seller's name it would be the seller's word.
+  // The page shows it under the seller's name.
   if (/:\/\/|www\./i.test(input.plan_name ?? '')) throw invalidField('plan_name', 'must not hold an address')
   for (const field of ['success_url', 'cancel_url'] as const) {
     if (app.returnOrigins && !app.returnOrigins.includes(new URL(input[field]).origin))

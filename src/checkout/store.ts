@@ -18,7 +18,7 @@ export const checkoutSessions = table('checkout_sessions', {
   id: id(),
   appId: bigint('app_id'),
   endUserId: bigint('end_user_id'),
-  /** 64 hex characters: whoever holds it may pay. */
+  /** 64 hex characters. Whoever has it can pay. */
   token: exact('token', 64),
   /** Who opened it: the seller, or a renewal link. */
   origin: exact('origin', 16).as<'checkout' | 'renewal'>(),
@@ -43,10 +43,10 @@ const OFFER = together(
   { price: prices, plan: plans },
   { customer: customers.only('id', 'endUser'), current: subscriptions },
 )
-/** What a checkout of a price names, and the subscription that its end user has. */
+/** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
 export type Offer = ReturnType<typeof OFFER.decode>
 
-/** Null where the app has no such price. Read under the end user's lock, `current` is what the checkout is quoted on. */
+/** Null if the app has no such price. Call it under the end user's lock, so that the checkout is quoted on the `current` subscription. */
 export async function findOffer(
   tx: Tx,
   appId: number,
@@ -56,7 +56,7 @@ export async function findOffer(
   return tx.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, endUserId, priceId, appId])
 }
 
-/** Whether a checkout of this token is there; waits for one that is being written. */
+/** Whether a checkout with this token exists; waits for a transaction that is inserting one. */
 export async function hasSession(tx: Tx, token: string): Promise<boolean> {
   const found = await tx.one(shape({ id: id() }), 'SELECT id FROM checkout_sessions WHERE token = ? FOR UPDATE', [
     token,
@@ -64,7 +64,7 @@ export async function hasSession(tx: Tx, token: string): Promise<boolean> {
   return found !== null
 }
 
-/** Of a cluster, the row of an earlier attempt may come from another node after `hasSession` looked: the next attempt finds it. */
+/** On a cluster, the row of an earlier attempt may arrive from another node after `hasSession`: the next attempt finds it. */
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
   return onDuplicate('checkout_sessions_token', tx.insert(checkoutSessions, row), () =>
     retryable('the checkout was opened before'),
@@ -97,8 +97,8 @@ const CHECKOUT = together(
 export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
 
 /**
- * Checkouts by token, each with everything that its page is made of; none where nothing was to be paid. `customer`: a renewal's page
- * speaks the language of the subscription's. `processing`: a session whose money is on its way, one of them where there are several.
+ * Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. `customer` sets the
+ * language of the page. `processing` is a provider session whose payment is being processed, any one if there are several.
  */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
   (token) => token,
@@ -115,14 +115,14 @@ export async function findSessionOfTransaction(db: Queries, transactionId: numbe
   return db.one(checkoutSessions, 'WHERE transaction_id = ?', [transactionId])
 }
 
-/** The end user's checkout of the seller's that expires last: it knows where the seller's site is. Null where there is none. */
+/** The last checkout that the seller opened for the end user, by its expiry: its addresses lead to the seller's site. */
 export async function findLastOfSeller(db: Queries, endUserId: number): Promise<CheckoutSession | null> {
   return db.one(checkoutSessions, `WHERE end_user_id = ? AND origin = 'checkout' ORDER BY expires_at DESC LIMIT 1`, [
     endUserId,
   ])
 }
 
-/** The newest checkout that the subscription's renewal link opened; null where there is none. */
+/** The newest checkout that the subscription's renewal link opened. */
 export async function findLatestRenewal(db: Queries, subscriptionId: number): Promise<CheckoutSession | null> {
   return db.one(
     checkoutSessions,
@@ -132,16 +132,16 @@ export async function findLatestRenewal(db: Queries, subscriptionId: number): Pr
 }
 
 /**
- * When fewer than `most` of the end user's checkouts will be open, that is pending and not expired at `now`, all in the app's own time;
- * null where fewer are open already.
+ * When fewer than `max` of the end user's checkouts will be open, that is pending and not expired; null if fewer are open at `now`. Times
+ * are the app's own.
  */
-export async function findWhenPlaceIsFree(
+export async function findNextFreeSlot(
   db: Queries,
   endUserId: number,
-  most: number,
+  max: number,
   now: AppTime,
 ): Promise<AppTime | null> {
-  // Reads what is open alone, last to expire first: the end user may have any number of checkouts that expired.
+  // Reads only open checkouts, last to expire first: there may be any number of expired ones.
   const last = await db.one(
     shape({ expiresAt: appTime() }),
     `SELECT STRAIGHT_JOIN s.expires_at AS expiresAt
@@ -149,7 +149,7 @@ export async function findWhenPlaceIsFree(
      JOIN transactions t FORCE INDEX (PRIMARY) ON t.id = s.transaction_id
      WHERE s.end_user_id = ? AND s.expires_at > ? AND t.status = 'pending'
      ORDER BY s.expires_at DESC LIMIT 1 OFFSET ?`,
-    [endUserId, now, most - 1],
+    [endUserId, now, max - 1],
   )
   return last?.expiresAt ?? null
 }

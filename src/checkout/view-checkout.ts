@@ -16,31 +16,31 @@ import type { Transaction } from '#transactions/store.ts'
 import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
 
 /**
- * `overtaken`: the link has not expired, and what it sells will not happen any more, since the subscription has changed or the trial was
- * used meanwhile. Nothing can be paid there (contract 7, No page takes money for what will not happen).
+ * `overtaken`: the link has not expired, but a payment would not be applied, because the subscription has changed or the trial was used in
+ * the meantime. Nothing can be paid there (contract 7, No page takes money for what will not happen).
  */
 export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
 
-/** A checkout in any state, with what its page shows. */
+/** A checkout in any state, with everything that its page shows. */
 export interface CheckoutView {
   readonly app: App
   readonly session: CheckoutSession
   readonly transaction: Transaction
   readonly state: CheckoutState
-  /** Until the link expires, in the app's own time; 0 once it has. */
+  /** Seconds until the link expires, in the app's own time; 0 once it has. */
   readonly secondsLeft: number
   /** The plan's name, or the `plan_name` or `plan_ref` of a one-time purchase. */
   readonly title: string
-  /** The plan's. */
+  /** The plan's description. */
   readonly description: string | null
   /** Null for a one-time purchase. */
   readonly price: Price | null
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
-  /** What the payer can choose: one where it was chosen up front and can be used. */
+  /** What the payer can choose: at most one if the method was chosen up front. */
   readonly methods: readonly Method[]
-  /** Whether money is on its way already, such as a debit that its bank has not confirmed: nothing else is to be paid then. */
+  /** Whether a payment is being processed, such as a debit that its bank has not confirmed: the payer must not pay again. */
   readonly isProcessing: boolean
-  /** What the payment will do to the subscription if made now; null for a one-time purchase. */
+  /** What the payment would do to the subscription now; null for a one-time purchase. */
   readonly preview: PaymentEffect | null
 }
 
@@ -49,7 +49,7 @@ export async function viewCheckout(ctx: Context, token: string): Promise<Checkou
   return viewFound(ctx, isPageToken(token) ? await checkoutsByToken.find(ctx.db, token) : null)
 }
 
-/** `viewCheckout` as the first thing that a request asks for: throws `rate_limited` besides, see `admit`. */
+/** `viewCheckout` as the first read of a request: also throws `rate_limited`, see `admit`. */
 export async function admitToCheckout(ctx: Context, token: string): Promise<CheckoutView> {
   return viewFound(ctx, await admitByToken(ctx, token, checkoutsByToken))
 }
@@ -86,7 +86,7 @@ async function previewOf(
   return (await decideOn(ctx.db, { price, plan, current, endUserId: quote.endUserId }, quote, now)).effect
 }
 
-/** `completed` stays so after the link's end. What an operator ended without it, by giving a part payment back, is over: `expired`. */
+/** `completed` takes precedence over the expiry. A transaction that an operator voided by refunding a part is `expired`. */
 export function stateOf(
   session: CheckoutSession,
   transaction: Transaction,

@@ -10,7 +10,7 @@ export const CreateCustomerInput = z
   .strictObject({ ...requiredFields, ...optionalFields })
   .meta({ examples: [{ name: 'An Nguyen', email: 'an@example.com', merchant_customer_id: 'user-42', locale: 'vi' }] })
 
-/** Registers whom an app's reminders go to; neither e-mail nor merchant id need be new. */
+/** Creates a customer, who gets the reminders of subscriptions. Neither e-mail address nor merchant id has to be unique. */
 export const createCustomer = command({
   name: 'customer.create',
   input: CreateCustomerInput,

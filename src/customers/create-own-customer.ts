@@ -9,26 +9,26 @@ import { requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
 import { insertOwnCustomer, listOwnSlots, type Customer, type NewCustomer } from './store.ts'
 
-/** Customers that the client of one end user can make. */
+/** One for each customer that the client of an end user can create. */
 const SLOTS = [1, 2, 3, 4, 5]
 
-/** Null and an empty list are what SDKs send for a list that was not set. */
+/** SDKs send null or an empty list for a list that was not set. */
 const noAddresses = z
   .array(z.unknown())
   .max(0, "may not be set by an end user's client")
   .nullish()
   .transform(() => null)
 
-/** As for a seller's server, except for what would make our mails a means of writing to strangers. */
-export const CreateOwnCustomerInput = CreateCustomerInput.extend({
+/** As for a seller's server, without what could be used to send mails to strangers. */
+const CreateOwnCustomerInput = CreateCustomerInput.extend({
   name: requiredFields.name.refine((name) => !/:\/\/|www\./i.test(name), 'must not hold a web address'),
   cc_emails: noAddresses,
   bcc_emails: noAddresses,
 })
 
 /**
- * Registers a customer that belongs to the end user whose client asks (contract 7, Callers). Its address is the
- * token's verified address, if there is one. Throws `invalid_request`, also for a sixth customer.
+ * Creates a customer that belongs to the end user whose client calls (contract 7, Callers). If the token has a verified address, `email`
+ * must equal it. Throws `invalid_request`, also for a sixth customer.
  */
 export const createOwnCustomer = ({ sub, verifiedEmail }: EndUserToken) =>
   command({
@@ -52,7 +52,7 @@ async function insertInSlot(tx: Tx, row: NewCustomer, endUser: string): Promise<
   throw new AppError('invalid_request', `this end user has ${SLOTS.length} customers already: use one of them`)
 }
 
-/** ASCII letters alone: other alphabets have letters whose lower case is an ASCII one. */
+/** Only ASCII letters: some other letters have an ASCII letter as their lower case. */
 function lowerCase(address: string): string {
   return address.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

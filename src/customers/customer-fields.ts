@@ -6,14 +6,14 @@ const emailList = z.array(emailAddress).max(10, 'must hold at most 10 addresses'
 /** The languages of mails and pages. */
 export const LOCALES = ['en', 'vi'] as const
 
-/** What a customer must have, and what null clears (contract 3, Customers). */
+/** The fields of a customer; null clears an optional one (contract 3, Customers). */
 export const requiredFields = {
-  name: text(191).describe('How mails address the customer.'),
+  name: text(191).describe("The customer's name, used in mails."),
   email: emailAddress.describe('Where reminders go.'),
 }
 export const optionalFields = {
   merchant_customer_id: text(191).nullish().describe('Your own id of the customer. It does not have to be unique.'),
-  cc_emails: emailList.nullish().describe('Who else gets each mail, seen by all.'),
-  bcc_emails: emailList.nullish().describe('Who else gets each mail, unseen.'),
+  cc_emails: emailList.nullish().describe('Cc of each mail.'),
+  bcc_emails: emailList.nullish().describe('Bcc of each mail.'),
   locale: z.enum(LOCALES, 'must be en or vi').nullish().describe('The language of mails and pages; `en` by default.'),
 }

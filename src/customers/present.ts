@@ -20,7 +20,7 @@ export const CustomerOutput = z
   })
   .meta({
     id: 'Customer',
-    description: 'Whom reminders go to.',
+    description: 'Who gets the reminders of a subscription.',
     examples: [
       {
         id: 'cus_1',

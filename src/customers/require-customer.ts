@@ -15,15 +15,15 @@ export async function requireCustomer(
 }
 
 /**
- * The customer, if the caller may name it; throws `invalid_request` on `customer_id`. Where an end user's client asks, `endUser` is its
- * `sub`, and anybody else's customer is answered as an unknown one: ids count up. So is one that belongs to nobody, even where the
- * subscription has it already, since before customers had owners any client could attach any of them.
+ * The customer, if the caller may name it; throws `invalid_request` on `customer_id`. `endUser` is the `sub` of the end user whose client
+ * calls, null for a seller's server. For a client, a customer that is not its own looks like an unknown one, because ids are sequential.
+ * That includes customers without an owner, even one that its subscription has: before customers had owners, any client could attach any.
  */
 export function requireUsable<Found extends Pick<Customer, 'endUser'>>(
   customer: Found | null,
   endUser: string | null,
 ): Found {
   if (!customer || (endUser !== null && customer.endUser !== endUser))
-    throw invalidField('customer_id', 'is no customer of this app')
+    throw invalidField('customer_id', 'is not a customer of this app')
   return customer
 }

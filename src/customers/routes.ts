@@ -32,7 +32,7 @@ export const customerRoutes: readonly AppRoute[] = [
     id: 'createCustomer',
     summary: 'Create a customer',
     description:
-      "Registers whom reminders go to. A customer that an end user's client creates belongs to that end user: `cc_emails` and `bcc_emails` may not be set, `email` must be the verified address of the token where it has one, and five is the most.",
+      "Creates a customer, who gets the reminders. A customer that an end user's client creates belongs to that end user: `cc_emails` and `bcc_emails` cannot be set, `email` must be the token's verified address if it has one, and there can be five at most.",
     body: CreateCustomerInput,
     method: 'POST',
     path: '/api/v1/customers',

@@ -15,27 +15,27 @@ export const customers = table('customers', {
   ccEmails: json<string[]>('cc_emails'),
   bccEmails: json<string[]>('bcc_emails'),
   locale: exact('locale', 8).as<'en' | 'vi'>(),
-  /** The end user whose client made it, by the `sub` of its token; null for all others (contract 7, Callers). */
+  /** The `sub` of the end user whose client created it; null for all others (contract 7, Callers). */
   endUser: exact('end_user', 191).nullable(),
-  /** Which of the end user's customers it is, from 1: the unique key holds their number down. */
+  /** From 1: the unique key over end user and slot limits the number of customers. */
   endUserSlot: int('end_user_slot').nullable(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
 })
 export type Customer = Row<typeof customers>
 
-/** What events name of a customer. */
+/** The columns that events contain. */
 export const namedCustomers = customers.only('id', 'merchantCustomerId')
 export type NamedCustomer = Pick<Customer, 'id' | 'merchantCustomerId'>
 
 export type NewCustomer = Omit<Customer, 'id' | 'endUser' | 'endUserSlot'>
 
-/** Writes a customer that belongs to no end user. */
+/** Inserts a customer that belongs to no end user. */
 export async function insertCustomer(tx: Tx, row: NewCustomer): Promise<number> {
   return tx.insert(customers, { ...row, endUser: null, endUserSlot: null })
 }
 
-/** Writes an end user's customer into one of its slots; null where another request took the slot. */
+/** Inserts an end user's customer into one of its slots; null if another request took the slot. */
 export async function insertOwnCustomer(
   tx: Tx,
   row: NewCustomer,
@@ -47,7 +47,7 @@ export async function insertOwnCustomer(
   return tx.one(customers, 'WHERE app_id = ? AND end_user = ? AND end_user_slot = ?', [row.appId, endUser, endUserSlot])
 }
 
-/** The slots of an end user that hold a customer. */
+/** The slots that an end user has used. */
 export async function listOwnSlots(db: Queries, appId: number, endUser: string): Promise<Set<number | null>> {
   const own = await db.all(customers, 'WHERE app_id = ? AND end_user = ?', [appId, endUser])
   return new Set(own.map(({ endUserSlot }) => endUserSlot))
@@ -63,7 +63,7 @@ export async function getCustomer(db: Queries, appId: number, customerId: number
   return customer
 }
 
-/** The newest customer of this address that belongs to the end user or to nobody. */
+/** The newest customer with this address that belongs to the end user or to no end user. */
 export async function findCustomerFor(
   db: Queries,
   appId: number,

@@ -13,8 +13,7 @@ export const UpdateCustomerInput = patchOf({
 }).meta({ examples: [{ email: 'an.nguyen@example.com', cc_emails: ['accounts@example.com'] }] })
 
 /**
- * Changes a customer; null empties a list, sets the locale to `en` and clears the merchant's id. Mails sent from then on follow.
- * Throws `not_found`.
+ * Changes a customer; null empties a list, sets the locale to `en` and clears the merchant's id. Throws `not_found`.
  */
 export const updateCustomer = command({
   name: 'customer.update',

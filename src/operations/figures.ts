@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { listLastJobRuns } from '#db/store.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { countRealtimeWrites } from '#realtime/store.ts'
+import { countFailedWrites } from '#realtime/store.ts'
 import { sumUnallocated, type UnallocatedSum } from '#payments/store.ts'
 import { findAppsAtLimit } from '#renewals/daily-limit.ts'
 import { STAGES, stageWindow } from '#renewals/stages.ts'
@@ -37,7 +37,7 @@ export async function readFigures(ctx: Context): Promise<Figures> {
     outboxDepth: depth,
     outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
     reminderLagSeconds: await reminderLag(ctx),
-    realtimeFailed: (await countRealtimeWrites(ctx.db, null)).failed,
+    realtimeFailed: await countFailedWrites(ctx.db),
     clockSkewSeconds: await clockSkewSeconds(ctx),
     jobs: runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) })),
   }

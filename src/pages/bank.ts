@@ -14,10 +14,10 @@ import { friendlyErrors } from './message.ts'
 import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
 
-/** How often a browser without scripts looks whether the money has come. */
+/** How often a browser without scripts reloads the page to see whether the money has arrived. */
 const RELOAD_SECONDS = 20
 
-/** The bank-transfer page of a checkout, and its QR code alone. */
+/** The bank-transfer page of a checkout, the page that follows it, and the QR code alone. */
 export function bankPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   router.use(friendlyErrors(ctx))
@@ -28,12 +28,12 @@ export function bankPages(ctx: Context): Router<RequestState> {
   return router
 }
 
-/** Tells how to transfer. From the first time it is opened its transaction takes bank transfers (contract 4). */
+/** Shows how to transfer. From its first opening on, the transaction takes bank transfers (contract 4). */
 async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
   const { session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)
   if (opened.state !== 'open') {
-    // Paid or run out this very moment: asked again, the page says so.
+    // The checkout was paid or expired just now: reloaded, the page says so.
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
   }
@@ -73,7 +73,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
   })
 }
 
-/** The QR code alone: it asks for what is still missing. */
+/** The QR code alone, for the amount that is still due. */
 async function sendQrCode(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
   const { transaction } = await openBankPage(ctx, session.token)
   const svg = await qrSvg((await transferDetails(ctx, transaction)).qrPayload)
@@ -82,7 +82,7 @@ async function sendQrCode(ctx: Context, http: PageHttp, { session }: CheckoutVie
   http.body = svg
 }
 
-/** The same as a picture to keep: a phone saves it at one tap. */
+/** The same as a PNG download, which a phone saves with one tap. */
 async function sendQrPicture(ctx: Context, http: PageHttp, { session }: CheckoutView): Promise<void> {
   const { transaction } = await openBankPage(ctx, session.token)
   const { qrPayload, transferCode } = await transferDetails(ctx, transaction)
@@ -119,13 +119,13 @@ function partialOf(
 interface Fact {
   readonly label: string
   readonly value: string
-  /** What the copy button copies; null where there is nothing to type in. */
+  /** What the copy button copies; null without a button. */
   readonly copy: string | null
   readonly copy_label: string
   readonly is_exact: boolean
 }
 
-/** What a transfer is recognised by. */
+/** The transfer code, by which the transfer is recognized. */
 function keyOf({ transferCode }: TransferDetails, locale: PageLocale): Fact {
   const words = pageTexts(locale).bank
   return {
@@ -155,7 +155,7 @@ function factsOf(details: TransferDetails, locale: PageLocale): Fact[] {
   ]
 }
 
-/** Empty where the app does not want them. The way back names the seller's site alone: whoever holds the page's address may pay by it. */
+/** Empty where the app turned them off. They return to the seller's site rather than to the page, whose address must stay secret. */
 function bankAppsOf({ app, session }: CheckoutView, details: TransferDetails): BankAppLink[] {
   const isWanted = app.pageSettings?.bank_app_links ?? true
   return isWanted ? bankAppLinks(details, new URL(session.successUrl).origin) : []

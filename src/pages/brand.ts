@@ -5,7 +5,7 @@ import { admit, isPageToken } from '#http/admission.ts'
 import type { Brand, PageHttp } from '#http/html.ts'
 import { notFound } from '#shared/errors.ts'
 
-/** How the app's pages look. */
+/** The app's look on its pages. */
 export function brandOf({ pageSettings }: App): Brand {
   const { logo, accent, support, terms_url, privacy_url } = pageSettings ?? {}
   return {
@@ -17,7 +17,7 @@ export function brandOf({ pageSettings }: App): Brand {
   }
 }
 
-/** A description that is shown in full, or behind a fold where it would push the payment off a phone's screen. */
+/** A long description is folded, because it would push the payment off a phone's screen. */
 export interface Description {
   readonly text: string
   readonly isLong: boolean
@@ -30,8 +30,8 @@ export function descriptionOf(text: string | null | undefined): Description | nu
 }
 
 /**
- * `GET /logo/{digest}`. A name of its content, so that browsers keep it for good. Opened by itself it is a document that may do nothing,
- * whatever the drawing holds.
+ * `GET /logo/{digest}`. Named after its content, so that browsers may cache it permanently. Opened by itself, it is a sandboxed document,
+ * whatever the drawing contains.
  */
 export async function sendLogo(ctx: Context, http: PageHttp, digest: string): Promise<void> {
   const logo = isPageToken(digest) ? await admit(ctx, 'stranger', (db) => findLogo(db, digest)) : null

@@ -16,7 +16,7 @@ export function tokenOf(http: TokenHttp): string {
   return http.params['token'] ?? ''
 }
 
-/** The checkout behind a token, whose page this then is; throws `not_found` and `rate_limited`. */
+/** The checkout behind a token, and makes its app the owner of the page. Throws `not_found` and `rate_limited`. */
 export async function openView(ctx: Context, http: PageHttp, token: string): Promise<CheckoutView> {
   const view = await admitToCheckout(ctx, token)
   const { app, session, transaction, customer, state } = view
@@ -46,7 +46,7 @@ function partOf(transaction: Transaction): { part?: PartPaid } {
   return { part: { received, asked, due: dueOf(transaction), currency, transferCode } }
 }
 
-/** Sends what an open checkout shows. Completed ones lead on to the seller, also after their end; expired and overtaken ones are 410. */
+/** Sends a page of an open checkout. A completed one redirects to the seller, also after its expiry; an expired or overtaken one is 410. */
 export async function whileOpen(
   ctx: Context,
   http: TokenHttp,
@@ -61,7 +61,7 @@ export async function whileOpen(
   await send(ctx, http, view)
 }
 
-/** `/checkout/{token}` and what follows it, in the language that the payer picked. */
+/** `/checkout/{token}` plus `rest`, in the language that the payer picked. */
 export function checkoutPath(ctx: Context, http: PageHttp, token: string, rest = ''): string {
   return `${pathBase(ctx)}/checkout/${token}${rest}${keptLanguage(http)}`
 }
@@ -71,14 +71,14 @@ export interface PageLink {
   readonly label: string
 }
 
-/** The way back to the seller: without paying, unless the payment is under way. */
+/** The link back to the seller. It says "cancel" unless a payment is being processed. Null without a web address. */
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
   return href === null ? null : { href, label: (view.isProcessing ? backTo : checkout.cancel)(view.app.name) }
 }
 
-/** Changes with everything that a page shows of a payment's progress. */
+/** An etag that changes whenever a page would show other progress of the payment. */
 export function progressTag({ transaction, isProcessing }: CheckoutView): string {
   return `"${transaction.status}-${transaction.amountReceived}${isProcessing ? '-processing' : ''}"`
 }

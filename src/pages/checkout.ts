@@ -39,17 +39,17 @@ import { pageTexts } from './texts.ts'
 
 const ResolveInput = z.strictObject({ payment_method: z.unknown() })
 
-/** The hosted checkout: its page, the choice of a method, the state that pages poll, and the files that all pages share. */
+/** The hosted checkout: its page, the choice of a method, the status that pages poll, and the files that all pages share. */
 export function checkoutPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
-  // Asked by scripts, so that its errors stay JSON: it goes before what makes pages of them.
+  // Registered before `friendlyErrors`, because scripts poll it: its errors stay JSON.
   router.get('/checkout/:token/status', (http) => sendStatus(ctx, http))
   router.use(friendlyErrors(ctx))
   router.get('/assets/:file', sendAsset)
   router.get('/logo/:digest', (http) => sendLogo(ctx, http, http.params['digest'] ?? ''))
   router.get('/checkout/:token', (http) => whileOpen(ctx, http, sendCheckout))
   router.post('/checkout/:token/resolve', pageBody, (http) => resolve(ctx, http))
-  // Phones open the address of a form's answer again when they restore a tab.
+  // A phone that restores a tab opens the form's address by GET.
   router.get('/checkout/:token/resolve', (http) => seeOther(http, checkoutPath(ctx, http, tokenOf(http))))
   return router
 }
@@ -71,7 +71,7 @@ async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
   const { state, session } = view
   const isCompleted = state === 'completed'
   setPageHeaders(http)
-  // The body is the contract's; the tag besides tells the page that a part of the money has come.
+  // The contract fixes the body. By the tag, the page notices that a part of the money has arrived.
   http.etag = progressTag(view)
   http.body = {
     status: isCompleted ? 'completed' : 'pending',
@@ -87,7 +87,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
   await sendPage(ctx, http, {
     template: 'checkout',
     title: texts.checkout.pageTitle(title),
-    // To the seller once paid, or to a provider's page.
+    // The form redirects to the seller once paid, or to a provider's page.
     formSources: [formSource(session.successUrl), ...providerSources(ctx, view.methods)],
     values: {
       words: texts.checkout,
@@ -119,7 +119,7 @@ function termsOf({ price, transaction }: CheckoutView, locale: PageLocale): stri
   const words = pageTexts(locale).checkout
   if (!price) return words.oneTime
   const interval = intervalOf(price, transaction.isTrial)
-  if (interval.unit === 'lifetime') return words.forLife
+  if (interval.unit === 'lifetime') return words.lifetime
   return transaction.isTrial
     ? words.trial(intervalWords(interval, locale))
     : words.forInterval(intervalWords(interval, locale))
@@ -137,7 +137,7 @@ function refusalOf({ app, preview }: CheckoutView, locale: PageLocale): string |
   return preview.reason === 'already_lifetime' ? words.refusedLifetime : words.refusedPeriod(app.name)
 }
 
-/** How much has arrived; null before the first part. */
+/** How much has arrived; null if nothing has. */
 function receivedOf({ transaction }: CheckoutView, locale: PageLocale): string | null {
   const { amount, currency } = transaction
   const received = keptOf(transaction)

@@ -8,12 +8,12 @@ export interface PageDay {
   readonly text: string
 }
 
-/** `iso` is the same day, `2026-03-31`. */
+/** The day of an instant, as text and as `2026-03-31`. */
 export function dayOf(instant: AppTime, reader: Reader): PageDay {
   return { iso: isoDay(instant, reader.timeZone), text: dayWords(instant, reader) }
 }
 
-/** What the payment will do, told before it is made: the exact new end, and where it extends from. Null where it can do nothing. */
+/** What a page says about a payment before it is made: the exact new end, and where it extends from. Null if it would not be applied. */
 export function effectOf(
   effect: PaymentEffect | null,
   reader: Reader,

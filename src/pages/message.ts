@@ -6,7 +6,7 @@ import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import { pageTexts, type PageTexts } from './texts.ts'
 
-/** A page that says one thing: what went wrong, or what is done. */
+/** A page with one message: what went wrong, or what was done. */
 export interface Message {
   readonly status: number
   readonly tone: 'good' | 'late' | 'bad'
@@ -28,7 +28,7 @@ export async function sendMessage(ctx: Context, http: PageHttp, message: Message
   })
 }
 
-/** Turns what a page's route throws into a page of the same status. Callers that speak JSON get the API's error body instead. */
+/** Turns errors of a page's route into a page of the same status. Callers that ask for JSON get the API's error body. */
 export function friendlyErrors(ctx: Context): Middleware<PageState> {
   return async (http, next) => {
     try {
@@ -58,7 +58,7 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
   })
 }
 
-/** Of a link where nothing can be paid any more: what becomes of money that has come, or is on its way; null where there is none. */
+/** For a link where nothing can be paid any more: what happens with money that has arrived or is under way; null without any. */
 function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | null {
   const { owner } = http.state
   if (!owner) return null
@@ -82,7 +82,7 @@ function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; 
   ]
 }
 
-function speaksJson(http: PageHttp): boolean {
+export function speaksJson(http: PageHttp): boolean {
   if (http.is('json') === 'json') return true
   return http.accepts('html', 'json') === 'json'
 }

@@ -3,8 +3,8 @@ import { keptLanguage, pathBase, type PageHttp } from '#http/html.ts'
 import { providerOf, type Method } from '#providers/providers.ts'
 
 /**
- * Our own pages by their path, in the picked language: the browser may know us under another name, and a redirect across origins leaves
- * the form's policy. Other addresses stay as they are.
+ * Addresses of our own pages as paths, in the picked language: the browser may have reached us under another host name, and the form's
+ * policy forbids redirects to other origins. Other addresses stay as they are.
  */
 export function nearAddress(ctx: Context, http: PageHttp, url: string): string {
   const { baseUrl } = ctx.config
@@ -12,7 +12,7 @@ export function nearAddress(ctx: Context, http: PageHttp, url: string): string {
   return isOurs ? pathBase(ctx) + url.slice(baseUrl.length) + keptLanguage(http) : url
 }
 
-/** Where a form may lead besides our own pages: to the pages of the providers that are offered. */
+/** CSP sources of the providers that are offered: where a form may redirect besides our own pages. */
 export function providerSources(ctx: Context, methods: readonly Method[]): string[] {
   return methods.flatMap((method) => providerOf(method).redirectSources?.(ctx.config) ?? [])
 }

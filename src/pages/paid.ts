@@ -11,15 +11,15 @@ import { checkoutPath, openView, tokenOf, type PageLink, type TokenHttp } from '
 import { dayOf, type PageDay } from './effect.ts'
 import { pageTexts } from './texts.ts'
 
-/** Long enough to be read, short enough that nobody waits for it. */
-const LEADS_ON_SECONDS = 6
+/** Long enough to read the page. */
+const REDIRECT_SECONDS = 6
 
 /** What a payer sees of a payment that is complete. */
 export interface PaidView {
   readonly words: object
   readonly amount: string
   readonly facts: readonly { readonly label: string; readonly value: string; readonly day: PageDay | null }[]
-  /** Where the money bought nothing: what happens with it. */
+  /** What happens with the money where it could not be applied; null otherwise. */
   readonly review: string | null
 }
 
@@ -31,7 +31,7 @@ interface PaidPayment {
   readonly application: PaymentApplication | null
 }
 
-/** What was paid, what it bought and until when, and what to quote when asking about it. */
+/** What was paid, what it bought and until when, and the reference to quote. */
 export function paidViewOf({ app, title, transaction, application }: PaidPayment, locale: PageLocale): PaidView {
   const words = pageTexts(locale).paid
   const fact = (label: string, value: string, day: PageDay | null = null) => ({ label, value, day })
@@ -52,8 +52,8 @@ export function paidViewOf({ app, title, transaction, application }: PaidPayment
 }
 
 /**
- * `GET /checkout/{token}/paid`: where the bank page leads once the money has arrived. It goes on to `success_url` by itself. A renewal
- * goes on at once, to its own page, which says the same.
+ * `GET /checkout/{token}/paid`: the bank page redirects here once the money has arrived. The page redirects to `success_url` after a few
+ * seconds. A renewal redirects at once to its own page, which shows the same.
  */
 export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
   const view = await openView(ctx, http, tokenOf(http))
@@ -62,7 +62,8 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
   }
-  if (session.origin === 'renewal') {
+  // After a refund of the whole payment there is nothing left to show.
+  if (session.origin === 'renewal' || keptOf(transaction) === 0) {
     seeOther(http, session.successUrl)
     return
   }
@@ -72,12 +73,12 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
   await sendPage(ctx, http, {
     template: 'paid',
     title: pageTexts(locale).paid.heading,
-    leadsTo: { url: session.successUrl, seconds: LEADS_ON_SECONDS },
+    leadsTo: { url: session.successUrl, seconds: REDIRECT_SECONDS },
     values: { paid, way_back: wayBack(http, session.successUrl, app), leads_on: pageTexts(locale).paid.leadsOn },
   })
 }
 
-/** The way to the app after a payment. */
+/** The link back to the app after a payment; null without a web address. */
 export function wayBack(http: PageHttp, url: string | undefined, app: App): PageLink | null {
   const href = linkable(url)
   return href === null ? null : { href, label: pageTexts(pageLocale(http)).backTo(app.name) }

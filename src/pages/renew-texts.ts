@@ -1,12 +1,11 @@
 import type { PageLocale } from '#http/html.ts'
 
-/** Every word of the renewal and opt-out pages in one language. */
+/** The texts of the renewal and opt-out pages in one language. */
 export interface RenewTexts {
   readonly pageTitle: (title: string) => string
   readonly validNow: string
   readonly endedOn: string
   readonly renewedAlready: (end: string) => string
-  /** Within the folded control. */
   readonly renewedHint: string
   readonly payAgain: string
   readonly renewedMeanwhile: string
@@ -16,8 +15,8 @@ export interface RenewTexts {
   readonly cannotExtend: (appName: string) => string
   readonly disabled: (appName: string) => string
   readonly stopReminders: string
-  readonly forLifeHeading: string
-  readonly forLifeLines: readonly string[]
+  readonly lifetimeHeading: string
+  readonly lifetimeLines: readonly string[]
   readonly optOut: {
     readonly title: string
     readonly question: (title: string) => string
@@ -40,17 +39,17 @@ const en: RenewTexts = {
   renewedMeanwhile: 'Another payment arrived after you opened this page. You have not been charged again.',
   stillOpen: 'A payment that you started here is still open.',
   stillOpenHint:
-    'Have you just paid? The confirmation can take a moment. Otherwise continue it: you will not be charged twice.',
+    'Have you just paid? The confirmation can take a moment. If not, continue: you will not be charged twice.',
   continuePayment: 'Continue that payment',
   cannotExtend: (appName) => `This subscription cannot be extended any further. Please contact ${appName}.`,
   disabled: (appName) => `${appName} isn’t accepting payments at the moment.`,
   stopReminders: 'Stop reminders for this subscription',
-  forLifeHeading: 'You have lifetime access',
-  forLifeLines: ['There is nothing to renew, and you will get no reminders.'],
+  lifetimeHeading: 'You have lifetime access',
+  lifetimeLines: ['There is nothing to renew, and you will get no reminders.'],
   optOut: {
     title: 'Stop reminders',
     question: (title) => `Stop reminders for ${title}?`,
-    hint: 'You will get no e-mail before this subscription ends, and none when it has ended. The subscription itself does not change.',
+    hint: 'You will get no e-mail before this subscription ends or after it has ended. The subscription itself does not change.',
     stop: 'Stop reminders',
     keep: 'Keep reminders',
     doneHeading: 'Reminders are stopped',
@@ -64,27 +63,28 @@ const vi: RenewTexts = {
   validNow: 'Đang có hiệu lực đến',
   endedOn: 'Đã hết hạn vào',
   renewedAlready: (end) => `Đã gia hạn: có hiệu lực đến ${end}.`,
-  renewedHint: 'Bạn chưa cần thanh toán: kỳ này đã được trả. Nếu thanh toán thêm, gói sẽ được cộng thêm một kỳ.',
+  renewedHint: 'Bạn chưa cần thanh toán: kỳ này đã được thanh toán. Nếu thanh toán thêm, gói sẽ được cộng thêm một kỳ.',
   payAgain: 'Thanh toán thêm một kỳ',
-  renewedMeanwhile: 'Một khoản thanh toán khác đã đến sau khi bạn mở trang này. Lần này chưa thu khoản nào.',
-  stillOpen: 'Một khoản thanh toán bạn bắt đầu tại đây vẫn chưa hoàn tất.',
+  renewedMeanwhile:
+    'Chúng tôi đã nhận được một khoản thanh toán khác sau khi bạn mở trang này. Bạn không bị thu tiền thêm.',
+  stillOpen: 'Khoản thanh toán bạn bắt đầu tại đây vẫn chưa hoàn tất.',
   stillOpenHint:
-    'Bạn vừa thanh toán? Việc xác nhận có thể mất một lúc. Nếu chưa, hãy tiếp tục: bạn sẽ không bị thu hai lần.',
+    'Bạn vừa thanh toán? Việc xác nhận có thể mất một lúc. Nếu chưa, vui lòng tiếp tục: bạn sẽ không bị thu tiền hai lần.',
   continuePayment: 'Tiếp tục khoản thanh toán đó',
-  cannotExtend: (appName) => `Không thể gia hạn thêm. Vui lòng liên hệ ${appName}.`,
+  cannotExtend: (appName) => `Không thể gia hạn thêm gói này. Vui lòng liên hệ ${appName}.`,
   disabled: (appName) => `${appName} hiện không nhận thanh toán.`,
-  stopReminders: 'Ngừng nhận nhắc nhở cho gói này',
-  forLifeHeading: 'Gói này có hiệu lực trọn đời',
-  forLifeLines: ['Bạn không cần gia hạn và sẽ không nhận nhắc nhở.'],
+  stopReminders: 'Ngừng nhận email nhắc gia hạn cho gói này',
+  lifetimeHeading: 'Gói này có hiệu lực trọn đời',
+  lifetimeLines: ['Bạn không cần gia hạn và sẽ không nhận email nhắc gia hạn.'],
   optOut: {
-    title: 'Ngừng nhắc nhở',
-    question: (title) => `Ngừng nhắc nhở cho ${title}?`,
-    hint: 'Chúng tôi sẽ không báo trước khi gói này hết hạn, cũng như khi đã hết hạn. Bản thân gói đăng ký không thay đổi.',
-    stop: 'Ngừng nhắc nhở',
-    keep: 'Tiếp tục nhận nhắc nhở',
-    doneHeading: 'Đã ngừng nhắc nhở',
+    title: 'Ngừng nhận email nhắc gia hạn',
+    question: (title) => `Ngừng nhận email nhắc gia hạn cho ${title}?`,
+    hint: 'Chúng tôi sẽ không gửi email trước khi gói này hết hạn, cũng như sau khi đã hết hạn. Gói đăng ký của bạn không thay đổi.',
+    stop: 'Ngừng nhận email',
+    keep: 'Tiếp tục nhận email',
+    doneHeading: 'Đã ngừng gửi email nhắc gia hạn',
     doneLines: (title) => [
-      `Bạn sẽ không nhận thêm e-mail nhắc nhở cho ${title}.`,
+      `Bạn sẽ không nhận thêm email nhắc gia hạn cho ${title}.`,
       'Gói đăng ký của bạn không thay đổi.',
     ],
     renew: 'Đến trang gia hạn',

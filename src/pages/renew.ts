@@ -28,12 +28,12 @@ import { effectiveStatus } from '#subscriptions/lifecycle.ts'
 import { tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
-import { friendlyErrors, sendMessage } from './message.ts'
+import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
 import { paidViewOf, wayBack } from './paid.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
-/** The renewal page, what it posts, and the way out of reminders (contract 3, Hosted pages; contract 4, Renewal page). */
+/** The renewal page and the opt-out page, with their forms (contract 3, Hosted pages; contract 4, Renewal page). */
 export function renewPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   router.use(friendlyErrors(ctx))
@@ -44,7 +44,7 @@ export function renewPages(ctx: Context): Router<RequestState> {
   return router
 }
 
-/** Runs with the renewal behind the token, whose page this then is. A lifetime subscription has a page of its own, 410. */
+/** Sends a page of the renewal behind the token. A lifetime subscription gets a page of its own, 410. */
 async function whileRenewable(
   ctx: Context,
   http: TokenHttp,
@@ -52,26 +52,26 @@ async function whileRenewable(
 ): Promise<void> {
   const view = await viewOrNull(ctx, http)
   if (!view) {
-    await sendForLife(ctx, http)
+    await sendLifetime(ctx, http)
     return
   }
   setOwner(http, view, tokenOf(http))
   await send(view)
 }
 
-/** Null for a subscription for life, where the caller reads pages; a caller that speaks JSON gets the error. */
+/** Null for a lifetime subscription; a caller that asks for JSON gets the error instead. */
 async function viewOrNull(ctx: Context, http: TokenHttp): Promise<RenewalView | null> {
   try {
     return await admitToRenewal(ctx, tokenOf(http))
   } catch (error) {
-    const isForLife = error instanceof AppError && error.code === 'checkout_expired'
-    if (!isForLife || http.is('json') || http.accepts('html', 'json') === 'json') throw error
+    const isLifetime = error instanceof AppError && error.code === 'checkout_expired'
+    if (!isLifetime || speaksJson(http)) throw error
     return null
   }
 }
 
-async function sendForLife(ctx: Context, http: PageHttp): Promise<void> {
-  const { forLifeHeading: heading, forLifeLines: lines } = renewTexts(pageLocale(http))
+async function sendLifetime(ctx: Context, http: PageHttp): Promise<void> {
+  const { lifetimeHeading: heading, lifetimeLines: lines } = renewTexts(pageLocale(http))
   await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines })
 }
 
@@ -125,7 +125,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       amount: formatMoney(price.amount, price.currency, locale),
       terms:
         price.intervalUnit === 'lifetime'
-          ? words.forLife
+          ? words.lifetime
           : words.forInterval(intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale)),
       standing: { label: isOver ? words.endedOn : words.validNow, day: end },
       effect: effectOf(view.effect, reader),
@@ -153,7 +153,7 @@ function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: Page
 
 async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {
   if (view.subscription.remindersStoppedAt) {
-    await tellStopped(ctx, http, view)
+    await sendStopped(ctx, http, view)
     return
   }
   const words = renewTexts(pageLocale(http)).optOut
@@ -169,13 +169,13 @@ async function askOptOut(ctx: Context, http: TokenHttp, view: RenewalView): Prom
   })
 }
 
-/** Mail programs post here by themselves (RFC 8058), in any form: the address says all, so that no body is read. */
+/** Mail programs post here (RFC 8058), with any body: it is not read, because the address says everything. */
 async function stopReminders(ctx: Context, http: TokenHttp, view: RenewalView): Promise<void> {
   await perform(ctx, payer, optOut, undefined, { renewalToken: tokenOf(http) })
-  await tellStopped(ctx, http, view)
+  await sendStopped(ctx, http, view)
 }
 
-async function tellStopped(ctx: Context, http: TokenHttp, { plan }: RenewalView): Promise<void> {
+async function sendStopped(ctx: Context, http: TokenHttp, { plan }: RenewalView): Promise<void> {
   if (http.accepts('html', 'json') === 'json') {
     setPageHeaders(http)
     http.body = { success: true, data: { reminders: 'stopped' } }

@@ -6,15 +6,15 @@ interface Notice {
   readonly lines: readonly string[]
 }
 
-/** Every word of the checkout, bank and message pages in one language. */
+/** The texts of the checkout, bank and message pages in one language. */
 export interface PageTexts {
   readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
     Readonly<Record<'invalid_request' | 'internal_error' | 'service_unavailable', Notice>>
-  /** In place of `checkout_expired` where the subscription has changed since the link was made. */
+  /** Replaces `checkout_expired` where the subscription has changed since the link was made. */
   readonly overtaken: Notice
-  /** In place of its lines where the payment takes bank transfers. */
+  /** Replaces its lines where the payment takes bank transfers. */
   readonly overtakenAfterTransfer: readonly string[]
-  /** In place of `lines` of an expired checkout whose payment takes bank transfers. */
+  /** Replaces the lines of `checkout_expired` where the payment takes bank transfers. */
   readonly expiredAfterTransfer: readonly string[]
   readonly reference: string
   readonly startAgain: string
@@ -29,11 +29,11 @@ export interface PageTexts {
     readonly noMethods: (appName: string) => string
     readonly oneTime: string
     readonly forInterval: (interval: string) => string
-    readonly forLife: string
+    readonly lifetime: string
     readonly trial: (interval: string) => string
     readonly afterTrial: (price: string, interval: string) => string
     readonly validUntil: string
-    readonly validForLife: string
+    readonly neverExpires: string
     readonly extends: string
     readonly startsToday: string
     readonly payAnyway: string
@@ -84,7 +84,7 @@ export interface PageTexts {
     readonly review: (appName: string) => string
     readonly leadsOn: string
   }
-  /** On the page of a payment that came in part and cannot be paid on the page any more. */
+  /** For a payment that arrived in part, when its link has expired or been overtaken. */
   readonly part: {
     readonly received: (received: string, asked: string, due: string) => string
     readonly transferRest: (due: string, code: string) => string
@@ -92,7 +92,7 @@ export interface PageTexts {
     readonly completeOrBack: (appName: string) => string
     readonly decide: (appName: string) => string
   }
-  /** Whole minutes, or hours where there are two or more. */
+  /** In whole minutes, or in whole hours from two hours on. */
   readonly duration: (seconds: number) => string
 }
 
@@ -125,7 +125,7 @@ const en: PageTexts = {
     rate_limited: { heading: 'Too many requests', lines: ['Please wait a moment and try again.'] },
     internal_error: {
       heading: 'Something went wrong on our side',
-      lines: ['Please try again in a moment. If the problem continues, tell us the reference below.'],
+      lines: ['Please try again in a moment. If the problem continues, quote the reference below.'],
     },
     service_unavailable: {
       heading: 'This is not possible at the moment',
@@ -138,7 +138,7 @@ const en: PageTexts = {
   },
   overtakenAfterTransfer: [
     'It changed after this payment link was made. Please do not transfer any more with this code.',
-    'Have you already made the transfer? Nothing is lost: it is recorded and checked by a person.',
+    'Have you already made the transfer? Nothing is lost: it is recorded, and a person will check it.',
   ],
   expiredAfterTransfer: [
     'Have you already made the transfer? Nothing is lost: it counts as soon as the bank reports it.',
@@ -157,11 +157,11 @@ const en: PageTexts = {
     noMethods: (appName) => `No payment method is available right now. Please contact ${appName}.`,
     oneTime: 'One-time purchase',
     forInterval: (interval) => `for ${interval}`,
-    forLife: 'Lifetime access, one payment',
+    lifetime: 'Lifetime access, one payment',
     trial: (interval) => `trial for ${interval}`,
     afterTrial: (price, interval) => `Then ${price} for ${interval}, only if you choose to renew.`,
     validUntil: 'Valid until',
-    validForLife: 'Never expires',
+    neverExpires: 'Never expires',
     extends: 'extends from',
     startsToday: 'starts today',
     payAnyway: 'Pay anyway',
@@ -213,13 +213,13 @@ const en: PageTexts = {
     forever: 'Never expires',
     reference: 'Reference',
     review: (appName) =>
-      `This payment could not be applied to your subscription. ${appName} has been told and will contact you; your money is not lost.`,
+      `This payment could not be applied to your subscription. ${appName} has been notified and will contact you; your money is not lost.`,
     leadsOn: 'This page continues automatically in a few seconds.',
   },
   part: {
     received: (received, asked, due) => `We received ${received} of ${asked}. ${due} is still missing.`,
     transferRest: (due, code) =>
-      `You can still transfer the missing ${due} with the note ${code}: the payment is complete as soon as it arrives.`,
+      `You can still transfer the missing ${due} with the note ${code}. The payment is complete as soon as it arrives.`,
     moneyBack: (appName) => `Would you rather have your money back? Please contact ${appName}.`,
     decide: (appName) => `Please contact ${appName} about the money that has arrived.`,
     completeOrBack: (appName) => `Please contact ${appName} to complete the payment or to get your money back.`,
@@ -234,12 +234,12 @@ const vi: PageTexts = {
   errors: {
     not_found: {
       heading: 'Không có trang nào ở địa chỉ này',
-      lines: ['Có thể liên kết chưa đầy đủ. Hãy mở lại từ ứng dụng hoặc e-mail nơi bạn nhận được liên kết.'],
+      lines: ['Có thể liên kết chưa đầy đủ. Vui lòng mở lại từ ứng dụng hoặc email nơi bạn nhận được liên kết.'],
     },
     checkout_expired: {
       heading: 'Liên kết thanh toán đã hết hạn',
       lines: [
-        'Không thể bắt đầu thanh toán tại đây nữa. Hãy quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
+        'Không thể bắt đầu thanh toán tại đây nữa. Vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
       ],
     },
     payment_method_unavailable: {
@@ -261,7 +261,7 @@ const vi: PageTexts = {
     rate_limited: { heading: 'Quá nhiều yêu cầu', lines: ['Vui lòng chờ giây lát rồi thử lại.'] },
     internal_error: {
       heading: 'Hệ thống gặp lỗi',
-      lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn lỗi, hãy báo cho chúng tôi mã tham chiếu bên dưới.'],
+      lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn gặp lỗi, vui lòng cung cấp mã tham chiếu bên dưới.'],
     },
     service_unavailable: {
       heading: 'Tạm thời chưa thực hiện được',
@@ -271,16 +271,16 @@ const vi: PageTexts = {
   overtaken: {
     heading: 'Gói đăng ký của bạn đã thay đổi',
     lines: [
-      'Gói đã thay đổi sau khi liên kết thanh toán này được tạo nên không thể thanh toán tại đây. Hãy quay lại để lấy liên kết mới.',
+      'Gói đã thay đổi sau khi liên kết thanh toán này được tạo nên không thể thanh toán tại đây. Vui lòng quay lại để lấy liên kết mới.',
     ],
   },
   overtakenAfterTransfer: [
-    'Gói đã thay đổi sau khi liên kết thanh toán này được tạo. Vui lòng không chuyển thêm tiền với mã này.',
-    'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận và sẽ có nhân viên kiểm tra.',
+    'Gói đã thay đổi sau khi liên kết thanh toán này được tạo. Vui lòng không chuyển thêm tiền theo mã này.',
+    'Bạn đã chuyển khoản rồi? Bạn sẽ không bị mất tiền: khoản chuyển được ghi nhận và sẽ có nhân viên kiểm tra.',
   ],
   expiredAfterTransfer: [
-    'Bạn đã chuyển khoản rồi? Tiền của bạn không mất: khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
-    'Nếu chưa, hãy quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
+    'Bạn đã chuyển khoản rồi? Bạn sẽ không bị mất tiền: khoản chuyển được ghi nhận ngay khi ngân hàng báo tiền về.',
+    'Nếu chưa, vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
   ],
   reference: 'Mã tham chiếu',
   startAgain: 'Về trang thanh toán',
@@ -288,26 +288,26 @@ const vi: PageTexts = {
   checkout: {
     pageTitle: (title) => `Thanh toán ${title}`,
     pay: 'Cần thanh toán',
-    received: (received, asked) => `Chúng tôi đã nhận ${received} trên tổng số ${asked}.`,
+    received: (received, asked) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}.`,
     choose: 'Bạn muốn thanh toán bằng cách nào?',
     processing: 'Khoản thanh toán của bạn đang được xử lý.',
     processingHint: 'Bạn không cần làm gì thêm: ngân hàng còn phải xác nhận, có thể mất vài ngày.',
     noMethods: (appName) => `Hiện chưa có phương thức thanh toán nào. Vui lòng liên hệ ${appName}.`,
     oneTime: 'Mua một lần',
     forInterval: (interval) => `cho ${interval}`,
-    forLife: 'dùng trọn đời, thanh toán một lần',
+    lifetime: 'Dùng trọn đời, thanh toán một lần',
     trial: (interval) => `dùng thử ${interval}`,
     afterTrial: (price, interval) => `Sau đó ${price} cho ${interval}, chỉ khi bạn chọn gia hạn.`,
     validUntil: 'Có hiệu lực đến',
-    validForLife: 'Không hết hạn',
+    neverExpires: 'Không hết hạn',
     extends: 'gia hạn từ',
     startsToday: 'bắt đầu từ hôm nay',
     payAnyway: 'Vẫn thanh toán',
     restOnly: 'Dù chọn phương thức nào, bạn chỉ thanh toán phần còn lại.',
-    refusedLifetime: 'Bạn đã sở hữu gói này trọn đời. Không cần thanh toán nữa.',
+    refusedLifetime: 'Bạn đã có gói trọn đời. Bạn không cần thanh toán nữa.',
     refusedPeriod: (appName) =>
-      `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi trả tiền.`,
-    noAutomaticCharge: 'Bạn chỉ trả một lần. Không có khoản nào bị thu tự động.',
+      `Khoản thanh toán này hiện không áp dụng được. Vui lòng liên hệ ${appName} trước khi thanh toán.`,
+    noAutomaticCharge: 'Bạn chỉ thanh toán một lần. Chúng tôi không tự động thu tiền.',
     statement: (name) => `Sao kê sẽ ghi khoản thanh toán này là ${name}.`,
     about: 'Thông tin về gói này',
     timeLeft: 'Hết hạn sau',
@@ -316,7 +316,7 @@ const vi: PageTexts = {
   bank: {
     pageTitle: 'Chuyển khoản ngân hàng',
     heading: 'Thanh toán bằng chuyển khoản',
-    lead: 'Quét mã này bằng ứng dụng ngân hàng, hoặc chọn ảnh đã lưu. Số tiền và nội dung được điền sẵn.',
+    lead: 'Quét mã này bằng ứng dụng ngân hàng, hoặc chọn ảnh QR đã lưu. Số tiền và nội dung được điền sẵn.',
     qrAlt: (amount, account, bank, code) =>
       `Mã VietQR: chuyển ${amount} đến tài khoản ${account} tại ${bank} với nội dung ${code}`,
     saveQr: 'Lưu ảnh QR',
@@ -328,19 +328,19 @@ const vi: PageTexts = {
     amount: 'Số tiền',
     amountLeft: 'Số tiền còn thiếu',
     code: 'Nội dung chuyển khoản',
-    codeNote: 'Nhập đúng nội dung này: nhờ đó chúng tôi nhận ra khoản thanh toán của bạn.',
+    codeNote: 'Vui lòng nhập đúng nội dung này để chúng tôi nhận ra khoản thanh toán của bạn.',
     copy: 'Sao chép',
     copied: 'Đã sao chép',
     copyLabel: (what) => `Sao chép: ${what}`,
-    received: (received, asked) => `Đã nhận ${received} trên tổng số ${asked}.`,
+    received: (received, asked) => `Đã nhận được ${received} trên tổng số ${asked}.`,
     missing: (due) => `Còn thiếu ${due}.`,
-    sameCode: 'Hãy chuyển phần còn lại với cùng nội dung. Mã QR chỉ yêu cầu phần còn thiếu.',
+    sameCode: 'Vui lòng chuyển phần còn thiếu với cùng nội dung. Mã QR đã điền sẵn phần còn thiếu.',
     waiting: 'Đang chờ bạn chuyển khoản',
     waitingHint: 'Trang sẽ tự cập nhật khi tiền đến, thường trong vài phút.',
     checkAgain: 'Kiểm tra lại',
     paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
     timeLeft: 'Hết hạn sau',
-    lateNote: 'Tiền đến muộn hơn vẫn được ghi nhận.',
+    lateNote: 'Nếu tiền đến muộn hơn, khoản chuyển vẫn được ghi nhận.',
     otherMethod: 'Chọn phương thức khác',
   },
   paid: {
@@ -350,13 +350,13 @@ const vi: PageTexts = {
     forever: 'Không hết hạn',
     reference: 'Mã tham chiếu',
     review: (appName) =>
-      `Khoản thanh toán này chưa áp dụng được cho gói của bạn. ${appName} đã được thông báo và sẽ liên hệ với bạn; tiền của bạn không mất.`,
+      `Khoản thanh toán này chưa áp dụng được cho gói của bạn. ${appName} đã được thông báo và sẽ liên hệ với bạn; bạn sẽ không bị mất tiền.`,
     leadsOn: 'Trang sẽ tự chuyển tiếp sau vài giây.',
   },
   part: {
-    received: (received, asked, due) => `Chúng tôi đã nhận ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
+    received: (received, asked, due) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
     transferRest: (due, code) =>
-      `Bạn vẫn có thể chuyển nốt ${due} với nội dung ${code}: khoản thanh toán hoàn tất ngay khi tiền về.`,
+      `Bạn vẫn có thể chuyển ${due} còn thiếu với nội dung ${code}. Thanh toán sẽ hoàn tất ngay khi chúng tôi nhận được tiền.`,
     moneyBack: (appName) => `Bạn muốn nhận lại tiền? Vui lòng liên hệ ${appName}.`,
     decide: (appName) => `Vui lòng liên hệ ${appName} về khoản tiền đã nhận.`,
     completeOrBack: (appName) => `Vui lòng liên hệ ${appName} để hoàn tất thanh toán hoặc nhận lại tiền.`,

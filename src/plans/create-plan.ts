@@ -38,7 +38,7 @@ export const CreatePlanInput = z
     ],
   })
 
-/** Publishes a plan with its first prices. Throws `plan_code_taken` where the app has a plan of this code. */
+/** Creates a plan with its first prices. Throws `plan_code_taken` if the app has a plan with this code. */
 export const createPlan = command({
   name: 'plan.create',
   input: CreatePlanInput,
@@ -64,5 +64,5 @@ export const createPlan = command({
 })
 
 function codeTaken(code: string): AppError {
-  return new AppError('plan_code_taken', `code: "${code}" is the code of another plan of this app`, { field: 'code' })
+  return new AppError('plan_code_taken', `code: another plan of this app has the code "${code}"`, { field: 'code' })
 }

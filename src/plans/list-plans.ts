@@ -7,7 +7,7 @@ import { getPlan, listPlans, type PlanWithPrices } from './store.ts'
 /** What may follow `GET /api/v1/plans?`. */
 export const ListPlansQuery = z.object({ status: saleStatus.optional().describe('Only plans of this status.') })
 
-/** All plans of an app, or those of a status, newest first, each with all its prices. `query` is the request's. */
+/** All plans of an app, or those with a status, newest first, each with all its prices. Validates `query`. */
 export async function listPlansOf(ctx: Context, appId: number, query: unknown): Promise<PlanWithPrices[]> {
   const { status } = validate(ListPlansQuery, query)
   return listPlans(ctx.db, appId, status)

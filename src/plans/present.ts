@@ -7,7 +7,7 @@ import { SALE_STATUSES } from './sale-status.ts'
 import type { PlanWithPrices, Price } from './store.ts'
 
 /** The Price of the API; `trial` is null where it has none. */
-export const PriceOutput = z
+const PriceOutput = z
   .strictObject({
     id: publicId('price'),
     name: z.string().nullable(),
@@ -23,7 +23,7 @@ export const PriceOutput = z
       })
       .nullable()
       .describe('Null where the price has no trial.'),
-    status: z.enum(SALE_STATUSES).describe('An archived price cannot be bought; subscriptions on it go on renewing.'),
+    status: z.enum(SALE_STATUSES).describe('An archived price cannot be bought; subscriptions on it keep renewing.'),
     created_at: timestamp,
   })
   .meta({ id: 'Price', description: 'What one period of a plan costs.' })
@@ -32,11 +32,11 @@ export const PriceOutput = z
 export const PlanOutput = z
   .strictObject({
     id: publicId('plan'),
-    code: z.string().describe('Your name for the plan; webhooks call it `plan_ref`.'),
+    code: z.string().describe('Your name for the plan; `plan_ref` in webhooks.'),
     name: z.string(),
     description: z.string().nullable(),
     status: z.enum(SALE_STATUSES),
-    prices: z.array(PriceOutput).describe('Reads hold the prices on sale, writes all prices.'),
+    prices: z.array(PriceOutput).describe('In reads the prices on sale, in responses to writes all prices.'),
     created_at: timestamp,
     updated_at: timestamp,
   })

@@ -19,7 +19,7 @@ export const planRoutes: readonly AppRoute[] = [
   route.query({
     id: 'listPlans',
     summary: 'List plans',
-    description: 'All plans of the app, newest first, each with the prices that are on sale.',
+    description: 'All plans of the app, newest first, each with its prices on sale.',
     method: 'GET',
     path: '/api/v1/plans',
     access: 'any',
@@ -32,7 +32,7 @@ export const planRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getPlan',
     summary: 'Get a plan',
-    description: 'The plan with the prices that are on sale.',
+    description: 'The plan with its prices on sale.',
     method: 'GET',
     path: '/api/v1/plans/:id',
     access: 'any',
@@ -42,7 +42,7 @@ export const planRoutes: readonly AppRoute[] = [
   route.command({
     id: 'createPlan',
     summary: 'Create a plan',
-    description: 'Publishes a plan with its first prices.',
+    description: 'Creates a plan with its first prices.',
     errors: ['plan_code_taken'],
     method: 'POST',
     path: '/api/v1/plans',
@@ -57,7 +57,7 @@ export const planRoutes: readonly AppRoute[] = [
     id: 'updatePlan',
     summary: 'Update a plan',
     description:
-      'Renames, describes, archives or restores a plan. Archiving takes all its prices off sale; running subscriptions go on. The answer holds all prices.',
+      'Changes the name or description of a plan, archives or restores it. Archiving takes all its prices off sale; existing subscriptions keep renewing. The response contains all prices.',
     method: 'PATCH',
     path: '/api/v1/plans/:id',
     access: 'hmac',
@@ -69,7 +69,7 @@ export const planRoutes: readonly AppRoute[] = [
   route.command({
     id: 'addPrice',
     summary: 'Add a price',
-    description: 'Puts one more price of the plan on sale. The answer is the plan with all its prices.',
+    description: 'Puts one more price of the plan on sale. The response is the plan with all its prices.',
     method: 'POST',
     path: '/api/v1/plans/:id/prices',
     access: 'hmac',
@@ -83,7 +83,7 @@ export const planRoutes: readonly AppRoute[] = [
     id: 'updatePrice',
     summary: 'Update a price',
     description:
-      'Renames, archives or restores a price. Amount, currency and interval never change. An archived price keeps renewing the subscriptions that run on it.',
+      'Renames, archives or restores a price. Amount, currency and interval never change. Existing subscriptions keep renewing at an archived price.',
     method: 'PATCH',
     path: '/api/v1/plans/:id/prices/:priceId',
     access: 'hmac',

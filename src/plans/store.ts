@@ -20,7 +20,7 @@ export const plans = table('plans', {
 })
 export type Plan = Row<typeof plans>
 
-/** What events name of a plan. */
+/** The columns that events contain. */
 export const namedPlans = plans.only('id', 'code')
 export type NamedPlan = ReturnType<typeof namedPlans.decode>
 
@@ -41,7 +41,7 @@ export const prices = table('prices', {
 })
 export type Price = Row<typeof prices>
 
-/** What a payment of a price gives. */
+/** The columns that decide how long a payment lasts. */
 export const priceIntervals = prices.only(
   'id',
   'intervalUnit',

@@ -13,8 +13,8 @@ export const UpdatePlanInput = patchOf({
 }).meta({ examples: [{ name: 'Premium Plus', description: 'All features, five devices.' }] })
 
 /**
- * Renames, describes, archives or restores a plan. Archiving takes all its prices off sale; running subscriptions go on.
- * Throws `not_found`.
+ * Changes the name or description of a plan, archives or restores it. Archiving takes all its prices off sale; existing subscriptions
+ * keep renewing. Throws `not_found`.
  */
 export const updatePlan = command({
   name: 'plan.update',

@@ -13,8 +13,8 @@ export const UpdatePriceInput = patchOf({
 }).meta({ examples: [{ status: 'archived' }] })
 
 /**
- * Renames, archives or restores a price: amount, currency and interval never change (specification 2). An archived price keeps
- * renewing the subscriptions that run on it. Throws `not_found` where the plan has no such price.
+ * Renames, archives or restores a price: amount, currency and interval never change (specification 2). Existing subscriptions keep
+ * renewing at an archived price. Throws `not_found` if the plan has no such price.
  */
 export const updatePrice = command({
   name: 'price.update',

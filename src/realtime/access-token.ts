@@ -6,26 +6,26 @@ import { within, type Budget } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import type { AppWithDatabase } from './realtime-key.ts'
 
-/** What the database asks of an access token. */
+/** The scopes that the database requires. */
 const SCOPES = ['https://www.googleapis.com/auth/firebase.database', 'https://www.googleapis.com/auth/userinfo.email']
-/** A request for a token ends by then, also where nobody waits for it any more. */
+/** A token request is aborted after this time, even if no caller waits for it any more. */
 const REQUEST_MS = 5000
-/** Clients kept, each with its token, which it renews before it ends; the one made first goes first. */
+/** Cached clients, each with a token that it renews before it expires; the oldest is evicted first. */
 const MAX_CLIENTS = 256
 
-/** By the sealed account, so that another account of the same app is another client. */
+/** By the encrypted account, so that a new account of the same app gets a new client. */
 const clients = new Map<string, JWT>()
 
 /**
- * An access token for the app's database; throws where none comes within the budget. This is what the SDK's `cert(account)` does
- * inside, without its cache: that one is for the life of the process, so that a request that hangs would be joined by all later ones.
+ * An access token for the app's database; throws if none arrives within the budget. The SDK's `cert(account)` does the same, but caches
+ * its request for the lifetime of the process, so that all later calls would wait for one that hangs.
  */
 export async function accessToken(ctx: Context, app: AppWithDatabase, leftMs: Budget): Promise<string> {
   const client = await clientOf(ctx, app)
   try {
     const late = new Error('the token endpoint did not answer in time')
     const { token } = await within(client.getAccessToken(), leftMs(), late)
-    if (!token) throw new Error('the token endpoint gave no token')
+    if (!token) throw new Error('the token endpoint returned no token')
     return token
   } catch (error) {
     if (clients.get(app.realtimeServiceAccount) === client) clients.delete(app.realtimeServiceAccount)
@@ -33,7 +33,7 @@ export async function accessToken(ctx: Context, app: AppWithDatabase, leftMs: Bu
   }
 }
 
-/** Makes the next call ask for another token: the database refused this one. */
+/** Makes the next call request another token, after the database refused this one. */
 export function forgetAccessToken(app: AppWithDatabase, token: string): void {
   const client = clients.get(app.realtimeServiceAccount)
   if (client?.credentials.access_token === token) clients.delete(app.realtimeServiceAccount)

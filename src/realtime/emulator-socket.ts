@@ -2,7 +2,7 @@ import { randomHex } from '#shared/crypto.ts'
 import { within, type Budget } from '#shared/budget.ts'
 import type { RealtimeNode } from './node.ts'
 
-/** Where a node is in an emulator. */
+/** The place of a node in an emulator. */
 export interface EmulatorPlace {
   readonly host: string
   readonly namespace: string
@@ -10,8 +10,8 @@ export interface EmulatorPlace {
 }
 
 /**
- * Replaces a node by the SDK's own protocol, for emulators that speak nothing else (they answer REST with 426). The SDK's `set` never
- * settles while nobody answers, hence the limit; its connection ends with the write, so that nothing stale is sent afterwards.
+ * Replaces a node by the SDK's own protocol, for emulators that support nothing else (they answer REST with 426). The SDK's `set` waits
+ * for an answer without a limit, hence the budget. Its connection is closed with the write, so that nothing stale is sent later.
  */
 export async function replaceBySocket(place: EmulatorPlace, node: RealtimeNode, leftMs: Budget): Promise<void> {
   const [{ deleteApp, initializeApp }, { getDatabase }] = await Promise.all([

@@ -6,37 +6,36 @@ import { replaceBySocket, type EmulatorPlace } from './emulator-socket.ts'
 import { nodeKeys, type AppWithDatabase } from './realtime-key.ts'
 import type { RealtimeNode } from './node.ts'
 
-/** How much of the database's refusal is told. */
+/** How much of the database's error response an error message contains. */
 const REFUSAL_BYTES = 300
-/** What an emulator says that speaks the SDKs' own protocol alone. */
+/** The answer of emulators that support only the SDKs' own protocol. */
 const UPGRADE_REQUIRED = 426
 const UNREADABLE: ReadonlySet<number> = new Set([404, 405, UPGRADE_REQUIRED, 501])
 
-/** What is at a node's place now. */
+/** The current content at a node's place. */
 export interface PresentNode {
   readonly node: unknown
-  /** Names this content: a write under this condition fails where the content changed since. Null where the database gives none. */
+  /** A write on this condition fails if the content has changed since. Null if the database sends none. */
   readonly etag: string | null
 }
 
-/** The place of one end user's node in an app's database; calls share one budget. */
+/** The place of one end user's node in an app's database. Its calls share one budget. */
 export interface NodePlace {
   read(): Promise<PresentNode>
-  /** Replaces the whole node; false where its content is no longer the one that `etag` names. */
+  /** Replaces the whole node; false if its content has changed since `etag`. */
   replace(node: RealtimeNode, etag: string | null): Promise<boolean>
 }
 
 /**
- * Speaks to the database by REST rather than by the SDK, whose `set` never settles while the server is away and may send a stale
- * write afterwards. Each call throws where the database refuses or gives no answer within the budget. An emulator that has no REST is
- * the one exception.
+ * Uses REST rather than the SDK, whose `set` waits without a limit while the server is unreachable and may send a stale write later. Only
+ * emulators without REST are written through the SDK. Each call throws if the database refuses or does not answer within the budget.
  */
 export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: string, leftMs: Budget): NodePlace {
   const address = addressOf(ctx, app, externalRef)
   return {
     async read() {
       const answer = await call(ctx, app, address, leftMs, 'GET', { 'x-firebase-etag': 'true' })
-      // What cannot be read here can still be written: the write's own answer decides.
+      // A node that cannot be read may still be writable: the answer to the write decides.
       if (UNREADABLE.has(answer.status)) return { node: null, etag: null }
       if (answer.status !== 200) throw refusalOf(answer)
       const etag = answer.headers['etag']
@@ -58,7 +57,7 @@ export function nodePlace(ctx: Context, app: AppWithDatabase, externalRef: strin
 
 interface Address {
   readonly url: string
-  /** Set where it is an emulator, which takes writes as `owner` instead of with a token. */
+  /** Set for an emulator, which accepts writes as `owner`, without a token. */
   readonly emulator: EmulatorPlace | null
 }
 
@@ -109,7 +108,7 @@ async function call(
   const token = await accessToken(ctx, app, leftMs)
   const answer = await send(token)
   if (answer.status !== 401) return answer
-  // The token may have been withdrawn before its time.
+  // The token may have been revoked before it expired.
   forgetAccessToken(app, token)
   return send(await accessToken(ctx, app, leftMs))
 }

@@ -1,5 +1,6 @@
 import type { AppTime, RealTime } from '#shared/time.ts'
-/** What the node shows of a subscription. Times are the app's own; `currentPeriodEnd` null means lifetime. */
+
+/** The part of a subscription that the node shows. Times are the app's own; `currentPeriodEnd` null means lifetime. */
 export interface NodeState {
   readonly externalRef: string
   readonly currentPeriodEnd: AppTime | null

@@ -1,9 +1,9 @@
 import type { ToldApp } from '#apps/store.ts'
 import { invalidField } from '#shared/errors.ts'
 
-/** Longest path that the database takes, in bytes of UTF-8 with a slash for each key. */
+/** The longest path that the database accepts, in bytes of UTF-8 with a slash for each key. */
 const PATH_BYTES = 768
-/** The longest key inside of a node: its path must fit too. */
+/** The longest key inside a node, whose path must fit too. */
 const INNER_KEY = 'purchaseSource'
 
 /** Whether the app's clients read their state from a realtime database that we write (specification 1). */
@@ -19,13 +19,13 @@ export type AppWithDatabase = ToldApp & {
 
 /** The keys that lead to the node of an end user: `users/{uid}/subscription` with the uid in its place. */
 export function nodeKeys(path: string, externalRef: string): string[] {
-  // By function, since `$` means something in a replacement text.
+  // A function, because `$` has a meaning in a replacement string.
   return path.split('/').map((segment) => segment.replace('{uid}', () => externalRef))
 }
 
 /**
- * Refuses an `external_ref` under which the app's database could keep no node, so that it fails at checkout and not after the
- * payment. Throws `invalid_request`; other apps may use any.
+ * Refuses an `external_ref` that the app's database cannot use as a key, so that it fails at the checkout rather than after the payment.
+ * Throws `invalid_request`. Apps without a database may use any.
  */
 export function checkRealtimeKey(app: ToldApp, externalRef: string): void {
   if (!hasRealtimeDatabase(app)) return

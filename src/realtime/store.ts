@@ -5,18 +5,18 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 
-/** How it stands with the realtime node of one subscription. */
+/** The pending or last write of a subscription's realtime node. */
 export const realtimeWrites = table('realtime_writes', {
   subscriptionId: bigint('subscription_id').primary(),
   appId: bigint('app_id'),
   state: exact('state', 16).as<'pending' | 'done' | 'failed'>(),
-  wantedAt: realTime('wanted_at'),
-  /** Grows with every wish for a write, at least as high as the subscription's revision: what a writer has covered is what it read here. */
-  wantedRevision: bigint('wanted_revision'),
-  /** Who is writing, until `leaseUntil` by the database's clock. */
+  requestedAt: realTime('wanted_at'),
+  /** Grows with every request, and is at least the subscription's revision: a writer covers the requests up to the value it read. */
+  requestedRevision: bigint('wanted_revision'),
+  /** The present writer, until `leaseUntil` by the database's clock. */
   leaseToken: exact('lease_token', 64).nullable(),
   leaseUntil: realTime('lease_until').nullable(),
-  /** Attempts that failed since the last that did not. */
+  /** Failed attempts since the last success. */
   attempts: int('attempts'),
   lastError: words('last_error', 500).nullable(),
   writtenAt: realTime('written_at').nullable(),
@@ -24,41 +24,43 @@ export const realtimeWrites = table('realtime_writes', {
 export type RealtimeWrite = Row<typeof realtimeWrites>
 
 const ERROR_CHARACTERS = 500
-/** Where our own clock is ahead of the database's, no daemon waits for it. */
-const WANTED_NOW = 'LEAST(?, UTC_TIMESTAMP(3))'
+/** Never later than the database's clock, even if our own clock is ahead. */
+const REQUESTED_NOW = 'LEAST(?, UTC_TIMESTAMP(3))'
 
-/** Wants the node of a subscription written; the row is there afterwards. */
-export async function wantWrite(
+/** Requests a write of the node, in the transaction of the change that it shows. `writeNode` follows after the commit. */
+export async function queueRealtimeWrite(
   tx: Tx,
-  wish: { readonly appId: number; readonly subscriptionId: number; readonly revision: number },
+  request: { readonly appId: number; readonly subscriptionId: number; readonly revision: number },
 ): Promise<void> {
-  if (await raiseWish(tx, wish.subscriptionId, wish.revision)) return
+  const { appId, subscriptionId, revision } = request
+  if (await raiseRequest(tx, subscriptionId, revision)) return
   const row: RealtimeWrite = {
-    subscriptionId: wish.subscriptionId,
-    appId: wish.appId,
+    subscriptionId,
+    appId,
     state: 'pending',
-    wantedAt: tx.now,
-    wantedRevision: wish.revision,
+    requestedAt: tx.now,
+    requestedRevision: revision,
     leaseToken: null,
     leaseUntil: null,
     attempts: 0,
     lastError: null,
     writtenAt: null,
   }
-  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { wantedAt: WANTED_NOW }))
-  if (!isNew) await raiseWish(tx, wish.subscriptionId, wish.revision)
+  const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { requestedAt: REQUESTED_NOW }))
+  if (!isNew) await raiseRequest(tx, subscriptionId, revision)
 }
 
-async function raiseWish(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
+async function raiseRequest(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
   const found = await tx.run(
-    `UPDATE realtime_writes SET state = 'pending', wanted_at = ${WANTED_NOW}, wanted_revision = GREATEST(wanted_revision + 1, ?)
+    `UPDATE realtime_writes SET state = 'pending', wanted_at = ${REQUESTED_NOW},
+       wanted_revision = GREATEST(wanted_revision + 1, ?)
      WHERE subscription_id = ?`,
     [tx.now, revision, subscriptionId],
   )
   return found === 1
 }
 
-/** Takes the lease of a node for `leaseSeconds`; false while another writer holds it. Only a pending one, unless `anyState`. */
+/** Claims the lease of a node for `leaseSeconds`; false while another writer has it. Only a pending one, unless `anyState`. */
 export async function claimWrite(
   tx: Tx,
   subscriptionId: number,
@@ -74,7 +76,7 @@ export async function claimWrite(
   return found === 1
 }
 
-/** Keeps the lease for another round; false where it was lost. */
+/** Extends the lease; false if it was lost. */
 export async function extendLease(
   tx: Tx,
   subscriptionId: number,
@@ -89,28 +91,28 @@ export async function extendLease(
   return found === 1
 }
 
-/** Ends a write that covers all that is wanted and gives the lease back; false where more was wanted meanwhile, or the lease lost. */
-export async function settleWrite(
+/** Records a write that covers all requests, and releases the lease; false if more was requested in the meantime, or the lease was lost. */
+export async function finishWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
-  wantedRevision: number,
+  revision: number,
   error: string | null,
 ): Promise<boolean> {
   const [outcome, values] =
     error === null
       ? ["state = 'done', attempts = 0, last_error = NULL, written_at = ?", [tx.now]]
       : ["state = 'failed', attempts = attempts + 1, last_error = ?", [cut(error)]]
-  const settled = await tx.run(
+  const finished = await tx.run(
     `UPDATE realtime_writes SET ${outcome}, lease_token = NULL, lease_until = NULL
      WHERE subscription_id = ? AND lease_token = ? AND wanted_revision = ?`,
-    [...values, subscriptionId, leaseToken, wantedRevision],
+    [...values, subscriptionId, leaseToken, revision],
   )
-  return settled === 1
+  return finished === 1
 }
 
-/** Gives the lease back with the write still wanted. */
-export async function yieldWrite(
+/** Releases the lease of a write that is still pending. */
+export async function releaseWrite(
   tx: Tx,
   subscriptionId: number,
   leaseToken: string,
@@ -124,7 +126,7 @@ export async function yieldWrite(
   )
 }
 
-/** Whether some writer holds the node's lease now. */
+/** Whether a writer holds the node's lease now. */
 export async function isBeingWritten(db: Queries, subscriptionId: number): Promise<boolean> {
   const leased = 'WHERE subscription_id = ? AND lease_until > UTC_TIMESTAMP(3)'
   return (await db.one(realtimeWrites, leased, [subscriptionId])) !== null
@@ -134,7 +136,7 @@ export async function findRealtimeWrite(db: Queries, subscriptionId: number): Pr
   return db.one(realtimeWrites, 'WHERE subscription_id = ?', [subscriptionId])
 }
 
-/** Ids of subscriptions whose node was not written: failed ones, and those that nobody is writing any more. Ascending, after `afterId`. */
+/** Subscriptions whose write failed, or is pending without a writer: ascending ids after `afterId`. */
 export async function listUnwritten(db: Queries, appId: number, afterId: number, limit: number): Promise<number[]> {
   const rows = await db.all(
     shape({ id: id() }),
@@ -148,8 +150,8 @@ export async function listUnwritten(db: Queries, appId: number, afterId: number,
 }
 
 /**
- * Writes that were wanted before `before`, by the database's clock, and that nobody is about: their writer died or ran out of time. The oldest of each app, then
- * the second oldest, so that many of one app do not hold back those of others.
+ * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time.
+ * Ordered by their rank within their app, so that many writes of one app do not hold up those of others.
  */
 export async function listAbandoned(
   db: Queries,
@@ -176,7 +178,7 @@ export async function listAppsWithFailedWrites(db: Queries): Promise<number[]> {
   return rows.map(({ appId }) => appId)
 }
 
-/** How many nodes of the app, or of all apps, stand in each state. */
+/** How many nodes of the app, or of all apps, are in each state. Reads the whole index: not for what runs often. */
 export async function countRealtimeWrites(
   db: Queries,
   appId: number | null,
@@ -189,6 +191,11 @@ export async function countRealtimeWrites(
   const counts = { pending: 0, done: 0, failed: 0 }
   for (const { state, total } of rows) counts[state] = total
   return counts
+}
+
+/** How many writes of all apps have failed. */
+export async function countFailedWrites(db: Queries): Promise<number> {
+  return db.count(realtimeWrites, `WHERE state = 'failed'`)
 }
 
 function cut(error: string): string {

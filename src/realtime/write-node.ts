@@ -2,94 +2,72 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { appNow } from '#apps/app-time.ts'
 import type { ToldApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
+import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { messageOf } from '#shared/errors.ts'
 import { openBudget, type Budget } from '#shared/budget.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from './realtime-key.ts'
 import { nodeOf, type NodeState, type WriteReason } from './node.ts'
-import {
-  claimWrite,
-  extendLease,
-  findRealtimeWrite,
-  isBeingWritten,
-  settleWrite,
-  wantWrite,
-  yieldWrite,
-} from './store.ts'
+import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten, releaseWrite } from './store.ts'
 
-/** Waiting for a turn, token, read and write together; with its records, a call that writes a node returns within 6 s (contract 4). */
+/** The budget for waiting, token, read and write together. With its records, a call that writes a node returns within 6 s (contract 4). */
 const WRITE_MS = 4000
-/** Longer than any write lasts, so that a lease runs out only when its writer died. */
+/** Longer than any write, so that a lease expires only when its writer died. */
 const LEASE_SECONDS = 20
-/** A writer with less than this left would only fail. */
+/** With less time than this left, a write would only fail. */
 const LEAST_MS = 250
 const FIRST_WAIT_MS = 10
 const LONGEST_WAIT_MS = 200
-/** Content that changes this often under our hands is written by somebody else too. */
+/** A node that changes this often between read and write has another writer. */
 const MAX_CONFLICTS = 10
 
 export interface NodeWrite {
   readonly app: ToldApp
   readonly subscriptionId: number
-  /** The subscription as committed now; null where it is not there. */
+  /** The committed state of the subscription; null if it does not exist. */
   readonly load: (subscriptionId: number) => Promise<NodeState | null>
 }
 
-/** `unsettled`: another writer had its turn all the time; it covers this wish too, or the reconcile job does. */
-export type WriteOutcome = 'written' | 'failed' | 'unsettled'
-
-/** Wants the node written, in the transaction of the change that it shows. `writeNode` follows after the commit. */
-export async function queueRealtimeWrite(
-  tx: Tx,
-  wish: { readonly appId: number; readonly subscriptionId: number; readonly revision: number },
-): Promise<void> {
-  await wantWrite(tx, wish)
-}
+/** `pending`: another writer held the lease all the time. It covers this request too, or the reconcile job does. */
+export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
- * Writes the node of a subscription as it stands at the write. Takes 5 s at most and never throws: a failure is recorded on the
- * subscription's row, logged and counted (contract 4, Realtime node). Does nothing for apps without a realtime database.
+ * Writes the node with the subscription's state at the time of the write, after `queueRealtimeWrite` was committed. Takes 5 s at most and
+ * never throws: a failure is recorded on the subscription's row, logged and counted (contract 4, Realtime node). Does nothing for apps
+ * without a realtime database. A re-sync always writes by itself, because another writer's change may leave `premium` where a re-sync
+ * writes `free`.
  */
-export async function writeNode(ctx: Context, write: NodeWrite): Promise<void> {
-  await settleNode(ctx, write, 'change')
-}
-
-/**
- * As `writeNode`, and tells what became of it. A re-sync writes by itself always, since the change that another writer covers may
- * have left `premium` where it would write `free`.
- */
-export async function settleNode(ctx: Context, write: NodeWrite, reason: WriteReason): Promise<WriteOutcome> {
+export async function writeNode(ctx: Context, write: NodeWrite, reason: WriteReason): Promise<WriteOutcome> {
   const { app, subscriptionId } = write
-  if (!hasRealtimeDatabase(app)) return 'unsettled'
+  if (!hasRealtimeDatabase(app)) return 'pending'
   const leftMs = openBudget(WRITE_MS)
   try {
-    return await takeTurns(ctx, { ...write, app, reason, leftMs, leaseToken: randomHex(16) })
+    return await writeWhenFree(ctx, { ...write, app, reason, leftMs, leaseToken: randomHex(16) })
   } catch (error) {
-    ctx.log.error({ appId: app.id, subscriptionId, error }, 'the realtime write could not be processed')
+    ctx.log.error({ appId: app.id, subscriptionId, error }, 'the realtime write could not be recorded')
     return 'failed'
   }
 }
 
-interface Turn extends NodeWrite {
+interface Writer extends NodeWrite {
   readonly app: AppWithDatabase
   readonly reason: WriteReason
   readonly leftMs: Budget
   readonly leaseToken: string
 }
 
-/** One writer at a time: the others wait until it has covered what they want, or for their turn. */
-async function takeTurns(ctx: Context, turn: Turn): Promise<WriteOutcome> {
+/** One writer at a time: the others wait for the lease, or until it has covered their request. */
+async function writeWhenFree(ctx: Context, writer: Writer): Promise<WriteOutcome> {
   do {
-    const standing = await claimTurn(ctx, turn)
-    if (standing.kind === 'settled') return standing.outcome
-    if (standing.kind === 'ours') return writeUntilSettled(ctx, turn, standing.wantedRevision)
-  } while (await waitForTurn(ctx, turn))
-  return 'unsettled'
+    const claimed = await claim(ctx, writer)
+    if (claimed.kind === 'finished') return claimed.outcome
+    if (claimed.kind === 'claimed') return writeUntilCovered(ctx, writer, claimed.revision)
+  } while (await waitForLease(ctx, writer))
+  return 'pending'
 }
 
-/** Waits until nobody is writing; false where the time is up before. */
-async function waitForTurn(ctx: Context, { subscriptionId, leftMs }: Turn): Promise<boolean> {
+/** Waits until no other writer holds the lease; false if the time is up. */
+async function waitForLease(ctx: Context, { subscriptionId, leftMs }: Writer): Promise<boolean> {
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     if (leftMs() < LEAST_MS + waitMs) return false
     await delay(waitMs / 2 + (Math.random() * waitMs) / 2)
@@ -97,42 +75,45 @@ async function waitForTurn(ctx: Context, { subscriptionId, leftMs }: Turn): Prom
   }
 }
 
-type Standing =
-  | { readonly kind: 'ours'; readonly wantedRevision: number }
-  | { readonly kind: 'settled'; readonly outcome: WriteOutcome }
-  | { readonly kind: 'taken' }
+type ClaimResult =
+  | { readonly kind: 'claimed'; readonly revision: number }
+  | { readonly kind: 'finished'; readonly outcome: WriteOutcome }
+  | { readonly kind: 'busy' }
 
-async function claimTurn(ctx: Context, { subscriptionId, leaseToken, reason }: Turn): Promise<Standing> {
+async function claim(ctx: Context, { subscriptionId, leaseToken, reason }: Writer): Promise<ClaimResult> {
   return inTransaction(ctx, async (tx) => {
-    const isOurs = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, reason === 'resync')
+    const isClaimed = await claimWrite(tx, subscriptionId, leaseToken, LEASE_SECONDS, reason === 'resync')
     const row = await findRealtimeWrite(tx, subscriptionId)
-    if (!row) throw new Error(`nothing is wanted of the node of subscription ${subscriptionId}`)
-    if (isOurs) return { kind: 'ours', wantedRevision: row.wantedRevision }
-    if (row.state === 'pending' || reason === 'resync') return { kind: 'taken' }
-    return { kind: 'settled', outcome: row.state === 'done' ? 'written' : 'failed' }
+    if (!row) throw new Error(`no realtime write was requested for subscription ${subscriptionId}`)
+    if (isClaimed) return { kind: 'claimed', revision: row.requestedRevision }
+    if (row.state === 'pending' || reason === 'resync') return { kind: 'busy' }
+    return { kind: 'finished', outcome: row.state === 'done' ? 'written' : 'failed' }
   })
 }
 
-/** Writes, and again where more was wanted meanwhile. */
-async function writeUntilSettled(ctx: Context, turn: Turn, firstRevision: number): Promise<WriteOutcome> {
-  for (let wanted: number | null = firstRevision; wanted !== null;) {
-    const fault = await attempt(ctx, turn)
-    if (await settle(ctx, turn, wanted, fault)) return fault === null ? 'written' : 'failed'
-    if (fault !== null || turn.leftMs() < LEAST_MS) {
-      // Who wanted more is waiting for the turn, or has left it to the reconcile job.
-      await inTransaction(ctx, (tx) => yieldWrite(tx, turn.subscriptionId, turn.leaseToken, fault))
-      return fault === null ? 'written' : 'failed'
+/** Writes the node, and again for requests that arrive in the meantime. */
+async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: number): Promise<WriteOutcome> {
+  const { subscriptionId, leaseToken, leftMs } = writer
+  for (let revision: number | null = firstRevision; revision !== null;) {
+    const error = await attempt(ctx, writer)
+    const outcome = error === null ? 'written' : 'failed'
+    const covered = revision
+    if (await inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, covered, error))) return outcome
+    if (error !== null || leftMs() < LEAST_MS) {
+      // The caller of the newer request waits for the lease, or has left it to the reconcile job.
+      await inTransaction(ctx, (tx) => releaseWrite(tx, subscriptionId, leaseToken, error))
+      return outcome
     }
-    wanted = await anotherRound(ctx, turn)
+    revision = await extend(ctx, writer)
   }
-  return 'unsettled'
+  return 'pending'
 }
 
-/** Null where the node was written; the reason where it was not. */
-async function attempt(ctx: Context, turn: Turn): Promise<string | null> {
-  const { app, subscriptionId } = turn
+/** Null if the node was written; otherwise the error message. */
+async function attempt(ctx: Context, writer: Writer): Promise<string | null> {
+  const { app, subscriptionId } = writer
   try {
-    await replaceNode(ctx, turn)
+    await replaceNode(ctx, writer)
     ctx.count('realtime_writes_total', { outcome: 'written' })
     return null
   } catch (error) {
@@ -143,33 +124,29 @@ async function attempt(ctx: Context, turn: Turn): Promise<string | null> {
 }
 
 /**
- * Reads what is there, then the subscription, then writes on condition that what was read is there still: so the node only ever
- * moves to a later state of the subscription, even where an aborted write of a writer before us arrives late.
+ * Reads the node, then the subscription, then writes on condition that the node has not changed. So the node only moves to later states of
+ * the subscription, even if an aborted write of an earlier writer arrives late.
  */
-async function replaceNode(ctx: Context, { app, subscriptionId, load, reason, leftMs }: Turn): Promise<void> {
+async function replaceNode(ctx: Context, { app, subscriptionId, load, reason, leftMs }: Writer): Promise<void> {
   const subject = await load(subscriptionId)
-  if (!subject) throw new Error(`subscription ${subscriptionId} is not there`)
+  if (!subject) throw new Error(`subscription ${subscriptionId} does not exist`)
   const { nodePlace } = await import('./firebase.ts')
   const place = nodePlace(ctx, app, subject.externalRef, leftMs)
   for (let conflicts = 0; conflicts < MAX_CONFLICTS; conflicts += 1) {
     const { etag } = await place.read()
     const state = await load(subscriptionId)
-    if (!state) throw new Error(`subscription ${subscriptionId} is not there`)
+    if (!state) throw new Error(`subscription ${subscriptionId} does not exist`)
     const now = ctx.clock.now()
     if (await place.replace(nodeOf(state, reason, appNow(app, now), now), etag)) return
   }
   throw new Error(`the node changed ${MAX_CONFLICTS} times while it was written`)
 }
 
-async function settle(ctx: Context, turn: Turn, wanted: number, fault: string | null): Promise<boolean> {
-  return inTransaction(ctx, (tx) => settleWrite(tx, turn.subscriptionId, turn.leaseToken, wanted, fault))
-}
-
-/** What is wanted now, with the lease kept; null where the lease was lost. */
-async function anotherRound(ctx: Context, { subscriptionId, leaseToken }: Turn): Promise<number | null> {
+/** Extends the lease, and returns the revision that is requested now; null if the lease was lost. */
+async function extend(ctx: Context, { subscriptionId, leaseToken }: Writer): Promise<number | null> {
   return inTransaction(ctx, async (tx) => {
     if (!(await extendLease(tx, subscriptionId, leaseToken, LEASE_SECONDS))) return null
     const row = await findRealtimeWrite(tx, subscriptionId)
-    return row && row.wantedRevision
+    return row && row.requestedRevision
   })
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '#shared/errors.ts'
 
-/** When each error is answered, in Markdown. */
+/** What each error code means, in Markdown. */
 export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
   invalid_request:
     'A field, a query value, a header or the body is wrong: `message` says what, `field` names the field.',
@@ -12,16 +12,16 @@ export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
   app_disabled: 'An operator disabled the app.',
   not_found: "Nothing is there, or it is another app's.",
   method_not_allowed: 'The address exists, the method does not: see the `Allow` header.',
-  plan_code_taken: 'The app already has a plan of this code.',
+  plan_code_taken: 'The app already has a plan with this code.',
   already_lifetime: 'The end user owns a lifetime subscription.',
   idempotency_conflict: 'The `Idempotency-Key` was used with another body, or its first request is still running.',
   checkout_expired:
-    'The checkout link has expired, or the subscription has changed since so that the payment would not be applied.',
+    'The checkout link has expired, or the subscription has changed since, so that the payment would not be applied.',
   payload_too_large: 'The body is larger than 100 KB.',
   rate_limited:
-    'Too many requests, or too many open checkouts of one end user. Nothing was done: try again after `Retry-After` seconds.',
-  internal_error: 'A fault of ours. Quote the `request_id`.',
-  provider_error: 'The payment provider cannot be reached, or refuses. Try again.',
+    'Too many requests, or too many open checkouts of one end user. Nothing was changed: try again after `Retry-After` seconds.',
+  internal_error: 'An error in the service. Quote the `request_id`.',
+  provider_error: 'The payment provider cannot be reached, or refused the request. Try again.',
   service_unavailable:
-    'The database could not do the work in time. Try again after `Retry-After` seconds, with the same `Idempotency-Key`: the answer to a commit may have been lost.',
+    'The database could not complete the work in time. Try again after `Retry-After` seconds, with the same `Idempotency-Key`, because the change may have been committed.',
 }

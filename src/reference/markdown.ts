@@ -1,7 +1,7 @@
 import { markdownTable } from './markdown-table.ts'
 import type { Json, OpenApi, Operation } from './openapi.ts'
 
-/** Which object a part of the reference is about; the others have none of their own. */
+/** The object that a part of the reference describes. The other parts have none. */
 const OBJECT_OF: Readonly<Record<string, string>> = {
   Plans: 'Plan',
   Customers: 'Customer',
@@ -11,7 +11,7 @@ const OBJECT_OF: Readonly<Record<string, string>> = {
   Events: 'Event',
 }
 
-/** What of JSON Schema our schemas use. */
+/** The part of JSON Schema that our schemas use. */
 interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -141,7 +141,7 @@ function eventOf(schemas: Schemas, { summary, description, requestBody }: Operat
   ]
 }
 
-/** What an answer or a body holds. */
+/** The content of a request or response body. */
 interface Content {
   readonly schema: Schema
   readonly example?: unknown
@@ -158,7 +158,7 @@ interface Field {
   readonly isRequired: boolean
 }
 
-/** The fields with those inside them, `prices[].amount`; what has a chapter of its own is not repeated. */
+/** The fields and their nested fields, `prices[].amount`. */
 function fieldsOf(schemas: Schemas, schema: Schema, prefix = ''): Field[] {
   const { properties = {}, required = [] } = resolved(schemas, schema)
   return Object.entries(properties).flatMap(([name, field]) => {

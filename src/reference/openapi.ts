@@ -38,13 +38,13 @@ const TAGS: Readonly<Record<string, readonly [name: string, description: string]
   customers: ['Customers', 'Whom reminders go to.'],
   'checkout-sessions': ['Checkout', 'Hosted pages where end users pay.'],
   subscriptions: ['Subscriptions', 'Who has access, and until when.'],
-  transactions: ['Transactions', 'Payments that were asked for, and what became of them.'],
+  transactions: ['Transactions', 'Requested payments and their outcome.'],
   events: ['Events', 'The events of the app, and whether they were delivered.'],
-  'test-clock': ['Test clock', 'The own time of a sandbox app.'],
+  'test-clock': ['Test clock', "A sandbox app's own time."],
 }
 const WEBHOOKS_TAG = 'Webhooks'
 
-/** What the names in paths stand for. */
+/** The schemas of path parameters. */
 const PATH_PARAMETERS: Readonly<Record<string, z.ZodType>> = {
   'plans/:id': publicId('plan'),
   'prices/:priceId': publicId('price'),
@@ -57,7 +57,7 @@ const PATH_PARAMETERS: Readonly<Record<string, z.ZodType>> = {
   'events/:id': publicId('evt'),
 }
 
-/** Errors that any call may answer, whatever it does. */
+/** Errors that any call may return. */
 const ALWAYS: readonly ErrorCode[] = [
   'invalid_request',
   'unauthorized',
@@ -68,7 +68,7 @@ const ALWAYS: readonly ErrorCode[] = [
   'service_unavailable',
 ]
 
-/** The OpenAPI 3.1 document of the sellers' calls and of the webhooks, made of what serves them. */
+/** The OpenAPI 3.1 document of the sellers' calls and the webhooks, generated from the routes and events themselves. */
 export function openApiOf(routes: readonly AppRoute[]): OpenApi {
   const schemas = new Schemas()
   const paths: Record<string, Record<string, Operation>> = {}
@@ -146,7 +146,7 @@ function parametersOf({ method, path, words }: AppRoute): Json[] {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
-    description: 'Makes it safe to send the request again.',
+    description: 'Makes it safe to repeat the request.',
   }
   const schema = { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x20-\\x7e]+$' }
   return [...named, ...filters, ...(isKeyed(method) ? [{ ...key, schema }] : [])]
@@ -165,7 +165,7 @@ function bodyOf(id: string, body: z.ZodType, schemas: Schemas): Json {
   }
 }
 
-/** Zod leaves the examples of what it transforms out. */
+/** Zod omits the examples of schemas with a transform. */
 function examplesOf(body: z.ZodType): [string, Json][] {
   const { examples = [] } = (z.globalRegistry.get(body) ?? {}) as { examples?: readonly unknown[] }
   return examples.map((value, index) => [`example${index + 1}`, { value }])
@@ -187,7 +187,7 @@ function successOf({ status, output, isList }: AppRoute, schemas: Schemas): Json
   }
 }
 
-/** Every code that a call may answer with. */
+/** Every error code of a call. */
 export function errorCodesOf({ method, path, body, words }: AppRoute): ErrorCode[] {
   return [
     ...ALWAYS,
@@ -198,7 +198,7 @@ export function errorCodesOf({ method, path, body, words }: AppRoute): ErrorCode
   ]
 }
 
-/** Each status with the codes that it stands for; calls with the same ones share a response. */
+/** A response for each status with its codes; calls with the same codes share it. */
 function errorsOf(codes: readonly ErrorCode[], shared: Record<string, Json>): Record<string, Json> {
   const statuses = [...new Set(codes.map((code) => ERROR_STATUS[code]))]
   return Object.fromEntries(
@@ -256,15 +256,15 @@ function webhookOf(type: EventType, schemas: Schemas): Operation {
     requestBody: { required: true, content: { 'application/json': { schema: referenceTo(name), example: body } } },
     responses: {
       '2XX': { description: 'Any 2xx acknowledges the event.' },
-      '4XX': { description: 'Anything else is tried again.' },
+      '4XX': { description: 'Anything else is retried.' },
     },
   }
 }
 
-/** JSON Schemas of what is shown, and the named parts that are referred to. */
+/** Collects JSON Schemas with the named parts that they refer to. */
 class Schemas {
   readonly named: Record<string, Json> = {}
-  /** Answers to errors. */
+  /** Error responses, by name. */
   readonly responses: Record<string, Json> = {}
 
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
@@ -275,7 +275,7 @@ class Schemas {
     return whole
   }
 
-  /** An answer as it may look: the examples of the schemas, put together. */
+  /** An example response, made of the schemas' examples. */
   exampleOf(schema: Json): unknown {
     const { $ref, examples, type, items, properties } = schema as {
       $ref?: string
@@ -292,7 +292,7 @@ class Schemas {
   }
 }
 
-/** Answers may get further fields one day, so theirs are left open. */
+/** Responses may get more fields in later versions, so `additionalProperties` is left open. */
 function plain(schema: z.ZodType, io: 'input' | 'output'): Json {
   const whole = z.toJSONSchema(schema, {
     io,
@@ -338,7 +338,7 @@ const SECURITY = {
 
 const REQUEST_ID = { $ref: '#/components/headers/X-Request-Id' }
 const HEADERS = {
-  'X-Request-Id': { description: 'Quote it when you report a fault.', schema: { type: 'string' } },
+  'X-Request-Id': { description: 'Quote it when you report a problem.', schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds to wait before the next try.', schema: { type: 'integer', minimum: 0 } },
 }
 
@@ -356,7 +356,7 @@ const ERROR = {
         field: {
           type: ['string', 'null'],
           description:
-            'The dotted path of the field at fault, `prices.0.trial.amount`; it ends in `…` where it is cut at 200 characters.',
+            'The dotted path of the invalid field, `prices.0.trial.amount`; cut at 200 characters, ending in `…`.',
         },
         request_id: { type: 'string' },
       },
@@ -365,7 +365,7 @@ const ERROR = {
 }
 
 const WEBHOOK_HEADERS: readonly Json[] = [
-  ['X-Gateway-Event-Id', '`evt_1`: the same over all attempts.'],
+  ['X-Gateway-Event-Id', '`evt_1`: the same for all attempts.'],
   ['X-Gateway-Event-Type', 'The type of the event.'],
   ['X-Gateway-Attempt', '1 for the first attempt.'],
   ['X-Gateway-Timestamp', 'Unix seconds of this attempt.'],

@@ -1,6 +1,6 @@
 import { Marked, type Tokens } from 'marked'
 
-/** A heading, for the table of contents. `level` is 2 for a part, 3 for what is in it. */
+/** A heading, for the table of contents. `level` is 2 for a part, 3 within a part. */
 interface Heading {
   readonly level: number
   readonly id: string
@@ -12,7 +12,7 @@ export interface ReferencePage {
   readonly html: string
 }
 
-/** The reference as HTML. `markdown` is ours: HTML in it would stand as it is. */
+/** The reference as HTML. HTML in `markdown` is not escaped, so it must be our own text. */
 export function renderReference(markdown: string): ReferencePage {
   const headings: Heading[] = []
   const marked = new Marked({
@@ -23,7 +23,7 @@ export function renderReference(markdown: string): ReferencePage {
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       table(token: Tokens.Table): string {
-        // Wide tables scroll by themselves on a phone, and by the keyboard.
+        // On a phone, a wide table scrolls rather than the page. `tabindex` makes it scroll by keyboard.
         return `<div class="scroll" tabindex="0" role="region" aria-label="Table">${tableOf(this.parser, token)}</div>\n`
       },
     },

@@ -5,8 +5,8 @@ import type { RequestState } from '#http/errors.ts'
 import { sendPage } from '#http/html.ts'
 
 /**
- * `GET /openapi.json`, which pages of any origin may read, and `GET /docs`, the same for people. Both are made when they are first
- * asked for, and tell nothing of this service that the project does not tell everybody.
+ * `GET /openapi.json`, which pages of any origin may read, and `GET /docs`, the same for people. Both are generated at the first request.
+ * They are public: they contain nothing about this installation.
  */
 export function referenceRoutes(ctx: Context, routes: readonly AppRoute[]): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
@@ -35,5 +35,10 @@ async function makeDocuments(routes: readonly AppRoute[]) {
 
 function lazily<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | null = null
-  return () => (made ??= make())
+  // A failure is not kept, so that the next request tries again.
+  return () =>
+    (made ??= make().catch((error: unknown) => {
+      made = null
+      throw error
+    }))
 }

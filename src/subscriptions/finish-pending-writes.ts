@@ -2,7 +2,7 @@ import { findApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { listAbandoned } from '#realtime/store.ts'
-import { settleNode } from '#realtime/write-node.ts'
+import { writeNode } from '#realtime/write-node.ts'
 import { addMs, type RealTime } from '#shared/time.ts'
 import { loadNodeState } from './queue-node.ts'
 
@@ -43,5 +43,5 @@ async function finishOne(ctx: Context, row: { subscriptionId: number; appId: num
   if (!app) return false
   const { subscriptionId } = row
   const load = (id: number) => loadNodeState(ctx, id)
-  return (await settleNode(ctx, { app, subscriptionId, load }, 'change')) === 'written'
+  return (await writeNode(ctx, { app, subscriptionId, load }, 'change')) === 'written'
 }

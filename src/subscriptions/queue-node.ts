@@ -1,7 +1,8 @@
 import type { ToldApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { queueRealtimeWrite, writeNode } from '#realtime/write-node.ts'
+import { queueRealtimeWrite } from '#realtime/store.ts'
+import { writeNode } from '#realtime/write-node.ts'
 import type { NodeState } from '#realtime/node.ts'
 import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } from './store.ts'
 
@@ -10,7 +11,9 @@ export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription
   if (app.realtimeDatabaseUrl === null) return
   const subscriptionId = subscription.id
   await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
-  tx.afterCommit(() => writeNode(tx.ctx, { app, subscriptionId, load: () => loadNodeState(tx.ctx, subscriptionId) }))
+  tx.afterCommit(async () => {
+    await writeNode(tx.ctx, { app, subscriptionId, load: () => loadNodeState(tx.ctx, subscriptionId) }, 'change')
+  })
 }
 
 /** Queues the same state again after a payment that was reported twice (contract 4, Same provider event id). */

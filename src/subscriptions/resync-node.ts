@@ -10,8 +10,8 @@ import type { Queries } from '#db/queries.ts'
 import { nodePlace } from '#realtime/firebase.ts'
 import { nodeOf, type RealtimeNode } from '#realtime/node.ts'
 import { hasRealtimeDatabase, type AppWithDatabase } from '#realtime/realtime-key.ts'
-import { findRealtimeWrite, listUnwritten } from '#realtime/store.ts'
-import { queueRealtimeWrite, settleNode } from '#realtime/write-node.ts'
+import { findRealtimeWrite, listUnwritten, queueRealtimeWrite } from '#realtime/store.ts'
+import { writeNode } from '#realtime/write-node.ts'
 import { openBudget } from '#shared/budget.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { loadNodeState } from './queue-node.ts'
@@ -160,7 +160,7 @@ async function rewriteOne(ctx: Context, app: App, subscriptionId: number, tally:
   const { externalRef, revision } = await getSubscriptionById(ctx, subscriptionId)
   await inTransaction(ctx, (tx) => queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision }))
   const load = (id: number) => loadNodeState(ctx, id)
-  const outcome = await settleNode(ctx, { app, subscriptionId, load }, 'resync')
+  const outcome = await writeNode(ctx, { app, subscriptionId, load }, 'resync')
   if (outcome === 'written') {
     countSuccess(tally, 1)
     return

@@ -105,7 +105,7 @@ describe('a logo', () => {
     const damaged = png(2)
     damaged[20] = 7
     for (const file of [damaged, png(2).subarray(0, 40), png(2001), png(2, png(2).subarray(8, 33))])
-      expect(faultOf(file)).to.match(/^is no PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
+      expect(faultOf(file)).to.match(/^is not a PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
     expect(faultOf(Buffer.alloc(MOST_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
   })
 })

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { queriesOver, type Send } from '#db/queries.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
-import { findWhenPlaceIsFree } from '#checkout/store.ts'
+import { findNextFreeSlot } from '#checkout/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
@@ -188,7 +188,7 @@ describe('the open checkouts of one end user', () => {
       plans.push(...(await ctx.db.query<typeof plans>(`EXPLAIN ${sql}`, [...params])))
       return []
     }
-    await findWhenPlaceIsFree(queriesOver(explain), 1, 100, asAppTime(ctx.clock.now()))
+    await findNextFreeSlot(queriesOver(explain), 1, 100, asAppTime(ctx.clock.now()))
     expect(plans.map(({ table, key }) => `${table} ${key}`)).to.deep.equal([
       's checkout_sessions_end_user_expires',
       't PRIMARY',

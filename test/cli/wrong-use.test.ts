@@ -129,7 +129,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', fun
     const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
     const ran = await Promise.all([cli.run(create), cli.run(create)])
     expect(ran.map(({ code }) => code).sort()).to.deep.equal([0, 1])
-    expect(ran.find(({ code }) => code === 1)?.stderr).to.include('"pro" is the code of another plan')
+    expect(ran.find(({ code }) => code === 1)?.stderr).to.include('another plan of this app has the code "pro"')
   })
 
   it('refuses receivers that are plainly not public, where such are not allowed', async () => {

@@ -31,7 +31,7 @@ describe('the client, against the service', () => {
 
   afterEach(() => story.service.stop())
 
-  it('makes every call that the API has for servers', async () => {
+  it('makes every call of the API for servers', async () => {
     const plan = await paygate.plans.create({
       code: 'premium',
       name: 'Premium',
@@ -77,7 +77,7 @@ describe('the client, against the service', () => {
     expect(missing.map(({ method, path }) => `${method} ${path}`)).to.deep.equal([])
   })
 
-  it('goes through a list page by page, and gives one page to await', async () => {
+  it('iterates over a list page by page, and returns one page to await', async () => {
     for (const name of ['One', 'Two', 'Three', 'Four', 'Five']) {
       await paygate.customers.create({ name, email: 'an@example.com' })
     }
@@ -90,7 +90,7 @@ describe('the client, against the service', () => {
     expect(next.data.map(({ name }) => name)).to.deep.equal(['Three', 'Two'])
   })
 
-  it('throws what the service refused, typed', async () => {
+  it('throws a typed error where the service refuses', async () => {
     const wrong = await paygate.customers.create({ name: 'An', email: 'nobody' }).catch((error: unknown) => error)
     expect(wrong).to.be.instanceOf(ApiError)
     const { status, code, field, requestId, message } = wrong as ApiError
@@ -106,7 +106,7 @@ describe('the client, against the service', () => {
   })
 })
 
-describe('the client, where the way to the service is bad', () => {
+describe('the client, where the connection is unreliable', () => {
   let server: Server
   let url: string
   const seen: { method: string; headers: IncomingHttpHeaders; body: string }[] = []
@@ -141,7 +141,7 @@ describe('the client, where the way to the service is bad', () => {
 
   afterEach(() => stopServer(server))
 
-  it('tries again with the same key and a new signature after 429, 5xx, a running first request and a lost connection', async () => {
+  it('retries with the same key and a new signature after 429, 5xx, a conflict with a running request, and a lost connection', async () => {
     answers = [
       refuse(429, { 'Retry-After': '0' }),
       refuse(502),
@@ -155,7 +155,7 @@ describe('the client, where the way to the service is bad', () => {
     expect(seen.map(({ body }) => body)).to.deep.equal(seen.map(() => '{"advance_seconds":1}'))
   })
 
-  it('does not try again what stays refused, nor more often than it was told', async () => {
+  it('does not retry permanent refusals, nor more often than maxRetries', async () => {
     answers = [refuse(400)]
     const refused = await paygate()
       .testClock.get()
@@ -177,7 +177,15 @@ describe('the client, where the way to the service is bad', () => {
     expect(seen).to.have.length(4)
   })
 
-  it('gives an attempt up when its time is over, and says so', async () => {
+  it('does not wait longer than a minute for the next attempt', async () => {
+    answers = [refuse(503, { 'Retry-After': '61' })]
+    const refused = await paygate()
+      .testClock.get()
+      .catch((error: unknown) => error)
+    expect([(refused as ApiError).status, seen.length]).to.deep.equal([503, 1])
+  })
+
+  it('gives up an attempt that takes too long, and says so', async () => {
     answers = [() => undefined, () => undefined]
     const late = await paygate({ timeoutMs: 50, maxRetries: 1 })
       .testClock.get()
@@ -191,7 +199,7 @@ describe('the client, where the way to the service is bad', () => {
     const ended = new AbortController()
     answers = [
       (response) => {
-        refuse(503, { 'Retry-After': '600' })(response)
+        refuse(503, { 'Retry-After': '30' })(response)
         response.once('close', () => ended.abort(new Error('enough')))
       },
     ]

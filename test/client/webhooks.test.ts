@@ -29,7 +29,7 @@ const without = (headers: Record<string, string>, pattern: RegExp): Record<strin
   Object.fromEntries(Object.entries(headers).filter(([name]) => !pattern.test(name)))
 
 describe('webhooks.verify of the client', () => {
-  it('returns the event of what the service sends, with its id', async () => {
+  it('returns the event that the service sent, with its id', async () => {
     const event = await verifyWebhook(BODY, delivered(), SECRET, { now: NOW })
     expect(event).to.deep.equal({ ...JSON.parse(BODY.toString()), id: 'evt_7' })
     expect(await verifyWebhook(BODY.toString(), new Headers(delivered()), SECRET, { now: NOW })).to.deep.equal(event)
@@ -37,7 +37,7 @@ describe('webhooks.verify of the client', () => {
     expect(await verifyWebhook(bytes, delivered(), SECRET, { now: NOW })).to.deep.equal(event)
   })
 
-  it('takes either of the two signatures, and any of several', async () => {
+  it('accepts either of the two signatures, and any of several', async () => {
     const headers = delivered()
     for (const left of [without(headers, /^x-gateway/), without(headers, /^webhook-/)])
       expect((await verifyWebhook(BODY, left, SECRET, { now: NOW })).id).to.equal('evt_7')
@@ -55,7 +55,7 @@ describe('webhooks.verify of the client', () => {
       verifyWebhook(BODY, delivered(`whsec_${randomBytes(24).toString('base64')}`), SECRET, { now: NOW }),
     'another body': () => verifyWebhook(`${BODY.toString()} `, delivered(), SECRET, { now: NOW }),
     'an old timestamp': () => verifyWebhook(BODY, delivered(SECRET, NOW / 1000 - 301), SECRET, { now: NOW }),
-    'a timestamp to come': () => verifyWebhook(BODY, delivered(SECRET, NOW / 1000 + 301), SECRET, { now: NOW }),
+    'a timestamp in the future': () => verifyWebhook(BODY, delivered(SECRET, NOW / 1000 + 301), SECRET, { now: NOW }),
     'a changed timestamp': () =>
       verifyWebhook(
         BODY,
@@ -75,12 +75,12 @@ describe('webhooks.verify of the client', () => {
     })
   }
 
-  it('may be given another tolerance', async () => {
+  it('accepts another tolerance', async () => {
     const old = delivered(SECRET, NOW / 1000 - 301)
     expect((await verifyWebhook(BODY, old, SECRET, { now: NOW, toleranceSeconds: 301 })).id).to.equal('evt_7')
   })
 
-  it('believes what signWebhook makes for tests, of every type', async () => {
+  it('accepts events of every type that signWebhook signed', async () => {
     for (const type of Object.keys(EVENTS) as EventType[]) {
       const event = { event_type: type, app_id: 1, data: EVENTS[type].example, created_at: '2026-12-01T09:31:12+00:00' }
       const { body, headers } = await signWebhook(event as WebhookBody, SECRET, NOW)

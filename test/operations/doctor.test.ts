@@ -11,7 +11,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { examine } from '#operations/doctor.ts'
 import type { Finding } from '#shared/finding.ts'
-import { wantWrite } from '#realtime/store.ts'
+import { queueRealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 import { MINUTE_MS, addMs, asAppTime, formatTimestamp, systemClock } from '#shared/time.ts'
@@ -362,7 +362,7 @@ describe('doctor (contract 6)', () => {
         retryAt: null,
         failures: 0,
       })
-      await wantWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
+      await queueRealtimeWrite(tx, { appId: app.app.id, subscriptionId, revision: 1 })
     })
     await ctx.db.query('UPDATE realtime_writes SET wanted_at = ?', [at])
     await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')

@@ -160,6 +160,15 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       expect(attributes(page, 'a', 'href')).to.include('https://shop.example/ok')
     })
 
+    it('leads on to success_url once the whole payment was refunded', async () => {
+      await get('/bank')
+      await transfer(story, open.transaction_id, 99_000)
+      const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
+      await resolveTransaction(story.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
+      const page = await get('/paid')
+      expect([page.status, page.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])
+    })
+
     it('leads back to the bank page while money is missing, and is 410 after the end', async () => {
       const { pathname } = new URL(open.checkout_url)
       expect((await get('/paid?lang=vi')).headers['location']).to.equal(`${pathname}/bank?lang=vi`)

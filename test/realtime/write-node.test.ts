@@ -7,8 +7,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { createCheckoutSession } from '#checkout/create-session.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { findRealtimeWrite, listAbandoned, type RealtimeWrite } from '#realtime/store.ts'
-import { queueRealtimeWrite } from '#realtime/write-node.ts'
+import { findRealtimeWrite, listAbandoned, queueRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
@@ -235,8 +234,8 @@ describe('writing the realtime node', () => {
       await story.buy(monthly)
       peer.behaviour = 'ok'
       peer.calls.length = 0
-      const { subscriptionId, appId, wantedRevision } = (await row())!
-      await inTransaction(ctx(), (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: wantedRevision }))
+      const { subscriptionId, appId, requestedRevision } = (await row())!
+      await inTransaction(ctx(), (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: requestedRevision }))
     }
 
     it('is finished by the reconcile job once no caller can be waiting any more', async () => {
@@ -250,8 +249,8 @@ describe('writing the realtime node', () => {
 
     it('is finished, however many of another app are left that cannot be', async () => {
       await crash()
-      const { wantedAt } = (await row())!
-      const older = addMs(wantedAt, -1000)
+      const { requestedAt } = (await row())!
+      const older = addMs(requestedAt, -1000)
       const rows = Array.from({ length: 120 }, (_, number) => [900_000 + number, 900_000, 'pending', older, 1, 0])
       await ctx().db.query(
         'INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts) VALUES ?',
@@ -275,9 +274,9 @@ describe('writing the realtime node', () => {
 
     it('is found by all daemons at the same time, though the clock of the one that crashed was hours ahead', async () => {
       await crash()
-      const { subscriptionId, appId, wantedRevision } = (await row())!
+      const { subscriptionId, appId, requestedRevision } = (await row())!
       const ahead = { ...ctx(), clock: wrongClock(5 * HOUR_MS) }
-      await inTransaction(ahead, (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: wantedRevision }))
+      await inTransaction(ahead, (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: requestedRevision }))
       const now = await databaseNow(ahead, ctx().db)
       expect(await listAbandoned(ctx().db, addMs(now, 1), 10)).to.have.length(1)
     })
