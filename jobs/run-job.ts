@@ -1,40 +1,40 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadConfig } from '#config.ts'
 import type { Context } from '#context.ts'
-import type { Counted, JobMessage, JobOrder, JobSettings } from '#daemon/job-message.ts'
+import type { Counted, JobMessage, JobCommand, JobSettings } from '#daemon/job-message.ts'
 import { poolUse } from '#db/session.ts'
 import { insertJobRun } from '#db/store.ts'
 import { openContext } from '#open-context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
-/** What a job's command works with, besides the context. */
+/** What a job works with, besides the context. */
 export interface Job {
   readonly settings: JobSettings
-  /** Comes when the job must end. */
+  /** Aborts when the job must end. */
   readonly signal: AbortSignal
   /** Calls the listener whenever the daemon wakes this job. */
   readonly onWake: (listener: () => void) => void
-  /** Notes in the record of runs what was done since `startedAt`, or else since the last note. */
+  /** Records a run: what was done since `startedAt` or, where absent, since the last record. */
   readonly report: (done: object, startedAt?: RealTime) => Promise<void>
-  /** Marks the beginning of a sweep that is meant to end, and its end. */
+  /** Marks the start and the end of a sweep. */
   readonly sweeping: (isSweeping: boolean) => void
 }
 
 const POOL_SIZE = 6
-/** Figures travel to the daemon together. */
+/** Counts go to the daemon together, this often. */
 const COUNTS_MS = SECOND_MS
-/** Sweeps that did nothing are noted this often, so that the record shows that the job lives. */
-const QUIET_MS = MINUTE_MS
+/** How often sweeps that did nothing are recorded, so that the record shows that the job is alive. */
+const IDLE_RECORD_MS = MINUTE_MS
 
-/** Runs a command in this thread until it ends or the daemon cancels it, with a context of the thread's own. */
-export async function runJob(command: (ctx: Context, job: Job) => Promise<unknown>): Promise<void> {
+/** Runs a job in this thread, with a context of its own, until it ends or the daemon cancels it. */
+export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>): Promise<void> {
   const port = parentPort
   if (!port) throw new Error('a job runs in a thread of the daemon')
   const settings = workerData as JobSettings
   const post = (message: JobMessage): void => port.postMessage(message)
   const stop = new AbortController()
   let wake = (): void => undefined
-  port.on('message', (order: JobOrder) => (order === 'cancel' ? stop.abort() : wake()))
+  port.on('message', (message: JobCommand) => (message === 'cancel' ? stop.abort() : wake()))
   const heart = startHeart(settings.heartbeatMs, post)
   const counts = openCounts(post)
   const { ctx, close } = await openContext({
@@ -46,7 +46,7 @@ export async function runJob(command: (ctx: Context, job: Job) => Promise<unknow
   })
   heart.connected(ctx.db)
   try {
-    await command(ctx, {
+    await work(ctx, {
       settings,
       signal: stop.signal,
       onWake: (listener) => (wake = listener),
@@ -59,25 +59,25 @@ export async function runJob(command: (ctx: Context, job: Job) => Promise<unknow
     counts.flush()
   }
   post(stop.signal.aborted ? 'cancelled' : 'done')
-  // Nothing that a library left open may hold back the end.
+  // A handle that a library left open must not keep the thread alive.
   process.exit(0)
 }
 
-/** What a sweep is told. */
+/** What a sweep needs to know. */
 export interface SweepJob {
   readonly signal: AbortSignal
-  /** Whether it also does what is to be done once an hour. */
+  /** Whether it also does the hourly work. */
   readonly isHourly: boolean
 }
 
-/** A command that sweeps once: its thread ends with it, and the scheduler starts another one when there is work again. */
+/** A job that sweeps once: its thread ends with the sweep, and the scheduler starts another one when there is work again. */
 export function sweep(
-  command: (ctx: Context, options: SweepJob) => Promise<object | number>,
+  work: (ctx: Context, options: SweepJob) => Promise<object | number>,
 ): (ctx: Context, job: Job) => Promise<void> {
   return async (ctx, { settings: { isHourly }, signal, sweeping, report }) => {
     const startedAt = ctx.clock.now()
     sweeping(true)
-    const done = await command(ctx, { signal, isHourly })
+    const done = await work(ctx, { signal, isHourly })
     sweeping(false)
     await report(typeof done === 'number' ? { done } : done, startedAt)
   }
@@ -85,12 +85,12 @@ export function sweep(
 
 interface Heart {
   readonly sweeping: (isSweeping: boolean) => void
-  /** From then on it tells of the use of these connections too. */
+  /** From then on heartbeats include the use of these connections. */
   readonly connected: (db: Context['db']) => void
   readonly stop: () => void
 }
 
-/** Tells the daemon that this thread's event loop turns, and how long the present sweep has been running. */
+/** Sends heartbeats: this thread's event loop turns, and its current sweep has been running for so long. */
 function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): Heart {
   let sweepStartedMs: number | null = null
   let db: Context['db'] | null = null
@@ -111,7 +111,7 @@ function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): H
   }
 }
 
-/** Adds up figures and posts them once in a while: a message for each would cost more than the work it counts. */
+/** Adds up counts and posts them together: a message for each would cost more than the work that it counts. */
 function openCounts(post: (message: JobMessage) => void): { count: Context['count']; flush: () => void } {
   const sums = new Map<string, Counted>()
   let timer: NodeJS.Timeout | null = null
@@ -129,17 +129,17 @@ function openCounts(post: (message: JobMessage) => void): { count: Context['coun
   return { count, flush }
 }
 
-/** Writes runs that did something, and now and then one that did not. What cannot be written is logged: the work is done. */
+/** Records runs that did something, and occasionally one that did not. An error is only logged, since the work is done. */
 function openReport(ctx: Context, { job, daemon }: JobSettings): Job['report'] {
-  let notedAt = ctx.clock.now()
-  let notedAtMs = -Infinity
-  return async (done, startedAt = notedAt) => {
+  let recordedAt = ctx.clock.now()
+  let recordedAtMs = -Infinity
+  return async (done, startedAt = recordedAt) => {
     ctx.count('job_runs_total', { job })
-    const isQuiet = Object.values(done).every((figure) => figure === 0)
-    if (isQuiet && performance.now() - notedAtMs < QUIET_MS) return
-    notedAt = ctx.clock.now()
-    notedAtMs = performance.now()
-    const run = { job, daemon, startedAt, finishedAt: notedAt, outcome: 'done', summary: done } as const
+    const isIdle = Object.values(done).every((count) => count === 0)
+    if (isIdle && performance.now() - recordedAtMs < IDLE_RECORD_MS) return
+    recordedAt = ctx.clock.now()
+    recordedAtMs = performance.now()
+    const run = { job, daemon, startedAt, finishedAt: recordedAt, outcome: 'done', summary: done } as const
     try {
       await insertJobRun(ctx.db, run)
     } catch (error) {

@@ -54,8 +54,10 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
-/** Of a secret that operators choose themselves; asked in production. */
+/** Minimum length, in production, of a secret that operators choose themselves. */
 const LEAST_SECRET_CHARACTERS = 16
+/** Thirty days: as long as anybody waits for an event, and far from where dates end. */
+const LONGEST_RETRY_MINUTES = 43_200
 
 const flag = (fallback: boolean) =>
   z
@@ -128,7 +130,11 @@ const Settings = z.object({
     .string()
     .regex(/^\d+(\.\d+)?(,\d+(\.\d+)?)*$/, 'must be a comma list of minutes')
     .default('1,5,15,60,240')
-    .transform((value) => value.split(',').map(Number)),
+    .transform((value) => value.split(',').map(Number))
+    .refine(
+      (minutes) => minutes.every((gap) => gap <= LONGEST_RETRY_MINUTES),
+      `must be at most ${LONGEST_RETRY_MINUTES} each`,
+    ),
   BILLING_SWEEP_SECONDS: z
     .string()
     .regex(/^\d{1,5}(\.\d+)?$/, 'must be a number of seconds')
@@ -158,7 +164,7 @@ type Values = Readonly<Partial<Record<keyof Settings, string>>>
 /** Every variable that is read; README and `.env.example` name them all. */
 export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
 
-/** The settings are wrong; `faults` has a sentence for each that is, so that one start tells them all. */
+/** Settings are missing or invalid; `faults` has a sentence for each, so that one start reports all of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly faults: readonly string[]
@@ -170,14 +176,14 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads and checks the settings. A variable that is unset may be a systemd credential of the same name
+ * Reads and checks the settings. A variable that is not set is read from the systemd credential of the same name
  * (`$CREDENTIALS_DIRECTORY/BILLING_DATABASE_URL`). Throws `ConfigError` with every fault.
  */
 export function loadConfig(environment: Environment = process.env): Config {
   const values = collect(environment)
   const result = Settings.safeParse(values)
   const faults = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}`)
-  faults.push(...faultsTogether(values, environment))
+  faults.push(...combinedFaults(values, environment))
   if (!result.success || faults.length > 0) throw new ConfigError(faults)
   return toConfig(result.data)
 }
@@ -207,8 +213,8 @@ function readCredential(path: string): string | undefined {
   }
 }
 
-/** The faults that no variable has by its form: also where another's form is wrong, so that all are told at once. */
-function faultsTogether(values: Values, environment: Environment): string[] {
+/** Checks beyond the form of a single variable. They run even where a form is wrong, so that one start reports everything. */
+function combinedFaults(values: Values, environment: Environment): string[] {
   const faults: string[] = []
   const keys = values.BILLING_ENCRYPTION_KEYS
   if (keys !== undefined) {
@@ -265,7 +271,7 @@ function productionFaults(values: Values, environment: Environment): string[] {
   return faults
 }
 
-/** Whether somebody between us and the mail server could read mails and password, by taking STARTTLS out of the server's greeting. */
+/** Whether an attacker on the way to the mail server could read mails and password by removing STARTTLS from its greeting. */
 function sendsPlaintext(values: Values): boolean {
   const server = URL.parse(values.BILLING_SMTP_URL ?? '')
   if (server?.protocol !== 'smtp:' || isLoopbackHost(server.hostname)) return false
@@ -322,7 +328,7 @@ export function hasBaseUrl(environment: Environment = process.env): boolean {
   return 'BILLING_BASE_URL' in collect(environment)
 }
 
-/** A service manager that waits to hear from this process; `watchdogMs`: how long it waits for each sign of life, null where it does not. */
+/** A service manager that this process reports to. `watchdogMs`: the longest pause between two pings that it accepts; null without a watchdog. */
 export interface ServiceManager {
   readonly watchdogMs: number | null
 }
@@ -334,17 +340,17 @@ export function serviceManager(
 ): ServiceManager | null {
   if (!environment['NOTIFY_SOCKET']) return null
   const { WATCHDOG_PID: watchedPid, WATCHDOG_USEC: microseconds = '' } = environment
-  // A watchdog that was set for another process is none of ours.
+  // The watchdog may belong to another process.
   const isOurs = watchedPid === undefined || watchedPid === String(pid)
   return { watchdogMs: isOurs && /^[1-9]\d*$/.test(microseconds) ? Number(microseconds) / 1000 : null }
 }
 
-/** Names that accounts have; anything else in the variable is not from sudo. */
+/** The form of account names; sudo sets nothing else. */
 const ACCOUNT_NAME = /^[\p{L}\p{N}_.@+\\$-]{1,128}$/u
 
 /**
- * Who runs a command, for the audit log: the login name, and behind sudo the one that called it, noted as such. Whoever is not root may
- * set SUDO_USER to any name, so it is not believed there (contract 7, Command line).
+ * Who runs a command, for the audit log: the login name or, under sudo, the name of its caller, marked as such. A process that is not
+ * root may have set SUDO_USER itself, so only root's is used (contract 7, Command line).
  */
 export function operatorName(
   loginName: string,
@@ -355,12 +361,12 @@ export function operatorName(
   return uid === 0 && ACCOUNT_NAME.test(caller) ? `${caller} (sudo)` : loginName
 }
 
-/** A secret that a command of the CLI may be given in its environment, so that none is ever an argument. */
+/** A secret that a command of the CLI reads from its environment, so that none is an argument. */
 export function cliSecret(variable: string, environment: Environment = process.env): string | undefined {
   return environment[variable]
 }
 
-/** The program that opens a page in a browser; null where nobody sits at a desktop of this machine. */
+/** The program that opens a page in a browser; null where the session has no desktop. */
 export function desktopOpener(
   environment: Environment = process.env,
   platform: NodeJS.Platform = process.platform,

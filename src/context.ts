@@ -11,11 +11,11 @@ export interface Context {
   readonly clock: Clock
   readonly log: Logger
   readonly keyring: Keyring
-  /** Tells the webhook sender that there is something to send; it polls besides, so a lost call delays only. */
+  /** Wakes the webhook sender. It polls as well, so a lost wake-up only delays. */
   readonly wakeSender: () => void
-  /** Counts something for `/metrics`; in worker threads the figure travels to the daemon. */
+  /** Counts something for `/metrics`; worker threads pass it on to the daemon. */
   readonly count: (metric: MetricName, labels?: Readonly<Record<string, string>>, by?: number) => void
-  /** While it is set, every transaction is rolled back, without effects, and what it would have written is noted here. */
+  /** Where set, every transaction is rolled back without effects, and what it would have written is collected here. */
   readonly rehearsal?: Rehearsal
 }
 

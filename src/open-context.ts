@@ -23,7 +23,7 @@ export interface OpenContext {
   readonly close: () => Promise<void>
 }
 
-/** Connects to the database and gathers what commands work with. The caller closes it. */
+/** Connects to the database and makes the context that commands work with. The caller closes it. */
 export async function openContext(options: OpenContextOptions): Promise<OpenContext> {
   const {
     config,
@@ -50,7 +50,7 @@ function generatedKey(home: string): string {
   return readFileSync(path, 'utf8').trim()
 }
 
-/** Written aside and linked into place, so that of processes that start together one key wins and none is read half-written. */
+/** Writes a draft and links it into place: of processes that start together one key wins, and none is read half-written. */
 function writeKey(home: string, path: string): void {
   mkdirSync(home, { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`

@@ -2,7 +2,7 @@ import { auditName, type Caller } from './caller.ts'
 import { insertAuditEntry } from './store.ts'
 import type { Tx } from './transaction.ts'
 
-/** A change for the audit log. States hold no secrets: say that one was set, never what it is. */
+/** A change for the audit log. States hold no secrets: record that one was set, never its value. */
 export interface Change {
   readonly action: string
   readonly appId?: number | null
@@ -12,7 +12,7 @@ export interface Change {
   readonly reason?: string | null
 }
 
-/** Writes the change to the audit log, with its caller, in the transaction that makes it. */
+/** Writes the change and its caller to the audit log, in the transaction that makes the change. */
 export async function recordAudit(tx: Tx, caller: Caller, change: Change): Promise<void> {
   const { action, subject, appId = null, before = null, after = null, reason = null } = change
   tx.drafts.changes.push({ action, subject, before, after })

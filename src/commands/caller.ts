@@ -1,7 +1,7 @@
-/** Who has a command performed. The audit log names the caller, whoever it is. */
+/** Who asked for a command. The audit log names every caller. */
 export interface Caller {
   readonly kind: 'operator' | 'server' | 'end_user' | 'payer' | 'provider' | 'job'
-  /** An operator's login name, as it stands in the audit log; otherwise what tells this caller from others of its kind. */
+  /** An operator's login name as the audit log shows it; otherwise an identifier within the kind. */
   readonly name: string
 }
 
@@ -15,15 +15,15 @@ export function job(name: string): Caller {
   return { kind: 'job', name }
 }
 
-/** Whoever proved that money moved: a provider's notification, its answer to a look-up, a bank's mail. */
+/** The source that reported money: a provider's notification, its answer to a status poll, a bank's mail. */
 export function provider(code: string): Caller {
   return { kind: 'provider', name: code }
 }
 
-/** Somebody who holds the link to a hosted page. */
+/** Anybody with the link to a hosted page. */
 export const payer: Caller = { kind: 'payer', name: 'page' }
 
-/** The caller in the audit log: an operator's login name as it is, others with their kind: `end user u-42`, `job reminders`. */
+/** The caller as the audit log shows it: an operator by login name, others by kind and name: `end user u-42`, `job reminders`. */
 export function auditName({ kind, name }: Caller): string {
   return kind === 'operator' ? name : `${kind.replace('_', ' ')} ${name}`
 }

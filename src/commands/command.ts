@@ -4,31 +4,31 @@ import type { Change } from './audit.ts'
 import type { Caller } from './caller.ts'
 import type { Tx } from './transaction.ts'
 
-/** The transaction of a command: it knows who asks, and notes what changes. */
+/** The transaction of a command: it knows the caller and records what changes. */
 export interface CommandTx extends Tx {
   readonly caller: Caller
   /** 64 hex characters, random and the same in every attempt; empty where the command `isRepeatable`. */
   readonly token: string
-  /** Writes a change to the audit log, under the command's name unless it has an `action` of its own. */
+  /** Writes a change to the audit log. Its `action` is the command's name unless given. */
   readonly audit: (change: Omit<Change, 'action'> & Partial<Pick<Change, 'action'>>) => Promise<void>
 }
 
 /**
- * A change as a value. Only `perform` runs it. `Scope` is what the code that asks for it knows for certain (the app, ids of a path);
- * `input` is the schema of what somebody typed or sent.
+ * A change as a value. Only `perform` runs it. `Scope` is what the calling code knows for certain, such as the app and the ids of a
+ * path; `input` is the schema of what somebody typed or sent.
  */
 export interface Command<Scope, Result> {
   /** `plan.create`: the action of its audit entries. */
   readonly name: string
   readonly input: InputSchema<z.ZodType>
   /**
-   * Whether a second run, after a commit whose answer was lost, answers the same by itself, since a unique row or a condition decides.
-   * Otherwise `perform` finds out by a token whether the first run was committed.
+   * Whether a second run, after the answer to COMMIT was lost, gives the same result because a unique row or a condition decides.
+   * Otherwise `perform` uses a token to find out whether the first run was committed.
    */
   readonly isRepeatable: boolean
   /**
-   * Where a row that the command always writes holds `tx.token`, unique: whether it is there, by a read that locks and so waits for a
-   * commit that is under way. Absent: `perform` writes a row for the token.
+   * For a command that always writes `tx.token` to a unique column of its own: whether that row is there, by a locking read, which waits
+   * for a commit under way. Without it, `perform` writes a row for the token.
    */
   readonly findToken?: FindToken | undefined
   run(tx: CommandTx, input: unknown, scope: Scope): Promise<Result>
@@ -36,10 +36,10 @@ export interface Command<Scope, Result> {
 
 export type FindToken = (tx: Tx, token: string) => Promise<boolean>
 
-/** A schema, or how the settings make it. */
+/** A schema, or a function that makes it from the settings. */
 type InputSchema<Schema extends z.ZodType> = Schema | ((config: Config) => Schema)
 
-/** The input of a command that its scope tells everything: absent, or the empty object that is the body of its call. */
+/** The input of a command that needs its scope only: absent, or the empty object as the body of its call. */
 export const nothing = z.strictObject({}).optional()
 
 interface Definition<Schema extends z.ZodType, Scope, Result> {
@@ -47,7 +47,7 @@ interface Definition<Schema extends z.ZodType, Scope, Result> {
   readonly input: InputSchema<Schema>
   readonly isRepeatable?: boolean
   readonly findToken?: FindToken
-  /** The work, in one transaction. It may run several times: no network in it, no counters outside `tx`. */
+  /** The work, in one transaction. It may run several times: no network calls, no counters outside `tx`. */
   run(tx: CommandTx, input: z.output<Schema>, scope: Scope): Promise<Result>
 }
 
@@ -55,7 +55,7 @@ export function command<Schema extends z.ZodType, Scope, Result>(
   definition: Definition<Schema, Scope, Result>,
 ): Command<Scope, Result> {
   const { name, input, isRepeatable = false, findToken } = definition
-  // `perform` gives it what `input` made of the input.
+  // `perform` passes the output of `input`.
   const run = (tx: CommandTx, checked: unknown, scope: Scope): Promise<Result> =>
     definition.run(tx, checked as z.output<Schema>, scope)
   return { name, input, isRepeatable, findToken, run }

@@ -3,7 +3,7 @@ import type { Position } from '#db/conditions.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { listAuditEntries, type AuditEntry } from './store.ts'
 
-/** Entries of the audit log below a position, the newest first, of all apps or of one. */
+/** Entries of the audit log below a position, newest first, of one app or all. */
 export async function listAudit(
   ctx: Context,
   filter: { readonly appId?: number; readonly below: Position | null; readonly limit: number },

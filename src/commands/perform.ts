@@ -9,16 +9,16 @@ import { insertCommitToken } from './store.ts'
 import { runUnit, type Unit } from './transaction.ts'
 
 export interface PerformOptions<Result> {
-  /** Writes the kept answer of an `Idempotency-Key`, as the last thing in the command's transaction. */
+  /** Stores the answer for an `Idempotency-Key` as the last step of the command's transaction. */
   readonly keep?: ((queries: Queries, result: Result) => Promise<void>) | undefined
 }
 
 /**
  * The only way to run a command: checks the input, opens the transaction, runs the work, writes its audit entries and the kept answer,
- * commits, and runs the effects. Where the context is for a rehearsal, everything is rolled back and noted there. Throws
+ * commits, and runs the effects. With a context for a rehearsal, everything is rolled back and collected there. Throws
  * `invalid_request` for bad input, and what the command throws.
  *
- * A commit whose answer was lost is reported as what it was: the result of the run that was committed.
+ * Where the answer to COMMIT was lost, the result is that of the run that was committed.
  */
 export async function perform<Scope, Result>(
   ctx: Context,
@@ -42,7 +42,7 @@ export async function perform<Scope, Result>(
   })
 }
 
-/** Finds an earlier attempt by its token: in the command's own row, or in one that is written first, and meets itself. */
+/** Finds an earlier attempt by its token: in the command's own row, or in a token row, which each attempt inserts first. */
 function byToken(token: string, findToken: FindToken | undefined): Unit<unknown>['wasCommitted'] {
   if (findToken) return async (tx, attempt) => attempt > 1 && (await findToken(tx, token))
   return async (tx) => !(await insertCommitToken(tx, token.slice(0, 32), tx.now))

@@ -22,14 +22,14 @@ export const auditLog = table('audit_log', {
 })
 export type AuditEntry = Row<typeof auditLog>
 
-/** Tells, when the answer to a commit was lost, that the commit took place. Needed for seconds, kept for a day. */
+/** Proof that a transaction was committed, for when the answer to its COMMIT is lost. Needed for seconds, kept for a day. */
 export const commitTokens = table('commit_tokens', {
   id: id(),
   token: exact('token', 32),
   createdAt: realTime('created_at'),
 })
 
-/** Whether the token is new; false where the unit of work that it stands for was committed before. */
+/** Whether the token is new; false where an earlier attempt of its unit of work was committed. */
 export async function insertCommitToken(db: Queries, token: string, now: RealTime): Promise<boolean> {
   return insertedNew('commit_tokens_token', db.insert(commitTokens, { token, createdAt: now }))
 }
@@ -43,7 +43,7 @@ export async function insertAuditEntry(db: Queries, row: Omit<AuditEntry, 'id'>)
   await db.insert(auditLog, row)
 }
 
-/** The newest entries first. */
+/** Newest first. */
 export async function listAuditEntries(
   db: Queries,
   filter: {
@@ -63,8 +63,8 @@ export async function listAuditEntries(
 }
 
 /**
- * The offset that a sandbox app's clock had at an instant of its own time, in milliseconds; null where it was not moved since. Moves
- * that were recorded without their offset count as none.
+ * The offset in milliseconds that a sandbox app's clock had at an instant of its own time; null where it has not moved since. Moves
+ * recorded without an offset are ignored.
  */
 export async function findClockOffsetAt(db: Queries, appId: number, instant: AppTime): Promise<number | null> {
   const move = await db.one(

@@ -8,26 +8,26 @@ import type { RealTime } from '#shared/time.ts'
 
 type Effect = () => Promise<void> | void
 
-/** A unit of work: statements on its connection, which are committed together or not at all. */
+/** A unit of work: its statements are committed together or not at all. */
 export interface Tx extends Queries {
   readonly ctx: Context
-  /** What a rehearsal shows of the work. */
+  /** What a rehearsal shows. */
   readonly drafts: Rehearsal
-  /** One instant for the whole unit of work, so that two rows written together agree. */
+  /** One instant for the whole unit of work, so that rows written together agree. */
   readonly now: RealTime
   /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
   readonly afterCommit: (effect: Effect) => void
 }
 
-/** After this no further attempt begins: each one may meet a server that is silent until a deadline, and somebody waits for the answer. */
+/** No attempt begins later: somebody waits for the answer, and each attempt may take until a deadline where the server is unresponsive. */
 const RETRY_FOR_MS = 10_000
 
 /**
- * Runs work in a transaction that is no command: what a queue notes of its own doings (claims, leases, pauses), which nobody asked for
- * and the audit log does not name. Commands run through `perform`; steps receive their `tx`.
+ * Runs work in a transaction without a command: the bookkeeping of queues (claims, leases, pauses), which no caller asked for and the
+ * audit log does not name. Commands run through `perform`; steps receive their `tx`.
  *
- * The work may run several times and must be repeatable: no network, no counters outside `tx`. A commit whose answer was lost is
- * run again too, which is safe because unique keys and conditional updates decide what is new.
+ * The work may run several times and must be repeatable: no network calls, no counters outside `tx`. It also runs again where the
+ * answer to COMMIT was lost, which is safe because unique keys and conditional updates decide what is new.
  */
 export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T>): Promise<T> {
   return runUnit(ctx, { work })
@@ -48,29 +48,29 @@ export async function byStatement<T>(ctx: Context, work: (db: Queries) => Promis
 export interface Unit<T> {
   readonly work: (tx: Tx) => Promise<T>
   /**
-   * Asked before the work of each attempt: whether an earlier one was committed, and the answer to its commit was lost. It waits for one
-   * that is still at its commit. Absent where a second run answers the same by itself.
+   * Called before the work of each attempt: whether an earlier attempt was committed and the answer to its COMMIT lost. It waits for an
+   * attempt that is still committing. Absent where a second run gives the same result by itself.
    */
   readonly wasCommitted?: ((tx: Tx, attempt: number) => Promise<boolean>) | undefined
 }
 
-/** A run that reached its commit. */
+/** A run that reached its COMMIT. */
 interface Outcome<T> {
   readonly result: T
   readonly effects: readonly Effect[]
 }
 
-/** An earlier attempt was committed, and the answer to its commit was lost. */
+/** An earlier attempt was committed, and the answer to its COMMIT was lost. */
 class CommittedBefore extends Error {
   override readonly name = 'CommittedBefore'
 }
 
 /**
- * The only place that opens a transaction. Where the context is for a rehearsal, the work runs and is rolled back: it cannot show
- * anything else than what it would do.
+ * The only place that opens a transaction. With a context for a rehearsal the work runs and is rolled back, so that it shows exactly
+ * what it would do.
  *
- * Nothing runs outside the transaction: its statements go one after the other, and once the server has aborted it, or the work is
- * over, `tx` refuses any more. Without that, a statement behind the one that failed would be committed by itself.
+ * Nothing runs outside the transaction: statements run one after the other, and `tx` refuses them once the server has aborted the
+ * transaction or the work is over. Otherwise a statement after the one that failed would be committed by itself.
  */
 export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   const reached: Outcome<T>[] = []
@@ -83,12 +83,12 @@ export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   }
   await retrying(run, RETRY_FOR_MS, () => ctx.count('transaction_retries_total'))
   const outcome = reached.at(-1)
-  if (!outcome) throw new Error('a transaction was committed whose work had not come to its end')
+  if (!outcome) throw new Error('a transaction was committed before its work ended')
   await runEffects(ctx, outcome.effects)
   return outcome.result
 }
 
-/** Notes in `reached` what the work came to, before it is committed: the answer to the commit may be lost. */
+/** Adds the outcome to `reached` before the COMMIT, whose answer may be lost. */
 async function runOnce<T>(
   ctx: Context,
   { work, wasCommitted }: Unit<T>,
@@ -97,18 +97,18 @@ async function runOnce<T>(
 ): Promise<void> {
   const now = ctx.clock.now()
   const connection = await takeConnection(ctx.db.pool)
-  const gate = gateTo(sendOver(connection))
+  const guarded = guardedSend(sendOver(connection))
   try {
     await command(connection, 'START TRANSACTION')
-    const queries = queriesOver(gate.send)
+    const queries = queriesOver(guarded.send)
     const drafts: Rehearsal = { changes: [], events: [] }
     const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
     const tx: Tx = { ...queries, ctx, now, drafts, afterCommit }
-    // Before the work: it must not meet its own rows.
+    // Before the work, which must not meet its own rows.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
-    await gate.close()
+    await guarded.close()
     if (ctx.rehearsal) {
       effects.length = 0
       ctx.rehearsal.changes.push(...drafts.changes)
@@ -118,14 +118,14 @@ async function runOnce<T>(
     await command(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
     connection.release()
   } catch (error) {
-    // What still runs ends with the rollback; what it failed with is of no interest beside the error that is thrown.
-    await gate.close().catch(() => undefined)
+    // A statement that still runs ends with the rollback; its error does not matter beside the one that is thrown.
+    await guarded.close().catch(() => undefined)
     await rollBack(connection)
     throw error
   }
 }
 
-/** A connection that does not take the rollback may still hold the transaction: it goes to nobody else. */
+/** A connection on which the rollback fails may still hold the transaction, so nobody else gets it. */
 async function rollBack(connection: PoolConnection): Promise<void> {
   try {
     await command(connection, 'ROLLBACK')
@@ -135,13 +135,13 @@ async function rollBack(connection: PoolConnection): Promise<void> {
   }
 }
 
-interface Gate {
+interface GuardedSend {
   readonly send: Send
-  /** Waits for the statement that runs, and lets no more pass. Throws the error that aborted the transaction, if one did. */
+  /** Refuses further statements and waits for the one under way. Throws the error that aborted the transaction, if any. */
   close(): Promise<void>
 }
 
-function gateTo(send: Send): Gate {
+function guardedSend(send: Send): GuardedSend {
   let abortedBy: Error | null = null
   let isClosed = false
   let last: Promise<unknown> = Promise.resolve()

@@ -45,14 +45,14 @@ export function createApp(
   mailReader = new MailReader(ctx.config.relay),
 ): Koa<RequestState> {
   const app = new Koa<RequestState>({ proxy: ctx.config.trustProxy > 0, maxIpsCount: ctx.config.trustProxy })
-  app.use(lastAnswers(health))
+  app.use(closeWhileStopping(health))
   app.use(requestIds)
   app.use(observeRequests(ctx, metrics))
   app.use(errorEnvelope(ctx))
   app.use(safeHeaders)
   app.use(crossOrigin)
   app.use(refuseBodyOfReads)
-  // First, since most requests are for it: each router in front would look through its own paths.
+  // The API first, since most requests are for it: each router searches its own paths.
   for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
     app.use(middleware)
   for (const router of routers(ctx, metrics, health, mailReader))
@@ -60,8 +60,8 @@ export function createApp(
   app.use(() => {
     throw notFound('address')
   })
-  // What escapes the envelope is a connection that went away while its answer was written.
-  app.on('error', (error: unknown) => ctx.log.debug({ error }, 'an answer could not be written'))
+  // Only an error of a connection that was lost while its response was written gets here.
+  app.on('error', (error: unknown) => ctx.log.debug({ error }, 'a response could not be written'))
   return app
 }
 
@@ -77,8 +77,8 @@ function routers(ctx: Context, metrics: Metrics, health: Health, mailReader: Mai
   ]
 }
 
-/** Once the daemon stops, each answer is the last one on its connection: callers who keep theirs would hold it up for ever. */
-const lastAnswers =
+/** While the daemon stops, each response closes its connection: kept connections would never end. */
+const closeWhileStopping =
   (health: Health): Middleware<RequestState> =>
   async (http, next) => {
     await next()

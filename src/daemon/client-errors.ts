@@ -3,31 +3,34 @@ import type { Duplex } from 'node:stream'
 import { errorBody, newRequestId } from '#http/errors.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** How long the bytes of an answer may wait for a client that does not read. */
+/** How long a response may wait for a client that does not read. */
 const FLUSH_MS = 1000
 
-/** Answers what is no HTTP request, or has headers too large, by the error envelope, as everything else is (contract 2), and frees the socket at once (contract 7). */
+/**
+ * Answers malformed requests, headers that are too large and requests that take too long with the error envelope of contract 2, and
+ * frees the socket at once (contract 7).
+ */
 export function answerClientErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    // Only ended, the socket would stay for as long as its client leaves it open.
+    // An ended socket stays open until its client closes it.
     const deadline = setTimeout(() => socket.destroy(), FLUSH_MS)
     socket.once('close', () => clearTimeout(deadline))
     socket.end(answerTo(error.code), () => socket.destroy())
   })
-  // Expectations that nobody knows are not met and not refused (RFC 9110, 10.1.1); Node's own refusal would have no X-Request-Id.
+  // Unknown expectations are ignored (RFC 9110, 10.1.1): Node's own refusal would have no X-Request-Id.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }
 
 function answerTo(code: string | undefined): string {
   const requestId = newRequestId()
-  const fault = faultOf(code)
-  const body = JSON.stringify(errorBody(fault.error, requestId))
+  const refusal = refusalOf(code)
+  const body = JSON.stringify(errorBody(refusal.error, requestId))
   const head = [
-    `HTTP/1.1 ${fault.status}`,
+    `HTTP/1.1 ${refusal.status}`,
     'Content-Type: application/json; charset=utf-8',
     `X-Request-Id: ${requestId}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
@@ -36,7 +39,7 @@ function answerTo(code: string | undefined): string {
   return `${head.join('\r\n')}\r\n\r\n${body}`
 }
 
-function faultOf(code = ''): { readonly status: string; readonly error: AppError } {
+function refusalOf(code = ''): { readonly status: string; readonly error: AppError } {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
       return {
@@ -46,6 +49,6 @@ function faultOf(code = ''): { readonly status: string; readonly error: AppError
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: '408 Request Timeout', error: new AppError('invalid_request', 'the request took too long') }
     default:
-      return { status: '400 Bad Request', error: new AppError('invalid_request', 'this is no HTTP request') }
+      return { status: '400 Bad Request', error: new AppError('invalid_request', 'this is not a valid HTTP request') }
   }
 }

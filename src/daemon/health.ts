@@ -9,30 +9,30 @@ import { AppError, messageOf, notFound } from '#shared/errors.ts'
 import type { Metrics } from './metrics.ts'
 import { shareReading } from './share-reading.ts'
 
-/** What the daemon knows of itself. */
+/** The state of the daemon itself. */
 export interface Health {
   readonly isStopping: boolean
 }
 
 const DATABASE_DEADLINE_MS = 2000
-/** How old an answer about the database may be: whoever asks more often does not reach it. */
+/** Maximum age of an answer about the database, which more frequent requests do not reach. */
 const FRESH_MS = 1000
 
 /** `/healthz`, `/readyz` and `/metrics` (contract 1). */
 export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
-  const lookAtDatabase = shareReading(FRESH_MS, () => readDatabase(ctx))
+  const databaseState = shareReading(FRESH_MS, () => readDatabaseState(ctx))
   router.get('/healthz', (http) => {
     http.body = { status: 'up' }
   })
   router.get('/readyz', async (http) => {
-    const { fault, warning } = health.isStopping ? { fault: 'stopping', warning: null } : await lookAtDatabase()
+    const { fault, warning } = health.isStopping ? { fault: 'stopping', warning: null } : await databaseState()
     http.status = fault === null ? 200 : 503
     if (fault !== null) http.body = { status: 'not_ready', reason: fault }
     else http.body = { status: 'ready', ...(warning === null ? {} : { warning }) }
   })
   router.get('/metrics', async (http) => {
-    // The router reads other spellings alike, a whole address (RFC 9112, 3.2.2) for one, which a proxy may let through.
+    // The router also accepts other spellings, such as an absolute address (RFC 9112, 3.2.2), which a proxy may let through.
     if (http.req.url?.split('?')[0] !== '/metrics') throw notFound('address')
     if (!mayReadMetrics(ctx, http.req.socket.remoteAddress ?? '', http.headers))
       throw new AppError('forbidden', 'metrics are for loopback or a bearer token')
@@ -42,13 +42,13 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
   return router
 }
 
-interface Standing {
+interface DatabaseState {
   readonly fault: string | null
-  /** Something that does not keep the daemon from its work, and may one day. */
+  /** A problem that does not stop the daemon from working yet. */
   readonly warning: string | null
 }
 
-async function readDatabase(ctx: Context): Promise<Standing> {
+async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
   try {
     const both = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx)])
     const late = new Error(`no answer in ${DATABASE_DEADLINE_MS} ms`)
@@ -61,8 +61,8 @@ async function readDatabase(ctx: Context): Promise<Standing> {
 }
 
 /**
- * With a token set it is always needed. Without one, figures are for this machine alone: for nobody where a proxy is in front, since
- * then everybody comes from this machine or the proxy's.
+ * A token that is set is always required. Without one only this machine may read metrics, and nobody where a proxy is in front, since
+ * every request then comes from the proxy.
  */
 function mayReadMetrics(
   { config: { metricsToken, trustProxy } }: Context,
@@ -74,7 +74,7 @@ function mayReadMetrics(
     const token = /^Bearer (.+)$/i.exec(typeof authorization === 'string' ? authorization : '')?.[1]
     return token !== undefined && constantTimeEqual(token, metricsToken)
   }
-  // A request that came through a proxy on this machine is not from this machine, whatever the settings say of proxies.
+  // A request through a proxy on this machine comes from elsewhere, whatever the settings say.
   const isForwarded = headers['x-forwarded-for'] !== undefined || headers['forwarded'] !== undefined
   return trustProxy === 0 && !isForwarded && /^(127\.|::1$|::ffff:127\.)/.test(remoteAddress)
 }

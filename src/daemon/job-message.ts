@@ -1,13 +1,13 @@
 import type { MetricName } from '#context.ts'
 import type { PoolUse } from '#db/session.ts'
 
-/** What the scheduler tells a job's thread when it starts it. */
+/** What the scheduler passes to a job's thread at its start. */
 export interface JobSettings {
   readonly job: string
   /** Host name and process id of the daemon, for the record of runs. */
   readonly daemon: string
   readonly heartbeatMs: number
-  /** Whether its sweep also does what is to be done once an hour. */
+  /** Whether its sweep also does the hourly work. */
   readonly isHourly: boolean
 }
 
@@ -17,23 +17,23 @@ export interface Counted {
   readonly by: number
 }
 
-/** The thread lives. */
+/** The thread is alive. */
 export interface Heartbeat {
   readonly type: 'heartbeat'
-  /** How long its present sweep has been running; null between sweeps. */
+  /** How long its current sweep has been running; null between sweeps. */
   readonly sweepMs: number | null
   /** Null until it has connections. */
   readonly pool: PoolUse | null
 }
 
-/** From a job's thread to the daemon. `done` and `cancelled` are Bree's words. */
+/** From a job's thread to the daemon. Bree defines `done` and `cancelled`. */
 export type JobMessage =
   | 'done'
   | 'cancelled'
   | Heartbeat
   | { readonly type: 'counted'; readonly counts: readonly Counted[] }
-  /** There is something for the webhook sender. */
+  /** The webhook sender has something to send. */
   | { readonly type: 'wake' }
 
-/** From the daemon to a job's thread. `cancel` is Bree's word. */
-export type JobOrder = 'cancel' | { readonly type: 'wake' }
+/** From the daemon to a job's thread. Bree defines `cancel`. */
+export type JobCommand = 'cancel' | { readonly type: 'wake' }

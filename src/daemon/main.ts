@@ -10,7 +10,7 @@ async function main(): Promise<void> {
   await (await early)?.release()
 }
 
-/** The server comes up while the modules are loaded. What goes wrong is said when the database is opened. */
+/** Starts the server while the modules are loaded. An error is reported when the database is opened. */
 async function startDatabase({ home }: Config): Promise<EmbeddedDatabase | null> {
   const { startEmbedded } = await import('#db/embedded.ts')
   return startEmbedded(home).catch(() => null)

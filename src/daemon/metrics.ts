@@ -20,13 +20,13 @@ const COUNTERS: Readonly<Record<MetricName, { readonly help: string; readonly la
   job_failures_total: { help: 'Job threads that failed, hung or died, by job', labelNames: ['job', 'reason'] },
 }
 
-/** The figures that `/metrics` shows in the Prometheus text format. */
+/** The metrics that `/metrics` shows in the Prometheus text format. */
 export interface Metrics {
   readonly registry: Registry
   readonly count: Context['count']
-  /** Notes one answered request: its route, method, status and duration in seconds. */
+  /** Counts an answered request: its route, method, status and duration in seconds. */
   readonly observeRequest: (route: string, method: string, status: number, seconds: number) => void
-  /** Adds a gauge that is read at each scrape; a read that fails leaves it without samples, and the scrape goes on. */
+  /** Adds a gauge that is read at each scrape. Where the read fails it has no samples, and the scrape goes on. */
   readonly gauge: (name: string, shape: GaugeShape, read: () => readonly Sample[] | Promise<readonly Sample[]>) => void
 }
 
@@ -65,7 +65,7 @@ export function openMetrics(): Metrics {
   })
   return {
     registry,
-    // A label that the metric does not have would throw, and from a worker's message end the daemon.
+    // An unknown label would throw, which ends the daemon where the count comes from a worker.
     count: (metric, labels = {}, by = 1) => counters.get(metric)?.inc(knownLabels(metric, labels), by),
     observeRequest: (route, method, status, seconds) => requests.observe({ route, method, status }, seconds),
     gauge(name, { help, labelNames = [] }, read) {
@@ -79,7 +79,7 @@ export function openMetrics(): Metrics {
             .then(read)
             .catch(() => [])
           this.reset()
-          // A gauge without labels goes back to 0, which would be a lie.
+          // A reset gauge without labels reads 0, which would be wrong.
           if (labelNames.length === 0) this.remove()
           for (const { value, labels = {} } of samples) this.set(labels, value)
         },

@@ -3,11 +3,11 @@ import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import type { Metrics } from './metrics.ts'
 
-/** Counts and times each request by its route, never by its path: paths hold tokens. `client` is the address that trusted proxies tell. */
+/** Counts and times each request by its route, never by its path: paths hold tokens. `client` is the address that trusted proxies report. */
 export function observeRequests(ctx: Context, metrics: Metrics): Middleware<RequestState> {
   return async (http, next) => {
     const startedMs = performance.now()
-    // Taken now: a request that is broken off has no socket any more.
+    // Read first: an aborted request has no socket any more.
     const client = http.ip
     try {
       await next()

@@ -13,33 +13,33 @@ import { hasDueReminders } from '#renewals/has-due-reminders.ts'
 import { hasAbandonedWrites } from '#subscriptions/finish-pending-writes.ts'
 import { describeError } from '#shared/log.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
-import type { Heartbeat, JobMessage, JobOrder, JobSettings } from './job-message.ts'
+import type { Heartbeat, JobMessage, JobCommand, JobSettings } from './job-message.ts'
 
-/** A job: the thread of `jobs/<name>.ts`. It lives as long as the daemon or, of a job that sweeps, while there is work. */
+/** A job: the thread of `jobs/<name>.ts`. It runs as long as the daemon does; a job that sweeps runs while there is work. */
 export interface ScheduledJob {
   readonly name: string
-  /** Heap that its thread may have. */
+  /** Maximum heap of its thread. */
   readonly memoryMb: number
-  /** A sweep that takes longer never ends; null where the job is one long run. */
+  /** A sweep that takes longer is considered endless; null for a job that is one long run. */
   readonly longestSweepMs: number | null
-  /** Of a job that sweeps: when a thread is started for it. */
+  /** For a job that sweeps: when to start a thread. */
   readonly sweep?: SweepSchedule
 }
 
 export interface SweepSchedule {
-  /** Pause between the end of a sweep, or a look that found no work, and the next look. */
+  /** Pause before the next check for work, after a sweep or a check that found none. */
   readonly everyMs: number
-  /** By a few cheap reads: whether there is something to do. */
+  /** Whether there is work, found out by a few cheap reads. */
   readonly hasWork: (ctx: Context) => Promise<boolean>
-  /** Whether something is to be done once an hour, work or not. */
+  /** Whether a sweep is due once an hour even without work. */
   readonly isHourly: boolean
 }
 
-/** Everything that runs by itself, and when. */
+/** All jobs, and when they run. */
 export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readonly ScheduledJob[] {
   const everyMs = sweepSeconds * SECOND_MS
   return [
-    // Woken after every commit that wrote an event; looks by itself each second.
+    // Woken after every commit that wrote an event; polls every second as well.
     { name: 'deliver-webhooks', memoryMb: 256, longestSweepMs: null },
     {
       name: 'send-reminders',
@@ -47,14 +47,14 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
       longestSweepMs: 30 * MINUTE_MS,
       sweep: { everyMs, hasWork: async (ctx) => (await hasDueReceipts(ctx)) || hasDueReminders(ctx), isHourly: false },
     },
-    // Each hour, old rows are removed.
+    // Removes old rows every hour.
     {
       name: 'expire',
       memoryMb: 128,
       longestSweepMs: 10 * MINUTE_MS,
       sweep: { everyMs, hasWork: hasRunOut, isHourly: true },
     },
-    // Each hour, providers list their refunds.
+    // Lists the providers' refunds every hour.
     {
       name: 'reconcile',
       memoryMb: 256,
@@ -71,13 +71,13 @@ export function schedule({ sweepSeconds }: Pick<Config, 'sweepSeconds'>): readon
 const SENDER = 'deliver-webhooks'
 
 export interface Scheduler {
-  /** Tells the webhook sender that there is something to send. */
+  /** Wakes the webhook sender. */
   readonly wakeSender: () => void
-  /** Cancels all jobs and waits until they have ended; threads that have not by the deadline are terminated. */
+  /** Cancels all jobs and waits until they have ended; terminates the threads that have not by the deadline. */
   readonly stop: (deadlineMs: number) => Promise<void>
-  /** When each job's thread last said that it lives; of one that has no thread now, when the scheduler last looked after it. */
+  /** Last heartbeat of each job; the scheduler gives it for a job that has no thread now. */
   readonly heartbeats: ReadonlyMap<string, RealTime>
-  /** How each job's thread used its connections then; none of threads that are not running. */
+  /** Use of the connections of each running thread at its last heartbeat. */
   readonly pools: ReadonlyMap<string, PoolUse>
 }
 
@@ -90,38 +90,38 @@ export interface SchedulerOptions {
   readonly restartMs?: number
 }
 
-/** A thread is taken for hung when this many heartbeats are missing. */
+/** A thread without this many heartbeats in a row is considered hung. */
 const MISSED_HEARTBEATS = 3
-/** A thread loads its modules and connects before its first heartbeat. */
+/** Extra time before the first heartbeat, in which a thread loads its modules and connects. */
 const START_MS = 30 * SECOND_MS
-/** After a long outage of the database, jobs go on no later than this. */
+/** After a long outage of the database, jobs continue no later than this. */
 const LONGEST_RESTART_MS = 15 * SECOND_MS
-/** A job that lived this long has recovered: its failures are forgotten. */
+/** A job that ran this long has recovered: its failures are forgotten. */
 const RECOVERED_MS = 5 * MINUTE_MS
 
-/** Looks that found no work are noted this often, so that the record shows that the job lives. */
-const QUIET_MS = MINUTE_MS
+/** How often checks without work are recorded, so that the record shows that the job is alive. */
+const IDLE_RECORD_MS = MINUTE_MS
 
-/** Why a thread ended, besides a cancellation. */
+/** Why a thread ended, other than by cancellation. */
 type Failure = Exclude<JobOutcome, 'done'>
 
-/** What the scheduler knows of one job's thread. */
+/** What the scheduler knows about one job's thread. */
 interface Watched {
   readonly job: ScheduledJob
-  /** What its thread gets when it starts. */
+  /** Passed to its thread at the start. */
   readonly settings: { -readonly [K in keyof JobSettings]: JobSettings[K] }
   startedAt: RealTime
   startedMs: number
   heardMs: number
   failuresInARow: number
   failure: { readonly kind: Failure; readonly error: unknown } | null
-  /** Its sweep came to its end. */
+  /** Whether its sweep ended. */
   isDone: boolean
-  /** When a sweep last did what is to be done once an hour. */
+  /** When the last hourly sweep ended. */
   hourlyMs: number
-  /** When a look without work was last noted. */
-  notedMs: number
-  /** The next start or look. */
+  /** When a check without work was last recorded. */
+  recordedMs: number
+  /** The next start or check. */
   next: NodeJS.Timeout | null
 }
 
@@ -138,8 +138,8 @@ interface Supervisor {
 }
 
 /**
- * Starts the threads of all jobs and keeps them alive: one that throws, hangs, runs out of memory or never ends its sweep is
- * terminated, noted, counted and started again after a pause. `env` is their environment.
+ * Starts the threads of all jobs and supervises them: one that throws, hangs, runs out of memory or never ends its sweep is
+ * terminated, recorded, counted and restarted after a pause. `env` is their environment.
  */
 export function startScheduler(
   ctx: Context,
@@ -152,7 +152,7 @@ export function startScheduler(
   bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
   const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
   void started.then(() => {
-    for (const thread of supervisor.watched.values()) if (thread.job.sweep) void look(supervisor, thread)
+    for (const thread of supervisor.watched.values()) if (thread.job.sweep) void checkForWork(supervisor, thread)
   })
   const watch = setInterval(() => {
     endHung(supervisor)
@@ -165,7 +165,7 @@ export function startScheduler(
     async stop(deadlineMs) {
       supervisor.isStopping = true
       clearInterval(watch)
-      // A stop that overtakes the start would be followed by it.
+      // A stop during the start would be followed by the rest of the start.
       await started
       await stopAll(supervisor, deadlineMs)
     },
@@ -186,18 +186,18 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   const definitionOf = ({ job: { name, memoryMb, sweep }, settings }: Watched) => ({
     name,
     path: join(root, `${name}.ts`),
-    // Bree starts the others; those that sweep are started where there is work.
+    // Bree starts the others at once.
     ...(sweep ? { timeout: false as const } : {}),
     worker: {
       env: { ...env },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
-      // Read anew at each start.
+      // Read again at each start.
       workerData: settings,
     },
   })
   const bree = new Bree({
     root: false,
-    // Bree's own lines say less than ours, and its warning of overlapping runs cannot come up.
+    // Bree logs less than we do, and the overlapping runs that it warns of cannot happen.
     logger: false,
     timezone: 'UTC',
     acceptedExtensions: ['.ts'],
@@ -221,12 +221,12 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
 }
 
 function watchedOf(ctx: Context, job: ScheduledJob, settings: JobSettings): Watched {
-  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, hourlyMs: -Infinity, notedMs: -Infinity }
+  const never = { startedAt: ctx.clock.now(), startedMs: 0, heardMs: 0, hourlyMs: -Infinity, recordedMs: -Infinity }
   return { job, settings: { ...settings }, ...never, failuresInARow: 0, failure: null, isDone: false, next: null }
 }
 
-/** Starts the thread of a job that sweeps, where there is work for it; otherwise looks again later. */
-async function look(supervisor: Supervisor, thread: Watched): Promise<void> {
+/** Starts the thread of a job that sweeps if there is work for it, and checks again later otherwise. */
+async function checkForWork(supervisor: Supervisor, thread: Watched): Promise<void> {
   thread.next = null
   const { ctx } = supervisor
   const { job, settings } = thread
@@ -237,7 +237,7 @@ async function look(supervisor: Supervisor, thread: Watched): Promise<void> {
     hasWork ||= (await job.sweep?.hasWork(ctx)) ?? true
   } catch (error) {
     ctx.log.error({ job: job.name, error }, 'cannot check whether a job has work')
-    lookLater(supervisor, thread)
+    checkLater(supervisor, thread)
     return
   }
   if (supervisor.isStopping) return
@@ -245,13 +245,13 @@ async function look(supervisor: Supervisor, thread: Watched): Promise<void> {
     await run(supervisor, thread)
     return
   }
-  await noteQuiet(supervisor, thread, startedAt)
-  lookLater(supervisor, thread)
+  await recordIdle(supervisor, thread, startedAt)
+  checkLater(supervisor, thread)
 }
 
-function lookLater(supervisor: Supervisor, thread: Watched): void {
+function checkLater(supervisor: Supervisor, thread: Watched): void {
   if (supervisor.isStopping) return
-  thread.next = setTimeout(() => void look(supervisor, thread), thread.job.sweep?.everyMs)
+  thread.next = setTimeout(() => void checkForWork(supervisor, thread), thread.job.sweep?.everyMs)
 }
 
 async function run({ ctx, bree }: Supervisor, { job: { name } }: Watched): Promise<void> {
@@ -262,15 +262,15 @@ async function run({ ctx, bree }: Supervisor, { job: { name } }: Watched): Promi
   }
 }
 
-async function noteQuiet({ ctx, daemon }: Supervisor, thread: Watched, startedAt: RealTime): Promise<void> {
+async function recordIdle({ ctx, daemon }: Supervisor, thread: Watched, startedAt: RealTime): Promise<void> {
   const { name } = thread.job
   ctx.count('job_runs_total', { job: name })
-  if (performance.now() - thread.notedMs < QUIET_MS) return
-  thread.notedMs = performance.now()
-  await noteRun(ctx, { job: name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome: 'done', summary: {} })
+  if (performance.now() - thread.recordedMs < IDLE_RECORD_MS) return
+  thread.recordedMs = performance.now()
+  await recordRun(ctx, { job: name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome: 'done', summary: {} })
 }
 
-async function noteRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): Promise<void> {
+async function recordRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): Promise<void> {
   try {
     await insertJobRun(ctx.db, row)
   } catch (error) {
@@ -278,7 +278,7 @@ async function noteRun(ctx: Context, row: Parameters<typeof insertJobRun>[1]): P
   }
 }
 
-/** A job that sweeps and has no thread now is looked after by this one, which lives. */
+/** Gives a heartbeat for each job that sweeps and has no thread now: this thread checks for its work. */
 function beatForIdle({ ctx, bree, watched, heartbeats }: Supervisor): void {
   for (const { job, next } of watched.values())
     if (job.sweep && next && !bree.workers.has(job.name)) heartbeats.set(job.name, ctx.clock.now())
@@ -289,7 +289,7 @@ function onCreated({ ctx, watched }: Supervisor, name: string): void {
   if (!thread) return
   thread.startedAt = ctx.clock.now()
   thread.startedMs = performance.now()
-  // Its first heartbeat may come as late as this allows.
+  // Allows for a late first heartbeat.
   thread.heardMs = thread.startedMs + START_MS
   thread.failure = null
   thread.isDone = false
@@ -342,7 +342,7 @@ function end(supervisor: Supervisor, thread: Watched, kind: Failure, error: stri
   void supervisor.bree.workers.get(thread.job.name)?.terminate()
 }
 
-/** Bree tells of a failure twice: the error itself, and the exit code that follows. */
+/** Bree reports a failure twice: the error itself, and the exit code that follows. */
 function onError({ watched, isStopping }: Supervisor, name: string, error: unknown): void {
   const thread = watched.get(name)
   if (!thread || isStopping) return
@@ -357,7 +357,7 @@ function onDeleted(supervisor: Supervisor, name: string): void {
   if (thread.job.sweep && thread.isDone && !thread.failure) {
     thread.failuresInARow = 0
     if (thread.settings.isHourly) thread.hourlyMs = performance.now()
-    lookLater(supervisor, thread)
+    checkLater(supervisor, thread)
     return
   }
   const { kind, error } = thread.failure ?? { kind: 'ended', error: 'the job ended by itself' }
@@ -367,14 +367,14 @@ function onDeleted(supervisor: Supervisor, name: string): void {
   const { ctx } = supervisor
   ctx.log.error({ job: name, reason: kind, error: describeError(error), pauseMs }, 'a job failed and is started again')
   ctx.count('job_failures_total', { job: name, reason: kind })
-  void noteFailure(supervisor, thread, kind, error)
+  void recordFailure(supervisor, thread, kind, error)
   thread.next = setTimeout(() => {
     thread.next = null
     void run(supervisor, thread)
   }, pauseMs)
 }
 
-async function noteFailure(
+async function recordFailure(
   { ctx, daemon }: Supervisor,
   { job, startedAt }: Watched,
   outcome: Failure,
@@ -382,14 +382,14 @@ async function noteFailure(
 ): Promise<void> {
   const { message } = describeError(error)
   const summary = { error: message }
-  await noteRun(ctx, { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary })
+  await recordRun(ctx, { job: job.name, daemon, startedAt, finishedAt: ctx.clock.now(), outcome, summary })
 }
 
 function wakeSender({ bree }: Supervisor): void {
-  bree.workers.get(SENDER)?.postMessage({ type: 'wake' } satisfies JobOrder)
+  bree.workers.get(SENDER)?.postMessage({ type: 'wake' } satisfies JobCommand)
 }
 
-/** Bree waits for its threads without limit, and forgets its own limits when it stops: the deadline is ours. */
+/** Adds a deadline: Bree waits for its threads without limit, and drops its own limits when it stops. */
 async function stopAll({ bree, watched }: Supervisor, deadlineMs: number): Promise<void> {
   for (const { next } of watched.values()) if (next) clearTimeout(next)
   const stopped = bree.stop()

@@ -10,19 +10,19 @@ import { answerWhileStarting } from './starting.ts'
 import { stopOnSignal } from './stop.ts'
 import { openMetrics } from './metrics.ts'
 import { schedule, startScheduler, type Scheduler } from './scheduler.ts'
-import { watchFigures } from './watch-figures.ts'
+import { addDatabaseMetrics } from './database-metrics.ts'
 import { startWatchdog, type Watchdog } from './watchdog.ts'
 
 /** Headers must be there within this time, whole requests within the other: slow senders cannot hold sockets permanently. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
-/** How often that is looked at; every 30 s by default, which would let slow senders have four times their time. */
+/** How often both are checked. Node's default of 30 s would give slow senders four times the time. */
 const CHECK_TIMEOUTS_MS = 1000
 
-/** Connections that wait to be accepted; where there are more, each is tried again by its caller's system only after seconds. */
+/** Connections that wait to be accepted. Beyond that a client's system tries again only after seconds. */
 const BACKLOG = 4096
 
-/** Listens, says `not_ready` until the database is open and as this version needs it, and then serves until a signal stops it. */
+/** Listens, answers 503 until the database is open and its schema current, and then serves until a signal stops it. */
 export async function serve(settings: Config): Promise<void> {
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
@@ -57,7 +57,7 @@ export async function serve(settings: Config): Promise<void> {
     childEnvironment({ BILLING_BASE_URL: config.baseUrl, BILLING_PORT: String(port) }),
   )
   sender.wake = scheduler.wakeSender
-  watchFigures(ctx, metrics, scheduler)
+  addDatabaseMetrics(ctx, metrics, scheduler)
   const health = { isStopping: false }
   const handle = createApp(ctx, metrics, health).callback()
   server.off('request', answerWhileStarting).on('request', (request, response) => void handle(request, response))
@@ -67,7 +67,7 @@ export async function serve(settings: Config): Promise<void> {
   stopOnSignal(ctx, { server, health, scheduler: stopping(watchdog, scheduler), close })
 }
 
-/** A scheduler whose stop tells systemd first. */
+/** A scheduler whose stop notifies systemd first. */
 function stopping(watchdog: Watchdog, scheduler: Scheduler): Pick<Scheduler, 'stop'> {
   return {
     stop(deadlineMs) {

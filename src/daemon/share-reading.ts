@@ -1,6 +1,6 @@
 /**
- * One reading for all who ask for it: they get the one that is being made, or the last one where it was begun less than `freshMs`
- * (milliseconds) ago. A reading that failed is shared like any other, so that a database in trouble is not asked more often.
+ * One reading for all callers: the one under way, or the last one where it began less than `freshMs` milliseconds ago. A failed
+ * reading is shared like any other, so that a database in trouble is not asked more often.
  */
 export function shareReading<T>(freshMs: number, read: () => Promise<T>): () => Promise<T> {
   let last: Promise<T> | null = null

@@ -1,12 +1,17 @@
 import type { RequestListener } from 'node:http'
-import { newRequestId } from '#http/errors.ts'
+import { errorBody, newRequestId } from '#http/errors.ts'
+import { AppError } from '#shared/errors.ts'
 
-/** Answers while the database is being opened; `/healthz` too, since who waits for it means to call the API next. */
-export const answerWhileStarting: RequestListener = (_request, response) => {
-  response.writeHead(503, {
+const STARTING = new AppError('service_unavailable', 'the service is starting: try again in 1 s')
+
+/** Answers 503 while the database is being opened; `/healthz` too, since whoever waits for it calls the API next. */
+export const answerWhileStarting: RequestListener = ({ url = '' }, response) => {
+  const requestId = newRequestId()
+  const isProbe = ['/healthz', '/readyz'].includes(url.split('?')[0] ?? '')
+  response.writeHead(STARTING.status, {
     'Content-Type': 'application/json; charset=utf-8',
-    'X-Request-Id': newRequestId(),
+    'X-Request-Id': requestId,
     'Retry-After': '1',
   })
-  response.end(JSON.stringify({ status: 'not_ready', reason: 'starting' }))
+  response.end(JSON.stringify(isProbe ? { status: 'not_ready', reason: 'starting' } : errorBody(STARTING, requestId)))
 }

@@ -2,7 +2,7 @@ import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import type { Context } from '#context.ts'
 
-/** What must be ended, in order, and what says that it is ending. */
+/** What must be stopped, and the flag that says so. */
 export interface Running {
   readonly server: Server
   readonly health: { isStopping: boolean }
@@ -10,15 +10,15 @@ export interface Running {
   readonly close: () => Promise<void>
 }
 
-/** All of it together must be over by then (contract 1). */
+/** For everything together (contract 1). */
 const STOP_DEADLINE_MS = 30_000
 const JOBS_DEADLINE_MS = 20_000
-/** Requests that have not ended by then, slow senders' above all, are cut off. */
+/** Requests that are still under way, mostly those of slow senders, are then cut off. */
 const REQUESTS_DEADLINE_MS = 25_000
-/** A request that was under way on a kept connection when the signal came has arrived by then. */
+/** Time for requests that were on their way over a kept connection when the signal came. */
 const IDLE_GRACE_MS = 500
 
-/** On SIGTERM or SIGINT: no new connections, what is in flight is finished, jobs give their leases back, then exit 0. A second signal ends at once. */
+/** On SIGTERM or SIGINT: takes no new connections, finishes what is in flight, has jobs release their leases, exits 0. A second signal exits at once. */
 export function stopOnSignal(ctx: Context, running: Running): void {
   const onSignal = (signal: NodeJS.Signals) => {
     if (running.health.isStopping) process.exit(1)
@@ -47,8 +47,8 @@ async function stop(ctx: Context, { server, scheduler, close }: Running): Promis
 }
 
 /**
- * Takes no more connections, and waits for the requests on those that there are: each answer from now on ends its connection. The
- * server's own `close` would first cut off connections that seem idle, with the requests that are just arriving on them.
+ * Takes no more connections and waits for the requests on open ones; each response closes its connection. The server's own `close`
+ * would first cut off idle connections, together with requests that are just arriving on them.
  */
 async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))

@@ -4,30 +4,30 @@ import type { ServiceManager } from '#config.ts'
 import type { Context } from '#context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
-/** What the watchdog looks at. Never the database: a restart does not bring that back, and hurts what still works. */
+/** What the watchdog checks. Never the database: a restart does not repair that, and stops what still works. */
 export interface VitalSigns {
-  /** Half of the event loop's turns came no later than this. */
+  /** Median delay of the event loop. */
   readonly loopLagMs: number
-  /** When each job's thread last said that it lives; null where it has not yet. */
+  /** Last heartbeat of each job; null before the first. */
   readonly heartbeats: readonly (readonly [job: string, at: RealTime | null])[]
 }
 
-/** More than the scheduler takes to notice a hung thread and to start it again after the longest pause. */
+/** Longer than the scheduler takes to notice a hung thread and to restart it after the longest pause. */
 const LONGEST_SILENCE_MS = 3 * MINUTE_MS
 const MOST_LAG_MS = SECOND_MS
-/** systemd asks for a sign at half of its time at least; a third leaves room for one that is lost. */
-const SIGNS_PER_PERIOD = 3
+/** systemd recommends a ping at half its period; a third tolerates one that is lost. */
+const PINGS_PER_PERIOD = 3
 const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 
-/** What is wrong with the process, so that it is better started again; null where nothing is. */
-export function ailmentOf({ loopLagMs, heartbeats }: VitalSigns, startedAt: RealTime, now: RealTime): string | null {
+/** Why the process should be restarted; null where it is healthy. */
+export function findHang({ loopLagMs, heartbeats }: VitalSigns, startedAt: RealTime, now: RealTime): string | null {
   if (loopLagMs > MOST_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
   const silent = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > LONGEST_SILENCE_MS)
-  return silent ? `the job ${silent[0]} is silent` : null
+  return silent ? `the job ${silent[0]} is unresponsive` : null
 }
 
 export interface Watchdog {
-  /** Tells systemd that the daemon is stopping; no more signs of life. */
+  /** Notifies systemd that the daemon is stopping, and ends the pings. */
   stop(): void
 }
 
@@ -37,7 +37,7 @@ export interface WatchdogOptions {
   readonly heartbeats: ReadonlyMap<string, RealTime>
 }
 
-/** Tells systemd that the daemon is ready, and then again and again that it is well, as long as it is. Without systemd does nothing. */
+/** Notifies systemd that the daemon is ready, and pings it for as long as the daemon is healthy. Does nothing without systemd. */
 export function startWatchdog(ctx: Context, { manager, jobs, heartbeats }: WatchdogOptions): Watchdog {
   if (!manager) return { stop: () => undefined }
   const startedAt = ctx.clock.now()
@@ -49,10 +49,10 @@ export function startWatchdog(ctx: Context, { manager, jobs, heartbeats }: Watch
     const loopLagMs = lag.percentile(50) / 1e6
     lag.reset()
     const signs = { loopLagMs, heartbeats: jobs.map((job) => [job, heartbeats.get(job) ?? null] as const) }
-    const ailment = ailmentOf(signs, startedAt, ctx.clock.now())
-    if (ailment === null) notify(ctx, 'WATCHDOG=1')
-    else ctx.log.error({ ailment }, 'unhealthy: skipping the systemd watchdog ping')
-  }, manager.watchdogMs / SIGNS_PER_PERIOD)
+    const reason = findHang(signs, startedAt, ctx.clock.now())
+    if (reason === null) notify(ctx, 'WATCHDOG=1')
+    else ctx.log.error({ reason }, 'unhealthy: skipping the systemd watchdog ping')
+  }, manager.watchdogMs / PINGS_PER_PERIOD)
   return {
     stop() {
       clearInterval(timer)
@@ -62,7 +62,7 @@ export function startWatchdog(ctx: Context, { manager, jobs, heartbeats }: Watch
   }
 }
 
-/** Node has no datagram sockets of the UNIX kind: systemd's own program speaks to them. */
+/** Runs systemd's own program, since Node has no UNIX datagram sockets. */
 function notify(ctx: Context, ...assignments: string[]): void {
   execFile('systemd-notify', assignments, { timeout: NOTIFY_DEADLINE_MS }, (error) => {
     if (error) ctx.log.warn({ error: error.message }, 'systemd was not notified: is systemd-notify installed?')

@@ -3,7 +3,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { listDueRefunds } from '#payments/store.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, HOUR_MS } from '#shared/time.ts'
-import { openTurns } from '#shared/turns.ts'
+import { openFairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
@@ -177,12 +177,12 @@ async function inTurns(
   signal: AbortSignal | undefined,
   work: (session: ProviderSession) => Promise<void>,
 ): Promise<void> {
-  const turns = openTurns((session: ProviderSession) => nameOf(session))
-  turns.add(sessions)
+  const queue = openFairQueue((session: ProviderSession) => nameOf(session))
+  queue.add(sessions)
   const running = new Map<Promise<void>, string>()
   const mayBegin = (account: string): boolean =>
     [...running.values()].filter((other) => other === account).length < AT_ONCE_OF_ACCOUNT
-  const next = (): ProviderSession | null => (signal?.aborted || running.size >= AT_ONCE ? null : turns.take(mayBegin))
+  const next = (): ProviderSession | null => (signal?.aborted || running.size >= AT_ONCE ? null : queue.take(mayBegin))
   for (let session = next(); session || running.size > 0; session = next()) {
     if (!session) {
       await Promise.race(running.keys())

@@ -1,4 +1,4 @@
-/** A time limit that has begun: tells the milliseconds left, at least 1, so that they can be given to a timer. */
+/** A running time limit: returns the milliseconds left, at least 1, as timers need it. */
 export type Budget = () => number
 
 export function openBudget(ms: number): Budget {
@@ -6,14 +6,14 @@ export function openBudget(ms: number): Budget {
   return () => Math.max(1, Math.round(endMs - performance.now()))
 }
 
-/** The promise's value if it comes within `ms`; throws `late` otherwise, and lets what comes afterwards be. */
+/** The promise's outcome if it comes within `ms`, which is milliseconds; throws `late` otherwise. A later outcome is ignored. */
 export async function within<T>(promise: Promise<T>, ms: number, late: Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
-  const lateness = new Promise<never>((_, reject) => {
+  const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(late), ms)
   })
   try {
-    return await Promise.race([promise, lateness])
+    return await Promise.race([promise, deadline])
   } finally {
     clearTimeout(timer)
   }

@@ -35,13 +35,13 @@ function hmac(key: HmacKey, parts: readonly (string | Buffer)[]): ReturnType<typ
   return mac
 }
 
-/** Whether two texts are equal, in a time that tells nothing of where they differ, whatever their lengths. */
+/** Whether two texts are equal. The time that it takes depends neither on where they differ nor on their lengths. */
 export function constantTimeEqual(a: string, b: string): boolean {
-  // Digests have one length, so that timingSafeEqual neither throws nor tells the lengths apart.
+  // Digests have one length: timingSafeEqual does not throw, and reveals no length.
   return timingSafeEqual(hash('sha256', a, 'buffer'), hash('sha256', b, 'buffer'))
 }
 
-/** As a content security policy names a style. */
+/** The form in which a content security policy names an inline style. */
 export function sha256Base64(content: string): string {
   return createHash('sha256').update(content).digest('base64')
 }
@@ -75,7 +75,7 @@ export function randomDigits(digits: number): string {
   let text = ''
   while (text.length < digits) {
     for (const byte of randomBytes(digits)) {
-      // 250 is the largest multiple of ten in a byte: what lies above it would favour low digits.
+      // Bytes from 250 on are dropped: they would make the digits 0 to 5 more frequent.
       if (byte < 250 && text.length < digits) text += String(byte % 10)
     }
   }
@@ -89,7 +89,7 @@ export interface EncryptionKey {
 
 /** Keys for secrets at rest. The first encrypts; all decrypt, so that keys can be rotated. */
 export class Keyring {
-  /** As objects, with which a secret opens in 5 µs; Node takes 19 µs with a Buffer. */
+  /** As key objects: a secret opens in 5 µs with one, in 19 µs with a Buffer. */
   readonly #keys: readonly { readonly id: string; readonly key: KeyObject }[]
   readonly #current: { readonly id: string; readonly key: KeyObject }
 
@@ -141,7 +141,7 @@ export class Keyring {
   }
 }
 
-/** Reads `id:base64(32 bytes)[,id:…]`; throws a sentence that names the fault, never the key. */
+/** Reads `id:base64(32 bytes)[,id:…]`. Throws an error that says what is wrong and never contains a key. */
 export function parseKeyring(text: string): Keyring {
   const keys = text.split(',').map((entry) => {
     const match = /^([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/]{43}=)$/.exec(entry.trim())

@@ -1,6 +1,6 @@
 /**
- * One address for each host of `mysql://user:password@h1:3306,h2:3306/database?…`, in this order; the text itself where it names one
- * host. A comma in user or password is part of them: hosts stand behind the last `@`.
+ * Splits `mysql://user:password@h1:3306,h2:3306/database?…` into one address for each host, in this order. Hosts begin after the last
+ * `@`, so that user and password may hold commas.
  */
 export function addressesOf(url: string): string[] {
   const start = url.indexOf('//') + 2

@@ -21,13 +21,13 @@ export const ERROR_STATUS = {
 export type ErrorCode = keyof typeof ERROR_STATUS
 
 export interface AppErrorOptions extends ErrorOptions {
-  /** Dotted path of the field at fault, indexes as numbers: `prices.0.trial.amount`. */
+  /** Dotted path of the invalid field, indexes as numbers: `prices.0.trial.amount`. */
   readonly field?: string
   /** Extra response headers, such as `Retry-After` or `Allow`. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** An outcome the caller is meant to see. Anything else that is thrown is a fault of ours and answers 500. */
+/** An error that the caller is meant to see. Anything else that is thrown answers 500. */
 export class AppError extends Error {
   override readonly name = 'AppError'
   readonly code: ErrorCode
@@ -46,13 +46,13 @@ export class AppError extends Error {
   }
 }
 
-/** Callers choose names and how deep they nest: an answer repeats so much of them. */
+/** Maximum number of characters of a caller's text that an answer repeats. */
 const MOST_REPEATED = 200
 
-/** The text where it has at most 200 characters, else its beginning and `…`: 200 together. */
+/** The text, cut to 200 characters with a final `…` where it is longer. */
 export function clipped(text: string): string {
   if (text.length <= MOST_REPEATED) return text
-  // Half of a surrogate pair at the cut would be no character.
+  // Half of a surrogate pair is no character.
   return `${text.slice(0, MOST_REPEATED - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 

@@ -11,5 +11,5 @@ export interface Interval {
   readonly count: number
 }
 
-/** The largest count of each unit: a hundred years. Longer periods are slips of the keyboard. */
+/** The largest count of each unit: a hundred years. A longer period is a typing error. */
 export const LARGEST_COUNT: Readonly<Record<TrialUnit, number>> = { day: 36_500, week: 5_200, month: 1_200, year: 100 }

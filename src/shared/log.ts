@@ -4,8 +4,8 @@ export type { Logger }
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /**
- * JSON lines on standard output, written synchronously, so that a line is out before a crash and worker threads need no relay.
- * Callers name the fields that they log, one by one; no request, row, body or header goes in whole.
+ * JSON lines on standard output, written synchronously: no line is lost in a crash, and worker threads need no relay.
+ * Callers name the fields that they log one by one. Never log a whole request, row, body or header.
  */
 export function openLog(level: LogLevel, bindings: Record<string, string> = {}): Logger {
   return pino(
@@ -21,8 +21,8 @@ export function openLog(level: LogLevel, bindings: Record<string, string> = {}):
 }
 
 /**
- * What a log may say of an error: never the statement and its parameters, which a database error carries. An error that crossed from
- * another thread may come as a plain object.
+ * The fields of an error that may be logged: not the statement and its parameters, which a database error carries. An error from
+ * another thread may be a plain object.
  */
 export function describeError(error: unknown): Record<string, unknown> {
   const { name, message, code, errno, stack, cause } = (error ?? {}) as Partial<

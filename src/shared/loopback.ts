@@ -3,7 +3,7 @@ export function isLoopbackHost(host: string): boolean {
   return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-/** Whether what is sent to this address goes encrypted, or, in development, stays on this machine. */
+/** Whether the connection to this address is encrypted or, in development, stays on this machine. */
 export function isHttpsOrOwn({ protocol, hostname }: URL, isDevelopment: boolean): boolean {
   return protocol === 'https:' || (isDevelopment && isLoopbackHost(hostname))
 }

@@ -1,4 +1,4 @@
-/** Amounts are integers in the currency's smallest unit, everywhere. This file alone knows how many decimals that is. */
+/** Amounts are integers in the currency's smallest unit everywhere. Only this file knows how many decimals a currency has. */
 
 const ZERO_DECIMAL = new Set([
   'BIF',
@@ -27,13 +27,13 @@ export function currencyDecimals(currency: string): 0 | 2 | 3 {
   return THREE_DECIMAL.has(currency) ? 3 : 2
 }
 
-/** `99000 VND` as people write it in the given language: `99.000 ₫`. */
+/** An amount as people write it in the language: `99.000 ₫` for 99000 VND in Vietnamese. */
 export function formatMoney(amount: number, currency: string, locale: 'en' | 'vi'): string {
-  // A decimal string keeps every digit of amounts that a float division would round.
+  // A decimal string: a division would round large amounts.
   return formatFor(currency, locale).format(decimalString(amount, currencyDecimals(currency)) as unknown as number)
 }
 
-// Kept: making one takes longer than writing a thousand amounts. Sellers use few of the world's currencies.
+// Kept, since creating a formatter takes longer than formatting a thousand amounts.
 const MOST_FORMATS = 100
 const formats = new Map<string, Intl.NumberFormat>()
 
@@ -52,7 +52,7 @@ function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
   return made
 }
 
-/** `10.50 USD`, `99000 VND`: in sentences, where every digit counts. */
+/** `10.50 USD`, `99000 VND`: without separators, for messages. */
 export function plainMoney(amount: number, currency: string): string {
   return `${decimalString(amount, currencyDecimals(currency))} ${currency}`
 }

@@ -11,7 +11,7 @@ export function patchOf<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<
     )
 }
 
-/** The changes to make: what was left out stays as it is, null is a value. */
+/** The fields that were given, null included: an absent field stays as it is. */
 export function given<Fields extends object>(
   fields: Fields,
 ): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {

@@ -1,13 +1,13 @@
 declare const kind: unique symbol
 
-/** An instant of the world's time: what signatures, leases, deliveries and providers go by. */
+/** An instant of real time: signatures, leases, deliveries and providers use it. */
 export type RealTime = Date & { readonly [kind]: 'real' }
-/** An instant of an app's own time, which a sandbox app's test clock moves. It does not compile to compare it with the real one. */
+/** An instant of an app's own time, which a sandbox app's test clock moves. Comparing it with real time does not compile. */
 export type AppTime = Date & { readonly [kind]: 'app' }
-/** Either, for arithmetic that keeps the kind. */
+/** Either kind, for arithmetic that keeps it. */
 export type Instant = RealTime | AppTime
 
-/** Where the present instant comes from. Everything takes it from here, so that a test or a sandbox app can move it. */
+/** The source of the present instant everywhere, so that tests can move it. */
 export interface Clock {
   now(): RealTime
   /** Stands in for the database's clock; set only by tests that move the time. See `databaseNow`. */
@@ -16,12 +16,12 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => asRealTime(new Date()) }
 
-/** Says of which kind an instant from outside is: a provider's, a test's. */
+/** Marks an instant from outside, such as a provider's, as real time. */
 export function asRealTime(instant: Date): RealTime {
   return instant as RealTime
 }
 
-/** Says of which kind an instant from outside is: an operator's, a caller's. */
+/** Marks an instant from outside, such as an operator's, as an app's own time. */
 export function asAppTime(instant: Date): AppTime {
   return instant as AppTime
 }
@@ -35,7 +35,7 @@ export function addMs<T extends Date>(instant: T, ms: number): T {
   return new Date(instant.getTime() + ms) as T
 }
 
-/** The instant without its milliseconds: periods are kept in whole seconds, so that what is shown is what counts. */
+/** The instant without milliseconds. Periods are whole seconds, so that the end that is shown is the end that counts. */
 export function wholeSeconds<T extends Date>(instant: T): T {
   return new Date(Math.floor(instant.getTime() / SECOND_MS) * SECOND_MS) as T
 }

@@ -39,7 +39,7 @@ export const currencyCode = z
   .regex(/^[A-Za-z]{3}$/, 'must be 3 letters')
   .transform((value) => value.toUpperCase())
 
-/** One e-mail address, as mail servers take it: no display name, no comment, no list. */
+/** One e-mail address without display name or comment. */
 export const emailAddress = z
   .email('must be one e-mail address')
   .refine((value) => value.length <= 254, 'is too long')
@@ -65,16 +65,16 @@ export const timestamp = z
   .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
   .meta({ examples: ['2026-12-01 09:30:00'] })
 
-/** Checks `input`; the first fault becomes 400 `invalid_request` with its dotted field path. */
+/** The checked input. Throws 400 `invalid_request` with the dotted path of the first invalid field. */
 export function validate<T extends z.ZodType>(schema: T, input: unknown): z.infer<T> {
   const result = schema.safeParse(input, { reportInput: true })
   if (result.success) return result.data
   const issue = result.error.issues[0]
   if (!issue) throw new AppError('invalid_request', 'the request is not valid')
-  throw faultOf(issue)
+  throw errorOf(issue)
 }
 
-function faultOf(issue: z.core.$ZodIssue): AppError {
+function errorOf(issue: z.core.$ZodIssue): AppError {
   const path = issue.path.map(String)
   if (issue.code === 'unrecognized_keys') {
     return invalidField([...path, issue.keys[0] ?? ''].join('.'), 'is not a field of this request')

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { presentIn } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { openTurns } from '#shared/turns.ts'
+import { openFairQueue } from '#shared/fair-queue.ts'
 import { claimDueEvents, releaseEvents, type LeasedEvent } from './claim-due-events.ts'
 import { shareClaims } from './share-claims.ts'
 import { listAppsWithPending, listDue, type DueEvent } from './store.ts'
@@ -39,7 +39,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   // Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. The app that has waited
   // longest comes first.
   const due = new Map<number, DueEvent[]>()
-  const claimed = openTurns(({ appId }: LeasedEvent) => appId)
+  const claimed = openFairQueue(({ appId }: LeasedEvent) => appId)
   const pausedUntilMs = new Map<number, number>()
   let mustPoll = true
   let polledAtMs = 0
@@ -104,7 +104,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     async claim() {
       // Before the claim: an app with its first event must not wait until the others have nothing left to claim.
       if (mustPoll || untilPollMs() === 0) await poll()
-      const apps = [...due.keys()].map((appId) => ({ appId, held: claimed.held(appId), depth: depthOf(appId) }))
+      const apps = [...due.keys()].map((appId) => ({ appId, held: claimed.sizeOf(appId), depth: depthOf(appId) }))
       const shares = shareClaims(apps, claimed.size)
       if (shares.size === 0) return false
       await claimShares(shares)

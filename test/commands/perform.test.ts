@@ -169,7 +169,7 @@ describe('a COMMIT whose answer is lost', () => {
         expect((await story.subscription()).in_trial).to.equal(true)
       })
 
-      it('one checkout, whose own row tells that it was committed', async () => {
+      it('one checkout, whose own row proves the commit', async () => {
         const plan = await story.plan('pro', MONTHLY)
         const tokensBefore = await story.service.ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
         loseFirstCommit(fate)

@@ -94,7 +94,14 @@ describe('configuration (contract 1)', () => {
     ).to.deep.equal(['BILLING_BASE_URL', 'BILLING_ENCRYPTION_KEYS', 'BILLING_PORT'])
   })
 
-  it('tells no secret in a fault', () => {
+  it('limits each pause between webhook attempts to thirty days', () => {
+    expect(faultsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43200' })).to.deep.equal([])
+    expect(faultsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43201' })).to.deep.equal([
+      'BILLING_WEBHOOK_RETRY_MINUTES must be at most 43200 each',
+    ])
+  })
+
+  it('reveals no secret in a fault', () => {
     const faults = faultsOf({
       BILLING_ENCRYPTION_KEYS: 'k1:hush-hush',
       BILLING_RELAY_SECRET: 'hush',

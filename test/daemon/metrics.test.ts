@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { openMetrics } from '#daemon/metrics.ts'
-import { watchFigures } from '#daemon/watch-figures.ts'
+import { addDatabaseMetrics } from '#daemon/database-metrics.ts'
 import { openDatabase } from '#db/connect.ts'
 import type { PoolUse } from '#db/session.ts'
 import { insertJobRun, type JobRun } from '#db/store.ts'
@@ -15,7 +15,7 @@ const SILENT = { heartbeats: new Map<string, RealTime>(), pools: new Map<string,
 
 async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): Promise<string> {
   const metrics = openMetrics()
-  watchFigures(ctx, metrics, { ...SILENT, ...threads })
+  addDatabaseMetrics(ctx, metrics, { ...SILENT, ...threads })
   return metrics.registry.metrics()
 }
 
@@ -31,7 +31,7 @@ function sample(text: string, name: string): number | null {
 }
 
 describe('metrics (contract 1)', () => {
-  it('tell the money that was received and not applied, live apart from test', async () => {
+  it('show the money that was received and not applied, live and test apart', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)
     await partlyPaid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
@@ -42,7 +42,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
   })
 
-  it('tell how many events wait and how late the oldest is', async () => {
+  it('show how many events wait and how late the oldest is', async () => {
     const ctx = testContext()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -52,7 +52,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(text, 'paygate_outbox_lag_seconds')).to.equal(90)
   })
 
-  it('tell how late the reminder is that is due longest', async () => {
+  it('show how late the oldest due reminder is', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)
     const customer = await aCustomer(ctx, app)
@@ -68,7 +68,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(7200)
   })
 
-  it('tell when each job of this daemon last said that it lives, and how each thread uses its pool', async () => {
+  it('show the last heartbeat of each job of this daemon, and how each thread uses its pool', async () => {
     const ctx = testContext()
     const heartbeats = new Map([['expire', addMs(ctx.clock.now(), -5000)]])
     const pools = new Map([['expire', { used: 4, free: 2, waiting: 7 }]])
@@ -81,10 +81,10 @@ describe('metrics (contract 1)', () => {
     expect(sample(text, 'paygate_database_connections{thread="expire",state="waiting"}')).to.equal(7)
   })
 
-  it('tell of a job that never ran and never said that it lives, from the start of the daemon on', async () => {
+  it('count from the start of the daemon for a job that never ran and never gave a heartbeat', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    watchFigures(ctx, metrics, SILENT)
+    addDatabaseMetrics(ctx, metrics, SILENT)
     ctx.clock.advance('20m')
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'expire', finishedAt: addMs(ctx.clock.now(), -7000) })
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'a-job-of-an-old-version' })
@@ -95,7 +95,7 @@ describe('metrics (contract 1)', () => {
     expect(text).to.not.include('a-job-of-an-old-version')
   })
 
-  it('tell how far the clock of the database is ahead', async () => {
+  it('show how far the clock of the database is ahead', async () => {
     const ctx = testContext()
     const [{ now }] = await ctx.db.query('SELECT UTC_TIMESTAMP(3) AS now')
     ctx.clock.set(addMs(now, -3_600_000).toISOString().slice(0, 19).replace('T', ' '))
@@ -103,7 +103,7 @@ describe('metrics (contract 1)', () => {
     expect(skew).to.be.within(3600, 3660)
   })
 
-  it('are there without the database, which they say is down; its figures have no samples rather than false ones', async () => {
+  it('work without the database, and say that it is down: what comes from it has no samples', async () => {
     const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
     await away.close()
     const ctx = { ...testContext(), db: { ...testDatabase().db, ...away.db } }
@@ -115,10 +115,10 @@ describe('metrics (contract 1)', () => {
     expect(ctx.logged.join('')).to.include('the database metrics cannot be read')
   })
 
-  it('reach the database once for scrapes that follow each other at once', async () => {
+  it('read the database once for scrapes in quick succession', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    watchFigures(ctx, metrics, SILENT)
+    addDatabaseMetrics(ctx, metrics, SILENT)
     await metrics.registry.metrics()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))

@@ -69,7 +69,7 @@ describe('the scheduler', () => {
     { job: 'never-ends', reason: 'overdue', message: /more than 100 ms/, longestSweepMs: 100 },
   ]
   for (const { job, reason, message, ...options } of failing) {
-    it(`starts a job again that ${job.replaceAll('-', ' ')}, counts it as ${reason}, notes it, and lives on`, async () => {
+    it(`starts a job again that ${job.replaceAll('-', ' ')}, counts it as ${reason}, records it, and goes on`, async () => {
       const { heartbeats } = start([job, 'lives'], { heartbeatMs: 60_000, ...options })
       await until(() => failures(job).length >= 2)
       expect(new Set(failures(job))).to.deep.equal(new Set([reason]))
@@ -92,39 +92,39 @@ describe('the scheduler', () => {
     expect(pauses.slice(0, 4)).to.deep.equal([20, 40, 80, 160])
   })
 
-  it('tells when it last heard of each job', async () => {
+  it('keeps the last heartbeat of each job', async () => {
     const { heartbeats } = start(['lives'])
     await until(() => heartbeats.has('lives'))
     expect(heartbeats.get('lives')).to.deep.equal(ctx.clock.now())
   })
 
-  it('hands on what threads count', async () => {
+  it('passes on what threads count', async () => {
     start(['counts'])
     await until(() => ctx.counted.length > 0)
     expect(ctx.counted).to.deep.equal([{ metric: 'reminders_total', labels: { stage: '3', outcome: 'sent' } }])
   })
 
   describe('of a job that sweeps', () => {
-    /** The threads that ran; `hourly`: those that were to do what is to be done once an hour. */
+    /** The threads that ran; `hourly`: those that were to do the hourly work. */
     const threads = () => ctx.counted.filter(({ metric }) => metric === 'reminders_total')
     const hourly = () => threads().filter(({ labels }) => labels['hourly'] === 'true')
-    const looks = () => ctx.counted.filter(({ metric }) => metric === 'job_runs_total').length
+    const checks = () => ctx.counted.filter(({ metric }) => metric === 'job_runs_total').length
 
-    it('starts a thread only where there is work, and looks again when it has ended', async () => {
+    it('starts a thread only where there is work, and checks again when it has ended', async () => {
       let work = 0
       start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(work-- > 0), isHourly: false } })
-      await until(() => looks() >= 3)
+      await until(() => checks() >= 3)
       expect(threads()).to.have.length(0)
       work = 2
       await until(() => threads().length === 2)
-      const before = looks()
-      await until(() => looks() >= before + 3)
+      const before = checks()
+      await until(() => checks() >= before + 3)
       expect(threads()).to.have.length(2)
       expect(hourly()).to.have.length(0)
       expect(failures('sweeps')).to.deep.equal([])
     })
 
-    it('notes that it lives, and when, though no thread was started', async () => {
+    it('records that it is alive, and when, though no thread was started', async () => {
       const { heartbeats } = start(['sweeps'], {
         sweep: { everyMs: 60_000, hasWork: () => Promise.resolve(false), isHourly: false },
       })
@@ -134,14 +134,14 @@ describe('the scheduler', () => {
       expect(threads()).to.have.length(0)
     })
 
-    it('starts a thread once an hour, work or not, which is told so', async () => {
+    it('starts a thread once an hour, work or not, and says so to it', async () => {
       start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true } })
-      await until(() => looks() >= 3)
+      await until(() => checks() >= 3)
       expect(threads()).to.have.length(1)
       expect(hourly()).to.have.length(1)
     })
 
-    it('looks again where a look failed', async () => {
+    it('checks again where a check failed', async () => {
       let left = 3
       const hasWork = (): Promise<boolean> => {
         left -= 1
@@ -166,7 +166,7 @@ describe('the scheduler', () => {
       expect(failures('never-ends')[0]).to.equal('overdue')
     })
 
-    it('starts nothing any more once it is stopped, also where it was just looking', async () => {
+    it('starts nothing once it is stopped, even where it was just checking', async () => {
       let answer = (): void => undefined
       const looking = new Promise<boolean>((resolve) => (answer = () => resolve(true)))
       let looked = false
@@ -272,7 +272,7 @@ describe('the scheduler', () => {
     })
 
     for (const job of ['send-reminders', 'expire', 'reconcile']) {
-      it(`sweeps with ${job} and notes it`, async () => {
+      it(`sweeps with ${job} and records it`, async () => {
         const scheduler = startJobs([job])
         const run = await lastRun(job)
         expect(run.outcome).to.equal('done')

@@ -6,7 +6,7 @@ import { answerWhileStarting } from '#daemon/starting.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 
 describe('a daemon that is starting', () => {
-  it('says 503 not_ready to everything, with an X-Request-Id', async () => {
+  it('answers 503: not_ready to probes, the error envelope of the API to everything else', async () => {
     const server = createServer(answerWhileStarting)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     try {
@@ -14,8 +14,15 @@ describe('a daemon that is starting', () => {
       for (const path of ['/healthz', '/readyz', '/api/v1/plans']) {
         const answer = await fetch(`http://127.0.0.1:${port}${path}`)
         expect(answer.status, path).to.equal(503)
-        expect(answer.headers.get('x-request-id'), path).to.match(/^req_[0-9a-f]{32}$/)
-        expect(await answer.json(), path).to.deep.equal({ status: 'not_ready', reason: 'starting' })
+        const requestId = answer.headers.get('x-request-id')
+        expect(requestId, path).to.match(/^req_[0-9a-f]{32}$/)
+        expect(answer.headers.get('retry-after'), path).to.equal('1')
+        const message = 'the service is starting: try again in 1 s'
+        const error = { code: 'service_unavailable', message, field: null, request_id: requestId }
+        const isProbe = path !== '/api/v1/plans'
+        expect(await answer.json(), path).to.deep.equal(
+          isProbe ? { status: 'not_ready', reason: 'starting' } : { success: false, error },
+        )
       }
     } finally {
       server.closeAllConnections()

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { serviceManager } from '#config.ts'
-import { ailmentOf, startWatchdog } from '#daemon/watchdog.ts'
+import { findHang, startWatchdog } from '#daemon/watchdog.ts'
 import { addMs, MINUTE_MS, systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
@@ -24,8 +24,8 @@ while True:
 
 interface Notified {
   readonly socket: string
-  readonly told: string[]
-  /** Until systemd was told this. */
+  readonly received: string[]
+  /** Waits until systemd has received this. */
   until(assignment: string): Promise<void>
   stop(): Promise<void>
 }
@@ -33,16 +33,16 @@ interface Notified {
 async function listen(): Promise<Notified> {
   const socket = join(scratchFolder('notify'), 'socket')
   const child = spawn('python3', ['-c', LISTENER, socket], { stdio: ['ignore', 'pipe', 'inherit'] })
-  const told: string[] = []
+  const received: string[] = []
   const heard = new Set<() => void>()
   createInterface(child.stdout).on('line', (line) => {
-    told.push(line)
+    received.push(line)
     for (const look of heard) look()
   })
   const until = (assignment: string) =>
     new Promise<void>((resolve) => {
       const look = () => {
-        if (!told.some((line) => line.startsWith(assignment))) return
+        if (!received.some((line) => line.startsWith(assignment))) return
         heard.delete(look)
         resolve()
       }
@@ -52,7 +52,7 @@ async function listen(): Promise<Notified> {
   await until('bound')
   return {
     socket,
-    told,
+    received,
     until,
     async stop() {
       child.kill('SIGKILL')
@@ -62,12 +62,12 @@ async function listen(): Promise<Notified> {
 }
 
 describe('the watchdog', () => {
-  it('a daemon tells systemd that it is ready, that it lives, and that it stops', async () => {
+  it('notifies systemd that the daemon is ready, alive and stopping', async () => {
     const systemd = await listen()
     const daemon = await startDaemonProcess({ NOTIFY_SOCKET: systemd.socket, WATCHDOG_USEC: '600000' })
     await systemd.until('READY=1')
     await systemd.until('WATCHDOG=1')
-    expect(systemd.told.find((line) => line.startsWith('STATUS='))).to.equal(
+    expect(systemd.received.find((line) => line.startsWith('STATUS='))).to.equal(
       `STATUS=listening on ${new URL(daemon.url).host}`,
     )
     expect(await daemon.stop()).to.equal(0)
@@ -75,7 +75,7 @@ describe('the watchdog', () => {
     await systemd.stop()
   })
 
-  it('a daemon whose job is silent is not called well, and says so', async () => {
+  it('skips its pings while a job is unresponsive, and logs why', async () => {
     const systemd = await listen()
     const ctx = testContext()
     const before = process.env['NOTIFY_SOCKET']
@@ -84,10 +84,10 @@ describe('the watchdog', () => {
     const watchdog = startWatchdog(ctx, { manager: { watchdogMs: 60 }, jobs: ['expire'], heartbeats })
     try {
       await systemd.until('READY=1')
-      while (!ctx.logged.some((line) => line.includes('the job expire is silent'))) {
+      while (!ctx.logged.some((line) => line.includes('the job expire is unresponsive'))) {
         await new Promise((resolve) => setImmediate(resolve))
       }
-      expect(systemd.told).to.not.include('WATCHDOG=1')
+      expect(systemd.received).to.not.include('WATCHDOG=1')
       heartbeats.set('expire', ctx.clock.now())
       await systemd.until('WATCHDOG=1')
     } finally {
@@ -99,18 +99,22 @@ describe('the watchdog', () => {
     }
   })
 
-  it('goes by the event loop and by the threads of the jobs, and waits for those that have just started', () => {
+  it('checks the event loop and the jobs’ threads, and gives those that have just started time', () => {
     const now = systemClock.now()
     const ago = (minutes: number) => addMs(now, -minutes * MINUTE_MS)
     const well = { loopLagMs: 20, heartbeats: [['expire', ago(1)] as const] }
-    expect(ailmentOf(well, ago(60), now)).to.equal(null)
-    expect(ailmentOf({ ...well, loopLagMs: 1500 }, ago(60), now)).to.equal('the event loop is 1500 ms late')
-    expect(ailmentOf({ ...well, heartbeats: [['expire', ago(4)]] }, ago(60), now)).to.equal('the job expire is silent')
-    expect(ailmentOf({ ...well, heartbeats: [['expire', null]] }, ago(1), now)).to.equal(null)
-    expect(ailmentOf({ ...well, heartbeats: [['expire', null]] }, ago(4), now)).to.equal('the job expire is silent')
+    expect(findHang(well, ago(60), now)).to.equal(null)
+    expect(findHang({ ...well, loopLagMs: 1500 }, ago(60), now)).to.equal('the event loop is 1500 ms late')
+    expect(findHang({ ...well, heartbeats: [['expire', ago(4)]] }, ago(60), now)).to.equal(
+      'the job expire is unresponsive',
+    )
+    expect(findHang({ ...well, heartbeats: [['expire', null]] }, ago(1), now)).to.equal(null)
+    expect(findHang({ ...well, heartbeats: [['expire', null]] }, ago(4), now)).to.equal(
+      'the job expire is unresponsive',
+    )
   })
 
-  it('without systemd there is none; a watchdog of another process is none of ours', () => {
+  it('is off without systemd, and where systemd watches another process', () => {
     expect(serviceManager({})).to.equal(null)
     const socket = { NOTIFY_SOCKET: '/run/systemd/notify' }
     expect(serviceManager(socket)).to.deep.equal({ watchdogMs: null })

@@ -10,18 +10,18 @@ import type { Metrics, Sample } from './metrics.ts'
 import type { Scheduler } from './scheduler.ts'
 import { shareReading } from './share-reading.ts'
 
-/** Scrapes that follow each other share one reading: a scraper that goes wild does not reach the database. */
+/** Scrapes within this time share one reading, so that a scraper out of control does not reach the database. */
 const FRESH_MS = 5 * SECOND_MS
 const DEADLINE_MS = 2 * SECOND_MS
 
-/** Adds what the database, its pools and the jobs' threads say to `/metrics`; without the database these have no samples. */
-export function watchFigures(
+/** Adds gauges about the database, its pools and the jobs' threads to `/metrics`. Without the database these have no samples. */
+export function addDatabaseMetrics(
   ctx: Context,
   metrics: Metrics,
   { heartbeats, pools }: Pick<Scheduler, 'heartbeats' | 'pools'>,
 ): void {
   const read = shareReading(FRESH_MS, () => readInTime(ctx))
-  // A job that never ran or never said that it lives is as silent as one that stopped.
+  // A job that never ran or never gave a heartbeat counts as unresponsive from the start of the daemon.
   const startedAt = ctx.clock.now()
   const figure = (name: string, help: string, labelNames: readonly string[], of: (figures: Figures) => Sample[]) =>
     metrics.gauge(name, { help, labelNames }, async () => of(await read()))

@@ -1,21 +1,21 @@
-/** Items that wait, by owner; the owner that has waited longest comes first, so that none starves behind another's many. */
-export interface Turns<Owner, Item> {
-  /** Number of items, over all owners. */
+/** Items that wait, by owner. The owner that has waited longest comes first, so that none starves behind another's many items. */
+export interface FairQueue<Owner, Item> {
+  /** Number of items of all owners. */
   readonly size: number
   /** Number of items of the owner. */
-  held(owner: Owner): number
-  /** An owner that waits already keeps its turn; another one begins to wait now. */
+  sizeOf(owner: Owner): number
+  /** Adds items. An owner that waits already keeps its place; any other begins to wait now. */
   add(items: readonly Item[]): void
   /**
-   * Takes the next item of the owner that has waited longest, of those that `mayBegin`; null where there is none. The owner begins to
-   * wait anew.
+   * Takes the next item of the owner that has waited longest, among those that `mayBegin`; null where there is none. The owner's wait
+   * begins again.
    */
   take(mayBegin: (owner: Owner) => boolean): Item | null
   takeAll(): Item[]
 }
 
-/** `ownerOf` names whom an item belongs to; each owner's items keep their order. */
-export function openTurns<Owner, Item extends object>(ownerOf: (item: Item) => Owner): Turns<Owner, Item> {
+/** `ownerOf` returns the owner of an item; each owner's items keep their order. */
+export function openFairQueue<Owner, Item extends object>(ownerOf: (item: Item) => Owner): FairQueue<Owner, Item> {
   // In the order in which the owners began to wait.
   const waiting = new Map<Owner, Item[]>()
   let size = 0
@@ -23,7 +23,7 @@ export function openTurns<Owner, Item extends object>(ownerOf: (item: Item) => O
     get size() {
       return size
     },
-    held: (owner) => waiting.get(owner)?.length ?? 0,
+    sizeOf: (owner) => waiting.get(owner)?.length ?? 0,
     add(items) {
       for (const item of items) {
         const owner = ownerOf(item)
