@@ -34,7 +34,7 @@ describe('the scheduler', () => {
     const { longestSweepMs = null, memoryMb = 64, sweep, ...rest } = options
     const jobs = names.map((name) => ({ name, longestSweepMs, memoryMb, ...(sweep ? { sweep } : {}) }))
     const root = join(import.meta.dirname, 'jobs')
-    const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 50, restartMs: 20, ...rest })
+    const scheduler = startScheduler(ctx, {}, { jobs, root, heartbeatMs: 250, restartMs: 20, ...rest })
     running.push(scheduler)
     return scheduler
   }
