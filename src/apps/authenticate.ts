@@ -1,7 +1,7 @@
 import type { Caller } from '#commands/caller.ts'
 import type { Context } from '#context.ts'
-import { admitByKey, LatelyProven } from '#http/admission.ts'
-import { routesOf, type Access, type ApiRoute, type Gate, type SignedCall } from '#http/route.ts'
+import { admitByKey, RecentlyProven } from '#http/admission.ts'
+import { routesOf, type Access, type ApiRoute, type AuthPolicy, type SignedCall } from '#http/route.ts'
 import { constantTimeEqual, hmacHex, sha256Hex } from '#shared/crypto.ts'
 import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
@@ -38,12 +38,12 @@ const API_KEY = /^pk_(?:live|test)_[0-9a-f]{24}$/
 const BEARER = /^Bearer ([\w-]+\.[\w-]+\.[\w-]+)$/i
 
 /** The encrypted secrets that apps have signed with recently, by api_key. */
-const provenSecrets = new LatelyProven<string>()
+const provenSecrets = new RecentlyProven<string>()
 /** Hashes of recently accepted identity tokens, each with its app's key. */
-const provenTokens = new LatelyProven()
+const provenTokens = new RecentlyProven()
 
-/** The gate of the API: who calls, what they may use, and what tells repeated requests of different callers apart. */
-export const gate: Gate<ApiCaller> = {
+/** Who calls the API, what they may use, and to whom their idempotency keys and limits belong. */
+export const authPolicy: AuthPolicy<ApiCaller> = {
   async authenticate(ctx, call) {
     const credentials = readCredentials(ctx, call)
     if (!credentials) throw unauthorized(ctx, call)

@@ -1,6 +1,6 @@
 import Koa, { type Middleware } from 'koa'
 import type Router from '@koa/router'
-import { gate, type AppRoute } from '#apps/authenticate.ts'
+import { authPolicy, type AppRoute } from '#apps/authenticate.ts'
 import { checkoutRoutes } from '#checkout/routes.ts'
 import type { Context } from '#context.ts'
 import { customerRoutes } from '#customers/routes.ts'
@@ -53,7 +53,7 @@ export function createApp(
   app.use(crossOrigin)
   app.use(refuseBodyOfReads)
   // The API first, since most requests are for it: each router searches its own paths.
-  for (const middleware of apiRouter(ctx, API_ROUTES, gate, openRateLimit(ctx.config.rateLimitPerSecond)))
+  for (const middleware of apiRouter(ctx, API_ROUTES, authPolicy, openRateLimit(ctx.config.rateLimitPerSecond)))
     app.use(middleware)
   for (const router of routers(ctx, metrics, health, mailReader))
     app.use(routerRoutes(router)).use(refuseMethods(router))

@@ -6,41 +6,41 @@ import { AppError } from '#shared/errors.ts'
 import { SECOND_MS } from '#shared/time.ts'
 
 /**
- * Who asks, as far as it is known before the database is asked: a caller that proved genuine lately, somebody else, or whoever
- * sends a provider's notification.
+ * What is known about a caller before the database is asked: it proved genuine recently, it is a stranger, or it sends a provider's
+ * notification.
  */
 export type Standing = 'known' | 'stranger' | 'notifier'
 
 const RETRY_AFTER_SECONDS = 1
-/** Contract 7, Overload: a caller that would wait longer for the database is turned away. */
+/** Contract 7, Overload: a caller that would wait longer for the database gets 429. */
 const PATIENCE_MS = 2 * SECOND_MS
 /**
- * In a crowd that lasts, everybody's wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens
- * 900 (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s, one of 0.75 s
- * did not.
+ * Under lasting overload every wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens 900
+ * (`npm run trials overload`): a queue of half a second keeps the database busy and every accepted call within 2 s, one of 0.75 s did
+ * not.
  */
 const LONGEST_WRITE_WAIT_MS = 500
 const LONGEST_READ_WAIT_MS = 300
-/** A notification is about money: it waits as long as work that is under way does, and its provider repeats it after a 500. */
+/** A notification is about money: it waits as long as work under way does, and its provider repeats it after a 500. */
 const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
 
 /**
- * What is asked of a call of the API before anything is done for it, even before its signature is checked: a crowd costs little that
- * way, and whoever is let in is served in time. Throws `rate_limited` (429) where the caller would wait too long for its turn, as the
- * queue moves now. `isRead`: reads are refused first, so that those who pay are served longer.
+ * Refuses a call of the API under overload, before its signature is checked, so that a refusal costs little and accepted calls are
+ * served in time. Throws `rate_limited` (429) where the caller would wait too long at the queue's current pace. Reads (`isRead`) are
+ * refused earlier, so that payments are served for longer.
  */
-export function refuseCrowd(ctx: Context, isRead: boolean): void {
-  if (isCrowd(expectedWaitMs(ctx.db.pool), isRead)) throw TOO_MANY
+export function refuseOverload(ctx: Context, isRead: boolean): void {
+  if (isOverload(expectedWaitMs(ctx.db.pool), isRead)) throw TOO_MANY
 }
 
-export function isCrowd(expectedMs: number, isRead: boolean): boolean {
+export function isOverload(expectedMs: number, isRead: boolean): boolean {
   return expectedMs > (isRead ? LONGEST_READ_WAIT_MS : LONGEST_WRITE_WAIT_MS)
 }
 
 /**
- * The first read of a request, before which nothing is done for it. Callers who are not known to be genuine share a few connections
- * (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` where the database
- * would keep the caller waiting for longer than 2 s.
+ * Makes the first read of a request; nothing is done for the request before. Callers who are not known to be genuine share a few
+ * connections (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` where the
+ * caller would wait longer than 2 s for the database.
  */
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
   const isNotifier = standing === 'notifier'
@@ -53,7 +53,7 @@ export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) =
   return inTurn(ctx.db.pool, turn, read)
 }
 
-/** `admit` for a row that is read by its key; null where there is none. Callers of the same standing share the read. */
+/** `admit` for a row by its key; null where there is none. Concurrent callers of the same standing share the read. */
 export function admitByKey<Key, Row>(
   ctx: Context,
   standing: Standing,
@@ -63,19 +63,19 @@ export function admitByKey<Key, Row>(
   return rows.find(ctx.db, key, standing, (read) => admit(ctx, standing, read))
 }
 
-/** One for all: what is refused in a crowd shall cost little, and noting where an error is made costs most of it. */
+/** One instance for all refusals, which must cost little under overload: capturing the stack is most of an error's cost. */
 const TOO_MANY = new AppError('rate_limited', `too many requests at once: try again in ${RETRY_AFTER_SECONDS} s`, {
   headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
 })
 
-/** More than one daemon serves in an hour, in a few megabytes. */
+/** More than a daemon serves in an hour; takes a few megabytes. */
 const MOST_PROVEN = 10_000
 
 /**
- * What proved genuine lately; the oldest goes first. It chooses in which queue a caller waits and nothing else: what a caller may do
- * is read from the database each time, so that what is revoked is void at once.
+ * What proved genuine recently; the oldest entry is dropped first. It only selects the queue in which a caller waits: what a caller may
+ * do is read from the database every time, so that a revocation takes effect at once.
  */
-export class LatelyProven<Value = true> {
+export class RecentlyProven<Value = true> {
   readonly #kept = new Map<string, Value>()
 
   get(name: string): Value | undefined {
@@ -90,14 +90,14 @@ export class LatelyProven<Value = true> {
   }
 }
 
-const provenTokens = new LatelyProven()
+const provenTokens = new RecentlyProven()
 
-/** Whether the text can be the token of a hosted page; the database is not asked for others. */
+/** Whether the text has the form of a hosted page's token; others are not looked up. */
 export function isPageToken(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text)
 }
 
-/** `admitByKey` for what the token of a hosted page names; null where there is no such token. */
+/** `admitByKey` by the token of a hosted page; null where there is no such token. */
 export async function admitByToken<Row>(
   ctx: Context,
   token: string,

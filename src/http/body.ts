@@ -7,12 +7,12 @@ import type { RequestState } from './errors.ts'
 /** Largest body of an API call (contract 2). */
 export const API_BODY_BYTES = 100 * 1024
 
-/** How long the rest of a body that is too large may go on coming. */
+/** How long the rest of a body that is too large is read. */
 const LONGEST_REST_MS = 1000
 
 /**
  * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (contract 7, Callers). The signed
- * text does not say where the path ends: one signature would be good for `GET …/a.x`, and for `GET …/a` with the body `x.`.
+ * text does not mark the end of the path, so that the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x`.
  */
 export const refuseBodyOfReads: Middleware<RequestState> = async (http, next) => {
   if ((http.method === 'GET' || http.method === 'HEAD') && hasBody(http.req)) {
@@ -26,8 +26,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * The exact bytes of the body: signatures are over bytes, and a decoded string has lost some of them.
- * Throws `payload_too_large` (413) beyond `limit`; the rest of a longer body is not kept.
+ * The exact bytes of the body, as signatures cover them.
+ * Throws `payload_too_large` (413) beyond `limit` bytes.
  */
 export async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > limit) return refuseLonger(request, limit)
@@ -41,7 +41,7 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
   return Buffer.concat(chunks)
 }
 
-/** The JSON value of a body that says it is JSON; throws `invalid_request`. */
+/** The JSON value of a body. Throws `invalid_request` for another content type, invalid JSON and a field that is there twice. */
 export function parseJson(contentType: string | undefined, body: Buffer): unknown {
   if (!isJson(contentType ?? '')) {
     throw new AppError('invalid_request', 'the content type must be application/json, and its charset UTF-8')
@@ -69,8 +69,8 @@ function decodeJson(body: Buffer): { json: string; value: unknown } {
 }
 
 /**
- * Lets the rest of the body come in first, unread: on a connection that is closed before, it is met by a reset, and the caller, or the
- * proxy in front of us, never sees the answer.
+ * Discards the rest of the body before it answers: closing the connection earlier would reset it, and the caller or the proxy in front
+ * would never see the response.
  */
 async function refuseLonger(request: IncomingMessage, limit: number): Promise<never> {
   const over = Promise.withResolvers<null>()

@@ -1,4 +1,4 @@
-/** Strings, and what gives JSON its structure; between two of these lie numbers, `true`, `false`, `null` and blanks. */
+/** Strings and structural characters; numbers, `true`, `false`, `null` and white space are skipped. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]/g
 
 interface Level {
@@ -10,8 +10,8 @@ interface Level {
 }
 
 /**
- * Dotted path of the first field that an object of this JSON names twice; null where there is none. Readers of JSON disagree on
- * which of the two counts, so neither does. `json` must be valid. Keeps its own stack: nesting costs no recursion.
+ * Dotted path of the first field that an object of this JSON has twice; null where there is none. JSON parsers disagree on which of the
+ * two counts. `json` must be valid. Keeps its own stack, since the nesting may be deep.
  */
 export function duplicateField(json: string): string | null {
   const levels: Level[] = []

@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** When a caller may try again whom the database could not serve. */
+/** Sent where the database could not serve a caller. */
 const RETRY_AFTER_SECONDS = 1
 
 /** What a request carries through the middlewares. */
@@ -16,7 +16,7 @@ export function newRequestId(): string {
   return `req_${randomUUID().replaceAll('-', '')}`
 }
 
-/** Gives each request an id, which its answer and its log lines carry. */
+/** Gives each request an id for its response and its log lines. */
 export const requestIds: Middleware<RequestState> = async (http, next) => {
   http.state.requestId = newRequestId()
   http.set('X-Request-Id', http.state.requestId)
@@ -29,7 +29,7 @@ export function errorBody(error: AppError, requestId: string): object {
   return { success: false, error: { code, message, field, request_id: requestId } }
 }
 
-/** Turns whatever is thrown into the error envelope; what is not an `AppError` is logged and answers 500 without detail. */
+/** Turns whatever is thrown into the error envelope. Other errors than `AppError` are logged and answer 500 without detail. */
 export function errorEnvelope(ctx: Context): Middleware<RequestState> {
   return async (http, next) => {
     try {
@@ -49,13 +49,13 @@ export function placeOf(http: { readonly method: string }): string {
   return `${http.method} ${typeof route === 'string' ? route : 'unknown'}`
 }
 
-/** The error as the caller may see it; logs it where it is a fault of ours. */
+/** The error that the caller may see. Logs errors on our side. */
 export function asAppError(ctx: Context, thrown: unknown, requestId: string, place: string): AppError {
   if (thrown instanceof AppError) {
     if (thrown.status >= 500) ctx.log.error({ error: thrown, requestId, place }, 'a request failed')
     return thrown
   }
-  if (isClientFault(thrown)) return new AppError('invalid_request', 'the request cannot be read')
+  if (isClientError(thrown)) return new AppError('invalid_request', 'the request cannot be read')
   if (isDatabaseBusy(thrown)) {
     ctx.log.warn({ error: thrown, requestId, place }, 'the database could not serve a request')
     const headers = { 'Retry-After': String(RETRY_AFTER_SECONDS) }
@@ -67,11 +67,11 @@ export function asAppError(ctx: Context, thrown: unknown, requestId: string, pla
   return new AppError('internal_error', `something went wrong on our side; quote ${requestId} when you report it`)
 }
 
-/** Faults that the HTTP parser and path decoding find in what was sent. */
-function isClientFault(thrown: unknown): boolean {
+/** Errors of the HTTP parser and of path decoding, caused by the request. */
+function isClientError(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false
   const { status, code } = thrown as { status?: unknown; code?: unknown }
-  // Node's words for a request whose sender went away; the connections that we make, to the database say, are reset in other words.
+  // Node's error for a request whose sender disconnected. A reset of a connection of ours, to the database for example, has another message.
   const isCutOff = code === 'ECONNRESET' && thrown.message === 'aborted'
   return status === 400 || isCutOff || code === 'ERR_HTTP_REQUEST_TIMEOUT' || thrown instanceof URIError
 }

@@ -20,7 +20,7 @@ import type { RequestState } from './errors.ts'
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Whatever a template prints is escaped; a variable that nobody set is a fault (give null where there is none). The layout has
+ * Whatever a template prints is escaped; a variable that is not set is an error (pass null where there is none). The layout has
  * `page`: `locale`, `base` (in front of every path of ours), `keep` (behind every path of ours, so that a chosen language stays),
  * `title`, `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
  * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
@@ -124,7 +124,7 @@ const LAYOUT_WORDS = {
   },
 } as const
 
-/** Loaded for the first page, as what reads forms is for the first form: a service without pages holds neither. */
+/** Loaded for the first page, as koa-body is for the first form: a service without pages loads neither. */
 let engine: Promise<Liquid> | null = null
 
 async function openEngine(): Promise<Liquid> {
@@ -134,7 +134,7 @@ async function openEngine(): Promise<Liquid> {
     extname: '.liquid',
     cache: true,
     outputEscape: 'escape',
-    // A placeholder that no value fills is a fault of ours, and must not become a hole in a page that takes money.
+    // A missing value must not become a gap in a page that takes money.
     strictVariables: true,
     strictFilters: true,
   })
@@ -216,7 +216,10 @@ function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href
   return links.flatMap(([href, label]) => (href === null ? [] : [{ href, label }]))
 }
 
-/** `style`: the one that stands in the page itself. The headers of everything behind a token: nothing outside is loaded, nothing is kept, no address is told (reliability 4.3). */
+/**
+ * The headers of everything behind a token: nothing outside is loaded, nothing is cached, and no address is passed on (reliability 4.3).
+ * `style` is the style sheet in the page itself.
+ */
 export function setPageHeaders(http: PageHttp, formSources: readonly string[] = [], style: string | null = null): void {
   http.set({
     'Content-Security-Policy': [
@@ -302,7 +305,7 @@ function pageFile(name: string, type: string): PageFile {
   return { path: `/assets/${sha256Hex(content).slice(0, 16)}${extension}`, type: `${type}; charset=utf-8`, content }
 }
 
-/** Answers the pages' stylesheet and script under names that change with their content, so that browsers keep them for good. */
+/** Serves the pages' style sheet and script under names that change with their content, so that browsers cache them permanently. */
 export function sendAsset(http: PageHttp): void {
   const { css, js } = pageFiles()
   const file = [css, js].find(({ path }) => path === http.path)

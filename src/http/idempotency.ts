@@ -8,22 +8,22 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { errorBody } from './errors.ts'
 import {
-  deleteIdempotencyKey,
   findIdempotencyKey,
   insertIdempotencyKey,
-  prolongIdempotencyKey,
+  releaseIdempotencyKey,
+  renewIdempotencyKey,
   storeAnswer,
   takeOverIdempotencyKey,
   type IdempotencyKey,
 } from './store.ts'
 
-/** How long the first answer is given again (contract 2). */
+/** How long the first answer is kept (contract 2). */
 export const ANSWER_KEPT_MS = DAY_MS
-/** A request that has not prolonged it has died with its daemon or lost the database: the next one with its key may run. */
+/** A request that did not renew its lease has died with its daemon or lost the database: the next one with its key may run. */
 const LEASE_MS = 20 * SECOND_MS
-const PROLONG_MS = 5 * SECOND_MS
-/** The caller of a request that failed waits no longer for its key to be given back. */
-const GIVE_BACK_MS = SECOND_MS
+const RENEW_MS = 5 * SECOND_MS
+/** The caller of a request that failed waits no longer for the release of its key. */
+const RELEASE_MS = SECOND_MS
 
 export interface Answer {
   readonly status: number
@@ -34,30 +34,30 @@ export interface KeyedRequest {
   readonly appId: number
   readonly path: string
   readonly key: string
-  /** The end user who calls, empty for the app's server: each has keys of its own. */
+  /** The end user, empty for the app's server: each has keys of its own. */
   readonly subject: string
   readonly body: Buffer
   readonly requestId: string
 }
 
-/** Keeps the answer in the transaction that it is the answer of. */
+/** Stores the answer in the transaction that it belongs to. */
 export type KeepAnswer = (queries: Queries, answer: Answer) => Promise<void>
 
 export interface KeyedWork {
-  /** Whether it is one transaction, which can commit its answer. */
+  /** Whether it is one transaction, with which its answer can be committed. */
   readonly isCommand: boolean
   readonly run: (keep?: KeepAnswer) => Promise<Answer>
 }
 
-/** Ends a transaction whose request does not hold its key any more, or was committed before, by a commit whose answer was lost. */
-class KeyNotHeld extends Error {
-  override readonly name = 'KeyNotHeld'
+/** Ends a transaction whose request lost the lease of its key, or was committed before, by a COMMIT whose answer was lost. */
+class LeaseLost extends Error {
+  override readonly name = 'LeaseLost'
 }
 
 /**
- * Runs the request once for its `Idempotency-Key`: the first answer is kept and given again. Where the command is one transaction,
- * the answer is committed with its work. Answers that a retry may better (5xx and 429) are not kept. Throws `idempotency_conflict` for
- * another body under the same key, and while the first request still runs.
+ * Runs the request once for its `Idempotency-Key` and keeps its answer for repetitions. Where the work is one transaction, the answer is
+ * committed with it. Answers that a retry may improve (5xx and 429) are not kept. Throws `idempotency_conflict` for another body under
+ * the same key, and while the first request is running.
  */
 export async function answerOnce(ctx: Context, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   if (!/^[\x20-\x7e]{1,255}$/.test(request.key))
@@ -67,27 +67,27 @@ export async function answerOnce(ctx: Context, request: KeyedRequest, work: Keye
   const leaseToken = randomHex(16)
   const kept = await claimKey(ctx, scope, requestHash, leaseToken)
   if (kept) return kept
-  const hold: Hold = { ctx, scope, leaseToken, isOver: false }
-  const timer = setInterval(() => void prolong(hold), PROLONG_MS)
+  const lease: Lease = { ctx, scope, leaseToken, isOver: false }
+  const timer = setInterval(() => void renew(lease), RENEW_MS)
   try {
-    return await runHolding(hold, request, work)
+    return await runLeased(lease, request, work)
   } catch (thrown) {
-    if (thrown instanceof KeyNotHeld) return await keptAnswer(ctx, scope, requestHash)
-    hold.isOver = true
-    await giveBack(hold)
+    if (thrown instanceof LeaseLost) return await keptAnswer(ctx, scope, requestHash)
+    lease.isOver = true
+    await release(lease)
     throw thrown
   } finally {
-    hold.isOver = true
+    lease.isOver = true
     clearInterval(timer)
   }
 }
 
-/** No path holds a line break, so that no subject can pass for a part of one. */
+/** Unambiguous, since no path holds a line break. */
 function scopeTextOf({ path, subject }: KeyedRequest): string {
   return subject === '' ? path : `${path}\n${subject}`
 }
 
-interface Hold {
+interface Lease {
   readonly ctx: Context
   readonly scope: Scope
   readonly leaseToken: string
@@ -95,17 +95,17 @@ interface Hold {
   isOver: boolean
 }
 
-async function runHolding({ ctx, scope, leaseToken }: Hold, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
+async function runLeased({ ctx, scope, leaseToken }: Lease, request: KeyedRequest, work: KeyedWork): Promise<Answer> {
   const kept: Answer[] = []
   const keep: KeepAnswer = async (queries, answer) => {
-    if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new KeyNotHeld()
+    if (!(await storeAnswer(queries, leaseToken, scope, answer))) throw new LeaseLost()
     kept.push(answer)
   }
   const { answer, isRefusal } = await answerOrRefusal(request, () => work.run(work.isCommand ? keep : undefined))
   if (kept.length > 0 && !isRefusal) return answer
   const isStored = await inTransaction(ctx, (tx) => storeAnswer(tx, leaseToken, scope, answer))
-  // Refused after it had kept an answer: either that run was rolled back, or it was committed, and its answer counts.
-  if (kept.length > 0 && !isStored) throw new KeyNotHeld()
+  // Refused after an earlier run had kept an answer: that run was rolled back, or it was committed, and then its answer counts.
+  if (kept.length > 0 && !isStored) throw new LeaseLost()
   return answer
 }
 
@@ -122,25 +122,25 @@ async function answerOrRefusal(
   }
 }
 
-async function prolong(hold: Hold): Promise<void> {
-  const { ctx, scope, leaseToken } = hold
+async function renew(lease: Lease): Promise<void> {
+  const { ctx, scope, leaseToken } = lease
   try {
     await inTransaction(ctx, async (tx) => {
-      // Tried again for seconds where the database is away: by then nobody may hold the key any more.
-      if (hold.isOver) return
+      // Retried for seconds while the database is unreachable: the request may have ended.
+      if (lease.isOver) return
       const leaseUntil = addMs(await databaseNow(ctx, tx), LEASE_MS)
-      await prolongIdempotencyKey(tx, leaseToken, scope, leaseUntil)
+      await renewIdempotencyKey(tx, leaseToken, scope, leaseUntil)
     })
   } catch (error) {
     ctx.log.warn({ error }, 'the lease of an Idempotency-Key was not renewed')
   }
 }
 
-/** Lets a retry run at once. Without the database the key is free when its lease is over. */
-async function giveBack({ ctx, scope, leaseToken }: Hold): Promise<void> {
-  const deletion = inTransaction(ctx, (tx) => deleteIdempotencyKey(tx, leaseToken, scope))
+/** Lets a retry run at once. While the database is unreachable, the key stays leased until its lease expires. */
+async function release({ ctx, scope, leaseToken }: Lease): Promise<void> {
+  const released = inTransaction(ctx, (tx) => releaseIdempotencyKey(tx, leaseToken, scope))
   try {
-    await within(deletion, GIVE_BACK_MS, new Error(`not given back in ${GIVE_BACK_MS} ms`))
+    await within(released, RELEASE_MS, new Error(`not released in ${RELEASE_MS} ms`))
   } catch (error) {
     ctx.log.warn({ error }, 'an Idempotency-Key was not released: it is free when its lease expires')
   }
@@ -161,7 +161,7 @@ function answerOf({ answerStatus, answerBody }: IdempotencyKey): Answer {
   return { status: answerStatus, body: answerBody }
 }
 
-/** The kept answer; null where this request holds the key now and must run. */
+/** The kept answer; null where this request leases the key now and must run. */
 async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseToken: string): Promise<Answer | null> {
   return inTransaction(ctx, async (tx) => {
     const now = await databaseNow(ctx, tx)
@@ -170,7 +170,7 @@ async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseTo
     if (await insertIdempotencyKey(tx, row)) return null
     const first = await findIdempotencyKey(tx, scope)
     if (!first) throw stillRunning()
-    // Taken by this very request, in a commit whose answer was lost.
+    // Leased by this very request, in a COMMIT whose answer was lost.
     if (first.leaseToken === leaseToken) return null
     const isOld = first.createdAt < addMs(now, -ANSWER_KEPT_MS)
     const isDead = first.answerStatus === null && first.leaseUntil < now

@@ -8,14 +8,14 @@ const CONNECT_MS = 5000
 /** How much of an answer's body is read, and how much of that is kept. */
 const READ_BYTES = 16 * 1024
 export const HEAD_BYTES = 2 * 1024
-/** An answer may be preceded by informational ones (RFC 9110, 15.2); a flood of them is none. */
+/** A response may be preceded by informational ones (RFC 9110, 15.2), but not by a flood of them. */
 const MAX_INFORMATIONAL = 20
 /**
  * Agents kept, so that connections are reused; the one unused for longest goes first. Apps that send in turn use them in turn, so that
  * with one app more than agents no connection would ever be reused. An idle one costs 4 KB.
  */
 const MAX_AGENTS = 1024
-/** Short, since a receiver that closes an idle connection just as we send costs an attempt. */
+/** Short: a receiver that closes an idle connection just when we send costs an attempt. */
 const KEEP_ALIVE_MS = 1000
 /** Largest answer of a fixed endpoint. */
 const ENDPOINT_BYTES = 1024 * 1024

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Position } from '#db/conditions.ts'
 import { invalidField } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 
@@ -13,19 +14,13 @@ export const listQueryFields = {
   cursor: z.string().optional().describe('The `next_cursor` of the page before.'),
 }
 
-/** Where a page of a list that runs from the newest to the oldest goes on: below this row. */
-export interface Position {
-  readonly createdAt: Date
-  readonly id: number
-}
-
 /** One page, and where the next one starts. */
 export interface Page<T> {
   readonly rows: T[]
   readonly next: Position | null
 }
 
-/** Cuts the page from `limit + 1` rows: the one too many tells that there is more. */
+/** Cuts the page from `limit + 1` rows; the additional row shows that there is more. */
 export function pageOf<T extends Position>(rows: readonly T[], limit: number): Page<T> {
   return pageBy(rows, limit, ({ createdAt }) => createdAt)
 }
@@ -50,7 +45,7 @@ export function parseCursor(cursor: string | undefined): Position | null {
   if (cursor === undefined) return null
   const [ms = '', idText = '', ...rest] = Buffer.from(cursor, 'base64url').toString('latin1').split('.')
   const id = parseNumericId(idText)
-  // Thirteen digits reach beyond every row, and stay within what a DATETIME holds.
+  // Thirteen digits of milliseconds are later than every row and within the range of DATETIME.
   const createdAt = new Date(/^\d{1,13}$/.test(ms) ? Number(ms) : NaN)
   const position = id === null || rest.length > 0 || Number.isNaN(createdAt.getTime()) ? null : { createdAt, id }
   if (!position || formatCursor(position) !== cursor) throw invalidField('cursor', 'is not one that a list gave')

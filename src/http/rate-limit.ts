@@ -1,9 +1,9 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { AppError } from '#shared/errors.ts'
 
-/** How long the bursts are that the limit lets through: in this many seconds an app may use all of them at once. */
+/** A burst may use the requests of so many seconds at once. */
 const BURST_SECONDS = 2
-/** An end user has this part of its app's limit, and never less than so many requests a second (contract 7, Callers). */
+/** The part of its app's limit that an end user has, and its minimum in requests a second (contract 7, Callers). */
 const END_USER_PART = 1 / 5
 const LEAST_PER_END_USER = 5
 
@@ -16,9 +16,9 @@ export interface RateLimit {
 }
 
 /**
- * `perSecond` requests a second for each app, bursts of twice that, and a fifth of both for each of its end users; 0 turns it off.
- * Counted in this process alone. What one end user is refused does not count for the app. Counts are forgotten after two seconds, and
- * an app that has none left begins no more of them for its end users: however many these are, memory stays bounded.
+ * `perSecond` requests a second for each app, bursts of twice that, and a fifth of both for each of its end users; 0 turns the limits
+ * off. Each process counts for itself. A request that is refused to an end user does not count for the app. Memory is bounded however
+ * many end users there are: counts are dropped after two seconds, and an app over its limit starts no counts for end users.
  */
 export function openRateLimit(perSecond: number): RateLimit {
   if (perSecond === 0) return { take: () => Promise.resolve() }
@@ -44,7 +44,7 @@ function openCounts(perSecond: number, whose: string) {
     return new AppError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
   }
   return {
-    /** Throws where there is none left. */
+    /** Throws where the limit is reached. */
     async check(key: string): Promise<void> {
       const count = await limiter.get(key)
       if (count && count.consumedPoints >= points) throw refusal(count)

@@ -1,15 +1,15 @@
 import { lookup, Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-/** Turns a host name into its addresses; tests put their own in its place. */
+/** Resolves a host name to its addresses. */
 export type ResolveHost = (hostname: string) => Promise<string[]>
 
 const resolver = new Resolver({ timeout: 2000, tries: 2 })
 
 /**
- * All addresses of a host, IPv4 first. Asks the name servers directly: `dns.lookup` holds one of the four threads of libuv's pool,
- * so that a few receivers with slow name servers would hold back every other. Names that the name servers do not know are looked
- * up there all the same (`localhost`, the hosts file). Throws where there is no address.
+ * All addresses of a host, IPv4 first. Asks the name servers directly: `dns.lookup` occupies one of the four threads of libuv's pool,
+ * so that a few receivers with slow name servers would delay all others. Only names that the name servers do not know (`localhost`,
+ * the hosts file) use `dns.lookup`. Throws where there is no address.
  */
 export async function resolveHost(hostname: string): Promise<string[]> {
   if (isIP(hostname) !== 0) return [hostname]
@@ -17,12 +17,12 @@ export async function resolveHost(hostname: string): Promise<string[]> {
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)])
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
   if (addresses.length > 0) return addresses
-  for (const answer of answers) if (answer.status === 'rejected' && isSilence(answer.reason)) throw answer.reason
+  for (const answer of answers) if (answer.status === 'rejected' && isTimeout(answer.reason)) throw answer.reason
   return resolveBySystem(hostname)
 }
 
-/** The name servers said nothing: the system would wait for them as long, in one of its threads. */
-function isSilence(error: unknown): boolean {
+/** The name servers did not answer: the system would wait for them as long, in one of its threads. */
+function isTimeout(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ETIMEOUT'
 }
 

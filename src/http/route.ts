@@ -5,15 +5,16 @@ import type { Caller as CommandCaller } from '#commands/caller.ts'
 import type { Command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
+import type { Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import { AppError, type ErrorCode } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import type { RealTime } from '#shared/time.ts'
-import { refuseCrowd } from './admission.ts'
+import { refuseOverload } from './admission.ts'
 import { API_BODY_BYTES, parseJson, readBody } from './body.ts'
 import type { RequestState } from './errors.ts'
 import { answerOnce, type Answer, type KeepAnswer } from './idempotency.ts'
-import { formatCursor, type Page, type Position } from './page-of.ts'
+import { formatCursor, type Page } from './page-of.ts'
 import type { RateLimit } from './rate-limit.ts'
 
 type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH'
@@ -21,7 +22,7 @@ type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH'
 /** Who may call: sellers' servers only, or clients with an identity token too. */
 export type Access = 'hmac' | 'any'
 
-/** One API call, read and authenticated. `body` is unchecked JSON; undefined where the method has none. */
+/** An API call, read and authenticated. `body` is unchecked JSON; undefined for methods without one. */
 export interface ApiRequest<Caller> {
   readonly caller: Caller
   readonly params: Readonly<Record<string, string>>
@@ -29,16 +30,16 @@ export interface ApiRequest<Caller> {
   readonly body: unknown
 }
 
-/** What the reference says about a call, besides its other fields. Texts are Markdown. */
+/** The texts of the reference about a call, in Markdown. */
 interface RouteWords {
-  /** What client libraries call it by: `createPlan`. */
+  /** Its name in client libraries: `createPlan`. */
   readonly id: string
   /** A few words: `Create a plan`. */
   readonly summary: string
   readonly description?: string
-  /** The codes that are this call's own, besides those that any call may answer. */
+  /** The error codes of this call, besides those of every call. */
   readonly errors?: readonly ErrorCode[]
-  /** What may follow the path after `?`. */
+  /** The query parameters. */
   readonly filter?: z.ZodObject
 }
 
@@ -58,7 +59,7 @@ export interface ApiRoute<Caller> {
   readonly work: Work<Caller>
 }
 
-/** One transaction, whose answer can be committed with it; or anything else. */
+/** One transaction, with which the answer can be committed, or anything else. */
 type Work<Caller> =
   | {
       readonly kind: 'command'
@@ -66,10 +67,10 @@ type Work<Caller> =
     }
   | { readonly kind: 'other'; run(ctx: Context, request: ApiRequest<Caller>): Promise<ApiAnswer> }
 
-/** Keeps an answer in the transaction that it is the answer of. */
+/** Stores the answer in the transaction that it belongs to. */
 type Keep = (queries: Queries, answer: ApiAnswer) => Promise<void>
 
-/** `data` in the success envelope; on lists that can grow, where to go on, or null at the end. */
+/** `data` of the success envelope; for lists that can grow, the next cursor, null at the end. */
 interface ApiAnswer {
   readonly data: unknown
   readonly nextCursor?: string | null
@@ -84,11 +85,11 @@ interface RouteHead<Output extends z.ZodType> extends RouteWords {
 }
 
 interface CommandRoute<Caller, Output extends z.ZodType, Scope, Result> extends RouteHead<Output> {
-  /** Where what a client may do differs from what a server may: made for the caller. */
+  /** A function where clients may do less than servers. */
   readonly command: Command<Scope, Result> | ((caller: Caller) => Command<Scope, Result>)
-  /** The input of a server's command, where the command is made for the caller. */
+  /** The input of a server's command, where the command depends on the caller. */
   readonly body?: z.ZodType
-  /** What the command knows for certain. Throws where the caller may not ask for this, or the path names nothing. */
+  /** The command's scope. Throws where the caller may not do this, or the path names nothing. */
   scope(request: ApiRequest<Caller>): Scope
   present(result: Result, now: RealTime, request: ApiRequest<Caller>): z.input<Output>
 }
@@ -105,10 +106,10 @@ interface ListRoute<Caller, Item extends z.ZodType, Row extends Position> extend
   present(row: Row): z.input<Item>
 }
 
-/** The kinds of routes of an API whose callers are of this type. */
+/** The kinds of API routes for callers of this type. */
 export function routesOf<Caller extends CommandCaller>() {
   return {
-    /** A POST, PUT or PATCH that performs a command: under an `Idempotency-Key` its answer is committed with its work, or neither is. */
+    /** A POST, PUT or PATCH that performs a command. Its answer for an `Idempotency-Key` is committed with its work. */
     command: <Output extends z.ZodType, Scope, Result>(
       route: CommandRoute<Caller, Output, Scope, Result>,
     ): ApiRoute<Caller> => ({
@@ -118,7 +119,7 @@ export function routesOf<Caller extends CommandCaller>() {
         kind: 'command',
         async run(ctx, request, keep) {
           const answerOf = (result: Result): ApiAnswer => ({ data: route.present(result, ctx.clock.now(), request) })
-          // The answer that is given is the one that was kept, to the second.
+          // Returns the very answer that was kept, with the same times.
           const kept: ApiAnswer[] = []
           const keepAnswer = async (queries: Queries, result: Result): Promise<void> => {
             const answer = answerOf(result)
@@ -132,13 +133,13 @@ export function routesOf<Caller extends CommandCaller>() {
         },
       },
     }),
-    /** A route that is answered from what is there, or by several commands. */
+    /** A route that only reads, or that performs several commands. */
     query: <Output extends z.ZodType>(route: QueryRoute<Caller, Output>): ApiRoute<Caller> => ({
       ...headOf(route),
       body: route.body ?? null,
       work: { kind: 'other', run: async (ctx, request) => ({ data: await route.query(ctx, request) }) },
     }),
-    /** A list that can grow: a page of it, newest first, and where the next page begins. */
+    /** A list that can grow: one page, newest first, and the cursor of the next. */
     list: <Item extends z.ZodType, Row extends Position>(route: ListRoute<Caller, Item, Row>): ApiRoute<Caller> => ({
       ...headOf({ ...route, output: z.array(route.item) }),
       isList: true,
@@ -154,7 +155,7 @@ export function routesOf<Caller extends CommandCaller>() {
   }
 }
 
-/** Null where it depends on the caller or the settings: such a route says its `body` itself. */
+/** Null where it depends on the caller or the settings: such a route declares its `body`. */
 function inputOf(command: object): z.ZodType | null {
   return 'input' in command && command.input instanceof z.ZodType ? command.input : null
 }
@@ -165,17 +166,17 @@ function headOf({ method, path, access, status = 200, output, ...rest }: RouteHe
   return { method, path, access, status, output, words, isList: false }
 }
 
-/** What the kit must be told of the domain, which lies to its right. */
-export interface Gate<Caller extends CommandCaller & { readonly appId: number }> {
+/** How the domain authenticates and authorizes callers; the folder `apps` implements it. */
+export interface AuthPolicy<Caller extends CommandCaller & { readonly appId: number }> {
   /** The first read of a request, by `admit` of `admission.ts`. Throws `unauthorized`, `app_disabled` or `rate_limited`. */
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
   /** Throws `forbidden` where the caller may not use routes of this access. */
   admit(caller: Caller, access: Access): void
-  /** Whom keys and limits belong to within the app: an end user, or '' for the app's server. */
+  /** The owner of keys and limits within the app: an end user, or '' for the app's server. */
   subject(caller: Caller): string
 }
 
-/** The parts of a request that a signature covers, as they were sent. */
+/** The parts of a request that a signature covers, exactly as sent. */
 export interface SignedCall {
   readonly method: string
   /** Path with query, byte for byte. */
@@ -190,12 +191,12 @@ type Http = RouterContext<RequestState>
 export function apiRouter<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   routes: readonly ApiRoute<Caller>[],
-  gate: Gate<Caller>,
+  auth: AuthPolicy<Caller>,
   rateLimit: RateLimit,
 ): Middleware<RequestState>[] {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
   for (const route of routes) {
-    router.register(route.path, [route.method], async (http: Http) => serve(ctx, route, gate, rateLimit, http))
+    router.register(route.path, [route.method], async (http: Http) => serve(ctx, route, auth, rateLimit, http))
   }
   return [routerRoutes(router), refuseMethods(router)]
 }
@@ -203,16 +204,16 @@ export function apiRouter<Caller extends CommandCaller & { readonly appId: numbe
 async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   ctx: Context,
   route: ApiRoute<Caller>,
-  gate: Gate<Caller>,
+  auth: AuthPolicy<Caller>,
   rateLimit: RateLimit,
   http: Http,
 ): Promise<void> {
-  refuseCrowd(ctx, route.method === 'GET')
+  refuseOverload(ctx, route.method === 'GET')
   const body = await readBody(http.req, API_BODY_BYTES)
   const target = http.req.url ?? ''
-  const caller = await gate.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
-  gate.admit(caller, route.access)
-  await rateLimit.take(caller.appId, gate.subject(caller))
+  const caller = await auth.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
+  auth.admit(caller, route.access)
+  await rateLimit.take(caller.appId, auth.subject(caller))
   const request = (): ApiRequest<Caller> => ({
     caller,
     params: http.params,
@@ -234,13 +235,13 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
             appId: caller.appId,
             path: http.path,
             key: http.get('Idempotency-Key'),
-            subject: gate.subject(caller),
+            subject: auth.subject(caller),
             body,
             requestId: http.state.requestId,
           },
           { run, isCommand: work.kind === 'command' },
         )
-  // An error that is given again names the request that it was first given to.
+  // A kept error names the request that it was first sent for.
   if (answer.status >= 400) http.set('X-Request-Id', requestIdOf(answer))
   http.status = answer.status
   http.type = 'application/json'
@@ -256,7 +257,7 @@ function bodyOf(method: HttpMethod, http: Http, body: Buffer): unknown {
   return method === 'GET' ? undefined : parseJson(http.req.headers['content-type'], body)
 }
 
-/** A PATCH may be repeated as it is. */
+/** A PATCH can be repeated without a key. */
 function isKeyed(method: HttpMethod): boolean {
   return method === 'POST' || method === 'PUT'
 }

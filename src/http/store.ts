@@ -5,7 +5,7 @@ import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 
-/** A request that carried an `Idempotency-Key`, and its first answer once there is one. */
+/** A request with an `Idempotency-Key`, and its first answer once there is one. */
 export const idempotencyKeys = table('idempotency_keys', {
   id: id(),
   appId: bigint('app_id'),
@@ -34,7 +34,7 @@ export async function findIdempotencyKey(db: Queries, scope: Scope): Promise<Ide
   return db.one(idempotencyKeys, named, [appId, pathHash, idempotencyKey])
 }
 
-/** Takes over a key whose first request never answered, or whose answer is too old; false where another did so first. */
+/** Takes over a key whose first request died, or whose answer is too old; false where another request was faster. */
 export async function takeOverIdempotencyKey(
   tx: Tx,
   stale: IdempotencyKey,
@@ -49,18 +49,18 @@ export async function takeOverIdempotencyKey(
   )
 }
 
-/** Keeps the answer of the request that holds the key; false where it holds it no more, or has its answer already. */
+/** Stores the answer of the request that leases the key; false where it lost the lease, or has an answer already. */
 export async function storeAnswer(
   db: Queries,
   leaseToken: string,
   scope: Scope,
   answer: { readonly status: number; readonly body: Buffer },
 ): Promise<boolean> {
-  const held = { ...scope, leaseToken, answerStatus: null }
-  return (await db.update(idempotencyKeys, held, { answerStatus: answer.status, answerBody: answer.body })) === 1
+  const leased = { ...scope, leaseToken, answerStatus: null }
+  return (await db.update(idempotencyKeys, leased, { answerStatus: answer.status, answerBody: answer.body })) === 1
 }
 
-export async function prolongIdempotencyKey(
+export async function renewIdempotencyKey(
   tx: Tx,
   leaseToken: string,
   scope: Scope,
@@ -69,8 +69,8 @@ export async function prolongIdempotencyKey(
   await tx.update(idempotencyKeys, { ...scope, leaseToken, answerStatus: null }, { leaseUntil })
 }
 
-/** Gives the key back, unless an answer was committed with the work. */
-export async function deleteIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope): Promise<void> {
+/** Releases the key, unless an answer was committed with the work. */
+export async function releaseIdempotencyKey(tx: Tx, leaseToken: string, scope: Scope): Promise<void> {
   await tx.run(
     `DELETE FROM idempotency_keys
      WHERE app_id = ? AND path_hash = ? AND idempotency_key = ? AND lease_token = ? AND answer_status IS NULL`,

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
 import type { PoolConnection } from 'mysql2'
 import { expectedWaitMs, inTurn } from '#db/turns.ts'
-import { isCrowd } from '#http/admission.ts'
+import { isOverload } from '#http/admission.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
@@ -110,8 +110,8 @@ describe('more callers at once than the database takes', () => {
   })
 
   it('are refused from 0.3 s on where they read, from 0.5 s on where they change something', () => {
-    expect([299, 301].map((ms) => isCrowd(ms, true))).to.deep.equal([false, true])
-    expect([499, 501].map((ms) => isCrowd(ms, false))).to.deep.equal([false, true])
+    expect([299, 301].map((ms) => isOverload(ms, true))).to.deep.equal([false, true])
+    expect([499, 501].map((ms) => isOverload(ms, false))).to.deep.equal([false, true])
   })
 
   it('leave /healthz and the pages’ files alone', async () => {
