@@ -14,7 +14,7 @@ import { testDatabase } from '../support/database.ts'
 import { aPlan, anApp, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { ENTER, onTerminal } from './terminal.ts'
+import { ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
 
 /** Rows that work leaves behind which is no app's: kept for a day. */
 const OF_NO_APP = ['commit_tokens', 'job_runs']
@@ -92,16 +92,15 @@ describe('the command line: the demo', function () {
   })
 
   it('is made and removed by somebody at a terminal, who sees how far it has come and is asked', async () => {
-    expect(await cli.table(['demo'])).to.include('[TEST] Demo')
-    const declined = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', ENTER]])
-    expect([declined.code, declined.left]).to.deep.equal([1, []])
-    const removed = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', `y${ENTER}`]])
-    expect([removed.code, removed.left]).to.deep.equal([0, []])
-    expect(removed.text).to.include('is removed')
     const made = await onTerminal(cli.env, ['demo'], [])
     expect(made.code).to.equal(0)
     expect(made.text).to.match(/\d+ of \d+ steps of the year/)
-    expect(await cli.table(['demo', '--remove', '--yes'])).to.include('transactions')
+    expect(made.text).to.include('[TEST] Demo')
+    const declined = await onPlayedTerminal(cli.env, ['demo', '--remove'], [['for good?', ENTER]])
+    expect([declined.code, declined.left]).to.deep.equal([1, []])
+    const removed = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', `y${ENTER}`]])
+    expect([removed.code, removed.left]).to.deep.equal([0, []])
+    expect(removed.text).to.include('is removed').and.include('transactions')
   })
 
   it('removes no other app, and no money from outside', async () => {
