@@ -19,7 +19,7 @@ import { endReviewsOfPayment, markBankMailMatched, type BankMail, type Review } 
 /** More than any transfer, and small enough for exact sums. */
 const LARGEST_AMOUNT = 1e13
 
-export const MatchBankMailInput = z.strictObject({
+const MatchBankMailInput = z.strictObject({
   id: integer(1),
   transactionId: integer(1),
   /** In whole dong: required where the mail's amount could not be read, and refused otherwise. */

@@ -50,7 +50,7 @@ export interface ReadCredit {
   readonly codes: readonly string[]
 }
 
-export const LONGEST_MESSAGE_ID = 998
+const LONGEST_MESSAGE_ID = 998
 
 /** Reads a mail (RFC 5322 bytes). Reads the body only of a mail whose header proves it genuine. */
 export async function readMail(raw: Buffer, settings: TrustSettings): Promise<MailReading> {

@@ -35,7 +35,7 @@ export interface SentRefund {
  * Has the provider make a pending refund, or asks for its status, and records the answer. Without an answer the refund stays pending, and
  * `reconcileRefunds` continues. Safe to repeat: set `isRepeated` unless this is the first call for it.
  */
-export async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
+async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
   const refund = await findRefund(ctx.db, refundId)
   const payment = refund && (await findPayment(ctx.db, refund.paymentId))
   if (!refund || !payment) throw new Error(`refund ${refundId} is not there`)

@@ -2,21 +2,21 @@ import { aCheckout, aPlan, MONTHLY, paid, priceId, SERVER, tokenOf, YEARLY } fro
 import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
-import { inTransaction } from '#commands/transaction.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { formatCursor } from '#http/page-of.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { newTransferCode } from '#providers/bank-transfer/transfer-code.ts'
-import { bankMails, insertBankMail, type BankMail } from '#bank-mail/store.ts'
+import { bankMails } from '#bank-mail/store.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { movePayment } from '#operations/move-payment.ts'
 import { listPaymentRows } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { sha256Hex } from '#shared/crypto.ts'
-import { addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { formatTimestamp } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
+import { aBankMail } from '../cli/states.ts'
 import { aBankShop, type BankShop } from './bank-shop.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -171,19 +171,14 @@ describe('unmatched money', () => {
     await open('ACB', { BILLING_ENV: 'production' })
     const { ctx } = shop.service
     await shop.relay(await genuineMail('ACB', transfer({ content: 'typo PG23456789' })))
-    await inTransaction(ctx, async (tx) => {
-      for (let number = 0; number < 250; number += 1) await insertBankMail(tx, aStrangersMail(number, tx.now))
-    })
+    for (let number = 0; number < 250; number += 1) await aBankMail(ctx, { bank: 'ACB', amount: 1 })
     expect((await unmatched()).map(({ amount }) => amount)).to.deep.equal([TRANSFER.amount])
   })
 
   it('comes in pages that leave none out', async () => {
     await open()
     const { ctx } = shop.service
-    await inTransaction(ctx, async (tx) => {
-      for (let number = 0; number < 25; number += 1)
-        await insertBankMail(tx, { ...aStrangersMail(number, tx.now), review: 'credit' })
-    })
+    for (let number = 0; number < 25; number += 1) await aBankMail(ctx, { bank: 'ACB', amount: 1, review: 'credit' })
     const seen: number[] = []
     let cursor: string | null = null
     do {
@@ -286,28 +281,3 @@ describe('unmatched money', () => {
     expect(kept[2]?.messageIdHash).to.equal(sha256Hex(long))
   })
 })
-
-/** A genuine mail about somebody else's account, to somebody else's address. */
-function aStrangersMail(number: number, now: RealTime): Omit<BankMail, 'id'> {
-  return {
-    receivedAt: addMs(now, 1000),
-    messageId: null,
-    messageIdHash: null,
-    contentHash: String(number).padStart(64, '0'),
-    bank: 'ACB',
-    bankReference: `R${number}`,
-    amount: 1,
-    transferCode: null,
-    status: 'ignored',
-    reason: 'no_transfer_code',
-    appId: null,
-    bankAccountId: null,
-    transactionId: null,
-    paidAt: null,
-    review: null,
-    matchedAt: null,
-    closedAt: null,
-    paymentId: null,
-    forwarding: null,
-  }
-}

@@ -19,7 +19,7 @@ import {
 const EMPTY: Balance = { amountReceived: 0, amountRefunded: 0, amountUsed: 0, amountLeft: 0 }
 const PRICE = 100
 
-/** Where each unit of money is: the same history, told unit by unit. */
+/** Where each single unit of money is. */
 type Place = 'left' | 'used' | 'dismissed' | 'refunded' | 'gone'
 type Step = readonly [
   kind: 'arrive' | 'complete' | 'refuse' | 'dismiss' | 'refund' | 'fail' | 'take back' | 'move',

@@ -1,58 +1,29 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { reconcilePayments } from '#providers/reconcile-payments.ts'
-import { unixSeconds } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
-import { payosNotification, startPayosPeer, type PayosPeer, type PeerLink } from '../support/payos-peer.ts'
-import {
-  sessionFacts,
-  signedEvent,
-  startStripePeer,
-  type PeerSession,
-  type StripePeer,
-} from '../support/stripe-peer.ts'
+import type { Response } from '../support/api.ts'
+import { aCheckout, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
-import { PAYOS_KEYS, PURCHASE } from './payos-shop.ts'
+import { PURCHASE } from './payos-shop.ts'
+import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
 /** Contract 7: What is due; A failure delays its own row. */
 describe('a payer who comes back to the checkout page', () => {
-  let clock: TestClock
-  let stripe: StripePeer
-  let payos: PayosPeer
-  let service: TestService
-  let app: TestApp
-  let client: SellerClient
+  let shop: ProviderShop
+  let { clock, stripe, payos, service, app, client } = {} as ProviderShop
 
   beforeEach(async () => {
-    clock = new TestClock()
-    stripe = await startStripePeer(clock, ['sk_test_first'])
-    payos = await startPayosPeer(clock, PAYOS_KEYS)
-    service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
-    app = await anApp(service.ctx)
-    client = service.seller(app)
-    const card = { secretKey: 'sk_test_first', webhookSecret: 'whsec_first' }
-    await enableMethod(service.ctx, 'tester', app.app, 'card', card)
-    await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
+    shop = await startProviderShop({ sandbox: true })
+    ;({ clock, stripe, payos, service, app, client } = shop)
   })
-  afterEach(async () => {
-    await service.stop()
-    await stripe.stop()
-    await payos.stop()
-  })
+  afterEach(() => shop.stop())
 
   const aPurchase = async (body: object = {}) => {
     const checkout = await aCheckout(service.ctx, app, { ...PURCHASE, ...body })
     return { id: checkout.transaction_id!, token: tokenOf(checkout) }
   }
-  const choose = (token: string, method: string): Promise<Response> =>
-    service.call('POST', `/checkout/${token}/resolve`, {
-      raw: JSON.stringify({ payment_method: method }),
-      headers: { 'Content-Type': 'application/json' },
-    })
+  const choose: ProviderShop['choose'] = (...chosen) => shop.choose(...chosen)
   const page = (token: string): Promise<Response> =>
     service.call('GET', `/checkout/${token}`, { headers: { Accept: 'text/html' } })
   const transfer = (transactionId: number, amount: number) =>
@@ -65,14 +36,6 @@ describe('a payer who comes back to the checkout page', () => {
       currency: 'VND',
       paidAt: clock.now(),
     })
-  const notifyPayos = (link: PeerLink, amount: number): Promise<Response> => {
-    const told = payosNotification(PAYOS_KEYS.checksumKey, link, payos.transfer(link, amount))
-    return service.call('POST', '/api/v1/webhooks/bank-transfer-provider', { raw: JSON.stringify(told) })
-  }
-  const notifyStripe = (session: PeerSession, type = 'checkout.session.completed'): Promise<Response> => {
-    const { body, headers } = signedEvent('whsec_first', unixSeconds(clock.now()), type, sessionFacts(session))
-    return service.call('POST', '/api/v1/webhooks/card-provider', { raw: body, headers })
-  }
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
 
   describe('after a part was paid', () => {
@@ -83,20 +46,20 @@ describe('a payer who comes back to the checkout page', () => {
       const session = stripe.sessions.at(-1)!
       expect(session.amount_total).to.equal(59_000)
       stripe.pay(session)
-      expect((await notifyStripe(session)).body.data.status).to.equal('processed')
+      expect((await shop.notifyStripe(session)).body.data.status).to.equal('processed')
       expect(await transaction(id)).to.include({ status: 'completed', flagged: false, amount_received: 99_000 })
     })
 
     it('is asked by PayOS for what is still due, on a fresh link; the one that asked for all is cancelled', async () => {
       const { id, token } = await aPurchase()
       await choose(token, 'payos')
-      expect((await notifyPayos(payos.links[0]!, 40_000)).body.data.status).to.equal('underpaid')
+      expect((await shop.notifyPayos(payos.links[0]!, 40_000)).body.data.status).to.equal('underpaid')
       expect(payos.links[0]!.status, 'its payer may still send the rest there').to.equal('UNDERPAID')
       await choose(token, 'payos')
       const [whole, rest] = payos.links
       expect(whole!.status).to.equal('CANCELLED')
       expect(rest!.amount).to.equal(59_000)
-      expect((await notifyPayos(rest!, 59_000)).body.data.status).to.equal('processed')
+      expect((await shop.notifyPayos(rest!, 59_000)).body.data.status).to.equal('processed')
       expect(await transaction(id)).to.include({ status: 'completed', flagged: false, amount_received: 99_000 })
     })
 
@@ -104,7 +67,7 @@ describe('a payer who comes back to the checkout page', () => {
       const { id, token } = await aPurchase()
       await choose(token, 'card')
       await choose(token, 'payos')
-      await notifyPayos(payos.links[0]!, 40_000)
+      await shop.notifyPayos(payos.links[0]!, 40_000)
       const [whole] = stripe.sessions
       await until(() => whole!.status === 'expired')
       await choose(token, 'card')
@@ -160,7 +123,7 @@ describe('a payer who comes back to the checkout page', () => {
     expect((await choose(token, 'card')).body.data.redirect_url).to.equal(first)
   })
 
-  it('and finds the provider away is told so, and is served once it answers', async () => {
+  it('and finds the provider unreachable gets 502 provider_error, and is served once it answers', async () => {
     const { token } = await aPurchase()
     const first = (await choose(token, 'payos')).body.data.redirect_url
     payos.mode = 'down'
@@ -181,7 +144,7 @@ describe('a payer who comes back to the checkout page', () => {
 
     it('reads that the payment is being processed, and is offered nothing else', async () => {
       const { token, session } = await delayed()
-      expect((await notifyStripe(session)).body.data.status).to.equal('ignored')
+      expect((await shop.notifyStripe(session)).body.data.status).to.equal('ignored')
       const shown = await page(token)
       expect(shown.status).to.equal(200)
       expect(shown.text).to.include('Your payment is being processed.').and.not.include('name="payment_method"')
@@ -201,10 +164,10 @@ describe('a payer who comes back to the checkout page', () => {
 
     it('is asked by Stripe anew once it failed, as its notification says', async () => {
       const { token, session } = await delayed()
-      await notifyStripe(session)
-      expect((await notifyStripe(session, 'checkout.session.async_payment_failed')).body.data.status).to.equal(
-        'ignored',
-      )
+      await shop.notifyStripe(session)
+      expect(
+        (await shop.notifyStripe(session, { type: 'checkout.session.async_payment_failed' })).body.data.status,
+      ).to.equal('ignored')
       expect((await page(token)).text).to.include('name="payment_method"')
       expect((await choose(token, 'card')).body.data.redirect_url).to.equal(stripe.sessions.at(-1)!.url)
       expect(stripe.sessions).to.have.length(2)
@@ -212,7 +175,7 @@ describe('a payer who comes back to the checkout page', () => {
 
     it('is asked by Stripe anew once it failed, without a notification too', async () => {
       const { token, session } = await delayed()
-      await notifyStripe(session)
+      await shop.notifyStripe(session)
       stripe.fail(session)
       expect((await choose(token, 'card')).body.data.redirect_url).to.equal(stripe.sessions.at(-1)!.url)
       expect(stripe.sessions).to.have.length(2)
@@ -220,9 +183,9 @@ describe('a payer who comes back to the checkout page', () => {
 
     it('has paid once it came', async () => {
       const { id, token, session } = await delayed()
-      await notifyStripe(session)
+      await shop.notifyStripe(session)
       stripe.settle(session)
-      const answer = await notifyStripe(session, 'checkout.session.async_payment_succeeded')
+      const answer = await shop.notifyStripe(session, { type: 'checkout.session.async_payment_succeeded' })
       expect(answer.body.data.status).to.equal('processed')
       expect(await transaction(id)).to.include({ status: 'completed', flagged: false })
       expect((await page(token)).status).to.equal(303)

@@ -68,7 +68,7 @@ describe('manual bank transfer', () => {
     expect((await findTransaction(ctx.db, checkout.transaction_id!))!.transferCode).to.equal(transferCode)
   })
 
-  it('tells all that a payer needs, and again what is still missing after a part came', async () => {
+  it('shows all that a payer needs, and what is still due after a part came', async () => {
     const ctx = testContext()
     const { shop } = await aShop(ctx)
     const checkout = await aCheckout(ctx, shop, ORDER)
@@ -101,7 +101,7 @@ describe('manual bank transfer', () => {
     expect(decodeVietQr(rest.qrPayload)).to.deep.equal({ ...asked, amount: 59_000 })
   })
 
-  it('tells nothing once the account is disabled', async () => {
+  it('shows nothing once the account is disabled', async () => {
     const ctx = testContext()
     const { shop, accountId } = await aShop(ctx)
     const checkout = await aCheckout(ctx, shop, ORDER)

@@ -28,7 +28,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     return opened
   }
 
-  it('checkout.session.completed that is paid completes a one-time payment and tells transaction.completed', async () => {
+  it('checkout.session.completed that is paid completes a one-time payment and sends transaction.completed', async () => {
     const opened = await paidSession()
     const answer = await shop.notify(shop.event(opened.session))
     expect(answer.status).to.equal(200)
@@ -214,7 +214,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
       })
     }
 
-    it('apps that share a provider account and its secret are told apart by the session', async () => {
+    it('apps that share a provider account and its secret are distinguished by the session', async () => {
       await enableMethod(shop.service.ctx, 'tester', shop.second.app.app, 'card', {
         secretKey: 'sk_test_first',
         webhookSecret: shop.first.webhookSecret,

@@ -202,7 +202,7 @@ describe('refunds of card payments', () => {
     })
   })
 
-  it('of money that came by card for a payment whose transfer was given back by hand goes through Stripe', async () => {
+  it('of money that came by card for a payment whose transfer was refunded manually goes through Stripe', async () => {
     const { transactionId, session } = await shop.open()
     await confirmPayment(shop.service.ctx, {
       provider: 'bank_transfer',
@@ -233,7 +233,7 @@ describe('refunds of card payments', () => {
     const charged = (charge: object) =>
       signedEvent(shop.first.webhookSecret, unixSeconds(shop.clock.now()), 'charge.refunded', charge)
 
-    it('are noted once, whether told or listed; the transaction stays as it is', async () => {
+    it('are noted once, whether reported or listed; the transaction stays as it is', async () => {
       const { session, transactionId } = await paidCard()
       const event = charged(shop.stripe.refund(session))
       expect((await shop.notify(event)).body.data.status).to.equal('noted')

@@ -23,7 +23,7 @@ export interface PayosShop {
   /** The payer of a new checkout chooses PayOS; the link that was created there. */
   open(body?: object): Promise<OpenedLink>
   choose(token: string): Promise<Response>
-  /** PayOS tells of a transfer; `changes` go into the signed data. */
+  /** PayOS reports a transfer; `changes` go into the signed data. */
   notify(link: PeerLink, transfer: PeerTransfer, changes?: object): Promise<Response>
   send(body: unknown): Promise<Response>
   transaction(id: number): Promise<any>

@@ -176,7 +176,7 @@ describe('paying through PayOS', () => {
       expect((await shop.transaction(transactionId)).status).to.equal('completed')
     })
 
-    it('a transfer that PayOS tells of and does not list pays nothing, and is looked up again within a minute', async () => {
+    it('a transfer that PayOS reports and does not list pays nothing, and is looked up again within a minute', async () => {
       const { link, transactionId } = await shop.open()
       const untrue = { reference: 'FT9', amount: 99_000, transactionDateTime: '2026-03-01 17:00:00' }
       const answer = await shop.notify(link, untrue)

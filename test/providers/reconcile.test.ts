@@ -3,57 +3,35 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { checkProviders } from '#operations/check-providers.ts'
 import { reconcilePayments } from '#providers/reconcile-payments.ts'
 import { enableMethod } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY, type TestApp } from '../support/factories.ts'
-import { payosNotification, startPayosPeer, type PayosPeer } from '../support/payos-peer.ts'
-import { sessionFacts, signedEvent, startStripePeer, type StripePeer } from '../support/stripe-peer.ts'
+import { aCheckout, anApp, aPlan, MONTHLY, priceId, tokenOf, YEARLY } from '../support/factories.ts'
+import { payosNotification } from '../support/payos-peer.ts'
 import { triedAt } from '../support/tried-at.ts'
 import { until } from '../support/until.ts'
 import type { Context } from '#context.ts'
-import { addMs, DAY_MS, HOUR_MS, unixSeconds } from '#shared/time.ts'
+import { listPaymentsOf } from '#payments/store.ts'
+import { addMs, DAY_MS, HOUR_MS } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { PAYOS_KEYS } from './payos-shop.ts'
+import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
 const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 }
 
 describe('payments that stay pending', () => {
-  let clock: TestClock
-  let stripeKeys: string[]
-  let stripe: StripePeer
-  let payos: PayosPeer
-  let service: TestService
-  let app: TestApp
-  let client: SellerClient
+  let shop: ProviderShop
+  let { clock, stripe, stripeKeys, payos, service, app, client } = {} as ProviderShop
 
   beforeEach(async () => {
-    clock = new TestClock()
-    stripeKeys = ['sk_test_first', 'sk_test_second']
-    stripe = await startStripePeer(clock, stripeKeys)
-    payos = await startPayosPeer(clock, PAYOS_KEYS)
-    service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
-    app = await anApp(service.ctx, { sandbox: false })
-    client = service.seller(app)
-    const card = { secretKey: 'sk_test_first', webhookSecret: 'whsec_first' }
-    await enableMethod(service.ctx, 'tester', app.app, 'card', card)
-    await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
+    shop = await startProviderShop()
+    ;({ clock, stripe, stripeKeys, payos, service, app, client } = shop)
   })
-  afterEach(async () => {
-    await service.stop()
-    await stripe.stop()
-    await payos.stop()
-  })
+  afterEach(() => shop.stop())
 
   const open = async (body: object = {}): Promise<{ id: number; token: string }> => {
     const purchase = { mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' }
     const checkout = await aCheckout(service.ctx, app, 'price_id' in body ? body : { ...purchase, ...body })
     return { id: checkout.transaction_id!, token: tokenOf(checkout) }
   }
-  const choose = (token: string, method: string): Promise<Response> =>
-    service.call('POST', `/checkout/${token}/resolve`, {
-      raw: JSON.stringify({ payment_method: method }),
-      headers: { 'Content-Type': 'application/json' },
-    })
+  const choose: ProviderShop['choose'] = (...chosen) => shop.choose(...chosen)
   const byCard = async (body: object = {}) => {
     const { id, token } = await open(body)
     await choose(token, 'card')
@@ -66,6 +44,7 @@ describe('payments that stay pending', () => {
   }
   const run = (options: object = {}) => reconcilePayments(service.ctx, options)
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
+  const paidAtOf = async (id: number): Promise<Date> => (await listPaymentsOf(service.ctx.db, id))[0]!.paidAt
   const statuses = async (): Promise<string[]> => {
     const rows: { status: string }[] = await service.ctx.db.query('SELECT status FROM provider_sessions ORDER BY id')
     return rows.map(({ status }) => status)
@@ -89,12 +68,7 @@ describe('payments that stay pending', () => {
         amount_received: 99_000,
       })
       expect(await statuses()).to.deep.equal(['paid'])
-      const at = unixSeconds(clock.now())
-      const late = signedEvent('whsec_first', at, 'checkout.session.completed', sessionFacts(session))
-      const answer = await service.call('POST', '/api/v1/webhooks/card-provider', {
-        raw: late.body,
-        headers: late.headers,
-      })
+      const answer = await shop.notifyStripe(session)
       expect(answer.body.data.status).to.equal('already_completed')
       expect((await transaction(id)).flagged).to.equal(false)
       expect(await eventsTold()).to.equal(1)
@@ -108,11 +82,7 @@ describe('payments that stay pending', () => {
       stripe.pay(session)
       clock.advance('20m')
       await run()
-      const [{ paidAt }] = await service.ctx.db.query(
-        'SELECT paid_at AS paidAt FROM payments WHERE id IN (SELECT payment_id FROM allocations WHERE transaction_id = ?)',
-        [id],
-      )
-      expect(paidAt).to.deep.equal(new Date('2026-03-01T10:02:00Z'))
+      expect(await paidAtOf(id)).to.deep.equal(new Date('2026-03-01T10:02:00Z'))
     })
 
     it('a PayOS transfer is found and completes; a notification that comes later changes nothing', async () => {
@@ -143,7 +113,7 @@ describe('payments that stay pending', () => {
       expect(await transaction(id)).to.include({ status: 'completed', amount_received: 99_000, flagged: false })
     })
 
-    it('a card payment that is confirmed days later is still found', async () => {
+    it('a debit that succeeds days later is still found, and counts from when it is found', async () => {
       const { id, session } = await byCard()
       stripe.pay(session, 'delayed')
       for (let hour = 0; hour < 48; hour += 1) {
@@ -155,6 +125,7 @@ describe('payments that stay pending', () => {
       clock.advance('6h')
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
       expect((await transaction(id)).status).to.equal('completed')
+      expect(await paidAtOf(id)).to.deep.equal(clock.now())
     })
 
     it('a month that is found after a year of another plan was bought leaves the year: superseded', async () => {
@@ -165,13 +136,7 @@ describe('payments that stay pending', () => {
       clock.advance('5m')
       const bought = await byCard({ mode: 'subscription', price_id: priceId(year) })
       stripe.pay(bought.session)
-      const told = signedEvent(
-        'whsec_first',
-        unixSeconds(clock.now()),
-        'checkout.session.completed',
-        sessionFacts(bought.session),
-      )
-      await service.call('POST', '/api/v1/webhooks/card-provider', { raw: told.body, headers: told.headers })
+      await shop.notifyStripe(bought.session)
       clock.advance('10m')
       expect(await run()).to.include({ paid: 1 })
       expect(await transaction(lost.id)).to.include({ status: 'completed', flag_reason: 'superseded' })
@@ -423,7 +388,7 @@ describe('payments that stay pending', () => {
       expect(await pausesSeen(), 'an answer ends it').to.deep.equal([])
     }).timeout(120_000)
 
-    it('a provider that is away is not asked about app after app', async () => {
+    it('a provider that is unreachable is not called for app after app', async () => {
       for (let number = 0; number < 16; number += 1) {
         if (number > 0) app = await secondApp()
         await byCard()
@@ -467,8 +432,7 @@ describe('payments that stay pending', () => {
       const { token, session } = await byCard()
       await choose(token, 'payos')
       const [link] = payos.links
-      const told = payosNotification(PAYOS_KEYS.checksumKey, link!, payos.transfer(link!, 99_000))
-      await service.call('POST', '/api/v1/webhooks/bank-transfer-provider', { raw: JSON.stringify(told) })
+      await shop.notifyPayos(link!, 99_000)
       await until(async () => (await statuses()).join() === 'closed,paid')
       expect(session.status).to.equal('expired')
     })
@@ -477,9 +441,7 @@ describe('payments that stay pending', () => {
       const { token, link } = await byPayos()
       await choose(token, 'card')
       stripe.pay(stripe.sessions[0]!)
-      const at = unixSeconds(clock.now())
-      const event = signedEvent('whsec_first', at, 'checkout.session.completed', sessionFacts(stripe.sessions[0]!))
-      await service.call('POST', '/api/v1/webhooks/card-provider', { raw: event.body, headers: event.headers })
+      await shop.notifyStripe(stripe.sessions[0]!)
       await until(async () => (await statuses()).join() === 'closed,paid')
       expect(link.status).to.equal('CANCELLED')
     })

@@ -14,7 +14,7 @@ describe('transfer code', () => {
     expect(new Set(CODES)).to.have.lengthOf(CODES.length)
   })
 
-  it('is told from every text that differs in one character', () => {
+  it('differs from every text with one other character', () => {
     for (const code of CODES) {
       for (const at of Array(code.length).keys()) {
         for (const character of ALPHABET) {
@@ -25,7 +25,7 @@ describe('transfer code', () => {
     }
   })
 
-  it('is told from every text with two neighbours swapped', () => {
+  it('differs from every text with two neighbours swapped', () => {
     for (const code of CODES) {
       for (let at = 0; at + 1 < code.length; at += 1) {
         const swapped = code.slice(0, at) + code.charAt(at + 1) + code.charAt(at) + code.slice(at + 2)

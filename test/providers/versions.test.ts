@@ -4,57 +4,28 @@ import { reconcilePayments } from '#providers/reconcile-payments.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { enableMethod, forgetVersion } from '../support/operators.ts'
-import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { openCli } from '../cli/run-cli.ts'
-import { TestClock } from '../support/context.ts'
-import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts'
-import { payosNotification, startPayosPeer, type PayosPeer } from '../support/payos-peer.ts'
-import {
-  sessionFacts,
-  signedEvent,
-  startStripePeer,
-  type PeerSession,
-  type StripePeer,
-} from '../support/stripe-peer.ts'
-import { PAYOS_KEYS, PURCHASE } from './payos-shop.ts'
+import { aCheckout, tokenOf } from '../support/factories.ts'
+import { signedEvent, type PeerSession } from '../support/stripe-peer.ts'
+import { PURCHASE } from './payos-shop.ts'
+import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
 const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 }
-const FIRST = { secretKey: 'sk_test_first', webhookSecret: 'whsec_first' }
 const SECOND = { secretKey: 'sk_test_second', webhookSecret: 'whsec_second' }
 
 /** Contract 7: Provider credentials are versioned. */
 describe('credentials at a provider that are replaced', () => {
-  let clock: TestClock
-  let stripe: StripePeer
-  let stripeKeys: string[]
-  let payos: PayosPeer
-  let service: TestService
-  let app: TestApp
-  let client: SellerClient
+  let shop: ProviderShop
+  let { clock, stripe, stripeKeys, payos, service, app, client } = {} as ProviderShop
 
   beforeEach(async () => {
-    clock = new TestClock()
-    stripeKeys = ['sk_test_first', 'sk_test_second']
-    stripe = await startStripePeer(clock, stripeKeys)
-    payos = await startPayosPeer(clock, PAYOS_KEYS)
-    service = await startService({ BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }, clock)
-    app = await anApp(service.ctx, { sandbox: false })
-    client = service.seller(app)
-    await setCard(FIRST)
-    await enableMethod(service.ctx, 'tester', app.app, 'payos', PAYOS_KEYS)
+    shop = await startProviderShop()
+    ;({ clock, stripe, stripeKeys, payos, service, app, client } = shop)
   })
-  afterEach(async () => {
-    await service.stop()
-    await stripe.stop()
-    await payos.stop()
-  })
+  afterEach(() => shop.stop())
 
   const setCard = (credentials: object) => enableMethod(service.ctx, 'tester', app.app, 'card', credentials)
-  const choose = (token: string, method: string): Promise<Response> =>
-    service.call('POST', `/checkout/${token}/resolve`, {
-      raw: JSON.stringify({ payment_method: method }),
-      headers: { 'Content-Type': 'application/json' },
-    })
+  const choose: ProviderShop['choose'] = (...chosen) => shop.choose(...chosen)
   const open = async (method: string, externalRef = 'user-1') => {
     const checkout = await aCheckout(service.ctx, app, { ...PURCHASE, external_ref: externalRef })
     const token = tokenOf(checkout)
@@ -66,10 +37,7 @@ describe('credentials at a provider that are replaced', () => {
     const opened = await open('card', externalRef)
     return { ...opened, session: stripe.sessions.at(-1)! }
   }
-  const notify = (session: PeerSession, secret: string, type = 'checkout.session.completed'): Promise<Response> => {
-    const { body, headers } = signedEvent(secret, unixSeconds(clock.now()), type, sessionFacts(session))
-    return service.call('POST', '/api/v1/webhooks/card-provider', { raw: body, headers })
-  }
+  const notify = (session: PeerSession, secret: string) => shop.notifyStripe(session, { secret })
   const transaction = async (id: number) => (await client.get(`/api/v1/transactions/${id}`)).body.data
   const keysAsked = () => new Set(stripe.calls.map(({ headers }) => headers.authorization))
 
@@ -205,8 +173,7 @@ describe('credentials at a provider that are replaced', () => {
       checksumKey: 'checksum-2',
     })
     const [first, second] = payos.links
-    const told = payosNotification(PAYOS_KEYS.checksumKey, first!, payos.transfer(first!, 99_000))
-    const answer = await service.call('POST', '/api/v1/webhooks/bank-transfer-provider', { raw: JSON.stringify(told) })
+    const answer = await shop.notifyPayos(first!, 99_000)
     expect(answer.body.data.status).to.equal('processed')
     payos.transfer(second!, 99_000)
     clock.advance('10m')

@@ -1,7 +1,8 @@
 import { expect } from 'chai'
 import fc from 'fast-check'
 import { describe, it } from 'mocha'
-import { asAppTime, type AppTime } from '#shared/time.ts'
+import { TRIAL_UNITS } from '#shared/interval.ts'
+import { addMs, asAppTime, DAY_MS, type AppTime } from '#shared/time.ts'
 import {
   decide,
   decisionAfter,
@@ -169,4 +170,58 @@ describe('what payments do, whatever happens between them (contract 7)', () => {
       { numRuns: RUNS, seed: SEED },
     )
   })
+
+  it('gives on every calendar what was sold: an extension ends later, a month lasts 28 days at least, an end keeps its anchor day', () => {
+    const seconds = fc.integer({ min: Date.UTC(2024, 0, 1) / 1000, max: Date.UTC(2032, 0, 1) / 1000 })
+    const units = fc.constantFrom(...TRIAL_UNITS)
+    const payment = fc.record({ unit: units, count: fc.integer({ min: 1, max: 30 }), after: fc.nat(70 * 86_400) })
+    fc.assert(
+      fc.property(
+        seconds,
+        fc.boolean(),
+        fc.array(payment, { minLength: 1, maxLength: 12 }),
+        (first, isImported, payments) => {
+          let now = first
+          let state = isImported ? imported(at(first + 86_400)) : null
+          for (const { unit, count, after } of payments) {
+            now += after
+            const before = state
+            const purpose = purposeOf(before, 0, false, at(now))
+            const terms = { purpose, isRenewal: false, planId: 0, priceId: 0, interval: { unit, count } }
+            const effect = decide(
+              before,
+              null,
+              { ...terms, openedAt: at(now), isTrialUsed: false, isAccepted: false },
+              at(now),
+            )
+            if (effect.kind === 'refused') return expect.fail(effect.reason)
+            const { start: periodStart, end, anchorDay } = effect.period
+            const isExtension = before !== null && at(now) < before.currentPeriodEnd!
+            expect(effect.kind).to.equal(before === null ? 'started' : isExtension ? 'extended' : 'restarted')
+            expect(periodStart).to.deep.equal(isExtension ? before.currentPeriodEnd : at(now))
+            expect(end!.getTime() - periodStart.getTime()).to.be.at.least(DAYS[unit] * count * DAY_MS)
+            const lastDay = new Date(Date.UTC(end!.getUTCFullYear(), end!.getUTCMonth() + 1, 0)).getUTCDate()
+            expect(end!.getUTCDate()).to.equal(Math.min(anchorDay!, lastDay))
+            state = { planId: 0, priceId: 0, periodStart, currentPeriodEnd: end, anchorDay }
+          }
+        },
+      ),
+      { numRuns: RUNS, seed: SEED },
+    )
+  })
 })
+
+/** The least days of an interval. */
+const DAYS = { day: 1, week: 7, month: 28, year: 12 * 28 } as const
+
+/** As an import may state it: an end on the last day of a month may have any later anchor day. */
+function imported(end: AppTime): SubscriptionState {
+  const isLastDay = addMs(end, DAY_MS).getUTCDate() === 1
+  return {
+    planId: 0,
+    priceId: 0,
+    periodStart: end,
+    currentPeriodEnd: end,
+    anchorDay: isLastDay ? 31 : end.getUTCDate(),
+  }
+}

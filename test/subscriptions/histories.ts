@@ -44,7 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('checkout' as const),
-      // A lifetime ends most of the story, so it is rare.
+      // Rare, since little can happen after a lifetime.
       price: fc.oneof({ weight: 12, arbitrary: price }, { weight: 1, arbitrary: fc.constant(PRICES.length - 1) }),
       skipsTrial: fc.boolean(),
     }),

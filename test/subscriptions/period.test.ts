@@ -86,7 +86,7 @@ describe('period arithmetic (contract 4)', () => {
     }
   })
 
-  it('every run of steps from every day of eight years grows, keeps the time of day, and is sound', () => {
+  it('every run of steps from every day of eight years grows, keeps the time of day, and is valid', () => {
     const starts = fc.integer({ min: 0, max: 8 * 366 }).map((days) => addMs(utc('2023-01-01T13:45:17'), days * DAY_MS))
     const steps = fc.array(
       fc.record({ unit: fc.constantFrom<TrialUnit>(...TRIAL_UNITS), count: fc.integer({ min: 1, max: 18 }) }),

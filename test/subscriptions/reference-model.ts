@@ -9,6 +9,8 @@ export interface Offer {
   readonly price: SoldPrice
   readonly opened: number
   readonly expires: number
+  /** The end of the period that it was opened to renew; null where there was none. */
+  readonly renews: number | null
   state: 'open' | 'paid' | 'refunded'
   flag: Flag | null
   /** Money that paid for what was given, and money that waits or is a surplus, in parts of the price: 1 is all of it. */
@@ -39,6 +41,9 @@ export class ReferenceModel {
   /** When the present price was chosen. */
   #priceChosen = -Infinity
   readonly #trials = new Set<string>()
+  /** Ends of periods that a payment followed. */
+  readonly #renewedEnds = new Set<number>()
+  #renewals = 0
 
   constructor(now: number) {
     this.#now = now
@@ -46,6 +51,11 @@ export class ReferenceModel {
 
   get now(): number {
     return this.#now
+  }
+
+  /** How often `subscription.renewed` was sent. */
+  get renewals(): number {
+    return this.#renewals
   }
 
   pass(seconds: number): void {
@@ -160,7 +170,7 @@ export class ReferenceModel {
 
   #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean): Offer {
     const opened = this.#now
-    const terms = { purpose, isRenewal, price, opened, expires: opened + 3600 }
+    const terms = { purpose, isRenewal, price, opened, expires: opened + 3600, renews: this.held?.end ?? null }
     const offer: Offer = { ...terms, state: 'open', flag: null, used: 0, left: 0, isGivenBack: false }
     this.offers.push(offer)
     return offer
@@ -178,6 +188,7 @@ export class ReferenceModel {
   }
 
   #apply(offer: Offer, paid: number): void {
+    this.#announce(offer)
     const end = this.#endAfter(offer, paid)
     const isExtension = this.#extends(offer, paid)
     const keeps = isExtension || offer.purpose === 'extend'
@@ -190,6 +201,13 @@ export class ReferenceModel {
     }
     if (offer.purpose === 'trial') this.#trials.add(offer.price.plan)
     if (!isExtension) this.#decide(offer.opened, paid, offer.purpose === 'extend' ? this.#decision.bought : true)
+  }
+
+  /** Contract 4: every payment of an existing subscription renews it, except where another one renewed the period that it was for. */
+  #announce({ renews }: Offer): void {
+    if (!this.held) return
+    if (renews === null || !this.#renewedEnds.has(renews)) this.#renewals += 1
+    this.#renewedEnds.add(this.held.end)
   }
 
   #decide(opened: number, paid: number, bought: boolean): void {

@@ -111,6 +111,8 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   const charges: PeerCharge[] = []
   const refunds: PeerRefund[] = []
   const failed = new Set<string>()
+  /** When debits began: their charges bear this time, not the one of their success. */
+  const debits = new Map<string, number>()
   const kept = new Map<string, { fingerprint: string; reply: Reply | null }>()
   const calls: StripeCall[] = []
   let count = 0
@@ -134,6 +136,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       session.url = null
       session.payment_intent = newId('pi')
       if (how === 'at once') peer.settle(session)
+      else debits.set(session.id, now())
     },
     settle(session) {
       session.payment_status = 'paid'
@@ -144,7 +147,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
         amount: session.amount_total,
         currency: session.currency,
         metadata: session.params.payment_intent_data?.metadata ?? {},
-        created: now(),
+        created: debits.get(session.id) ?? now(),
         refunded: 0,
       })
     },

@@ -57,7 +57,7 @@ describe('money that arrives (contract 4)', () => {
     expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
   })
 
-  it('more than asked still completes, and what was received is told', async () => {
+  it('more than asked still completes, and what was received is shown', async () => {
     expect((await arrives(150_000)).kind).to.equal('processed')
     expect(await transaction()).to.include({
       status: 'completed',
@@ -67,7 +67,7 @@ describe('money that arrives (contract 4)', () => {
     })
   })
 
-  it('the same partial transfer told twice counts once', async () => {
+  it('the same partial transfer reported twice counts once', async () => {
     await arrives(60_000, { reference: 'FT-same' })
     expect((await arrives(60_000, { reference: 'FT-same' })).kind).to.equal('duplicate')
     expect(await transaction()).to.include({ status: 'pending', amount_received: 60_000 })
@@ -85,7 +85,7 @@ describe('money that arrives (contract 4)', () => {
     expect((await story.subscription()).current_period_end).to.equal(current_period_end)
   })
 
-  it('the same payment told under another event id changes nothing', async () => {
+  it('the same payment reported under another event id changes nothing', async () => {
     const same = { provider: 'stripe', reference: 'cs_1' } as const
     await arrives(99_000, { ...same, eventId: 'evt_1' })
     expect((await arrives(99_000, { ...same, eventId: 'evt_2' })).kind).to.equal('already_completed')
@@ -98,7 +98,7 @@ describe('money that arrives (contract 4)', () => {
     expect(await transaction()).to.include({ status: 'pending', amount_received: 0 })
   })
 
-  it('money for a transaction that is not there is told to the caller', async () => {
+  it('money for an unknown transaction is unknown_transaction', async () => {
     expect((await arrives(99_000, { transactionId: 999_999 })).kind).to.equal('unknown_transaction')
   })
 

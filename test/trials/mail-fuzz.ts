@@ -61,11 +61,14 @@ async function send(task: SenderTask): Promise<SenderResult> {
 }
 
 function check(figures: FuzzFigures): void {
-  const wrong = Object.keys(figures.answers).filter(
-    (answer) => !/^(200 (ignored|rejected) \w+|400 refused)$/.test(answer),
+  const wrong = Object.entries(figures.answers).filter(
+    ([answer]) => !/^(200 (ignored|rejected) \w+|400 refused)$/.test(answer),
   )
   const answered = Object.values(figures.answers).reduce((sum, count) => sum + count, 0)
-  if (wrong.length > 0) throw new Error(`seed ${figures.seed}: answered ${wrong.join(', ')}`)
+  if (wrong.length > 0) {
+    const counts = wrong.map(([answer, count]) => `${count} × ${answer}`).join(', ')
+    throw new Error(`seed ${figures.seed}: answered ${counts}; ${figures.unread} mails could not be read`)
+  }
   if (answered !== figures.mails) throw new Error(`seed ${figures.seed}: ${answered} of ${figures.mails} were answered`)
   if (figures.longestHoldMs >= LONGEST_HOLD_MS) {
     throw new Error(`seed ${figures.seed}: the event loop was held for ${figures.longestHoldMs} ms`)

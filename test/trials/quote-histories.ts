@@ -16,6 +16,7 @@ import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { faultsOf } from '#transactions/ledger.ts'
 import { getTransaction } from '#transactions/store.ts'
 import { startBankStory } from '../pages/bank-story.ts'
+import { events } from '#webhooks/store.ts'
 import { histories, PRICES, type Step } from '../subscriptions/histories.ts'
 import { ReferenceModel, type Offer } from '../subscriptions/reference-model.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -42,8 +43,8 @@ const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void:
 
 /**
  * Random interleavings of open, renew, switch, pay (late, out of order, twice), refund, end and complete, by the service's own commands on the
- * database. After each step plan, price, end, flags and what the pages show are those of a model that was written from the contract;
- * after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
+ * database. After each step plan, price, end, flags, renewals and what the pages show are those of a model that was written from the
+ * contract; after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
  */
 export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
   const story = await startBankStory({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
@@ -257,6 +258,9 @@ class History {
       found && [`price_${found.priceId}`, found.currentPeriodEnd ? unixSeconds(found.currentPeriodEnd) : Infinity],
       held && [this.#prices[PRICES.indexOf(held.price)], held.end],
     )
+    const ofUser = [this.#story.app.app.id, this.#ref, 'subscription.renewed'] as const
+    const renewals = await db.count(events, 'WHERE app_id = ? AND external_ref = ? AND event_type = ?', ofUser)
+    deepStrictEqual(renewals, this.#model.renewals, 'subscription.renewed')
     for (const [offer, id] of this.#transactions) {
       const { status, flagReason, amount, amountUsed, amountLeft } = await getTransaction(db, id)
       deepStrictEqual(

@@ -30,7 +30,7 @@ const sessions: Sessions = {
     if (!found) return CLOSED
     const facts = CardSession.parse(found)
     if (isPaid(facts)) {
-      const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, found) }
+      const report = { eventId: null, eventType: 'lookup', paidAt: paidAt(ctx, session, found) }
       const { status } = await confirmSession(ctx, facts, session, report)
       return status === 'refused' ? CLOSED : { status: 'paid' }
     }
@@ -133,8 +133,9 @@ async function retrieveSession(
   }
 }
 
-function paidAt(ctx: Context, session: Stripe.Checkout.Session): RealTime {
-  const intent = session.payment_intent
+/** When the card was charged. The charge of a debit is made when that begins, days before it is paid: a debit counts from now. */
+function paidAt(ctx: Context, stored: ProviderSession, { payment_intent: intent }: Stripe.Checkout.Session): RealTime {
   const charge = intent && typeof intent === 'object' ? intent.latest_charge : null
-  return charge && typeof charge === 'object' ? asRealTime(new Date(charge.created * SECOND_MS)) : ctx.clock.now()
+  const isCharged = charge && typeof charge === 'object' && stored.status !== 'processing'
+  return isCharged ? asRealTime(new Date(charge.created * SECOND_MS)) : ctx.clock.now()
 }
