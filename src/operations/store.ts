@@ -3,7 +3,7 @@ import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { FlagReason } from '#transactions/store.ts'
-import type { DeliveryStatus } from '#webhooks/store.ts'
+import { FIRST_DUE, type DeliveryStatus } from '#webhooks/store.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 
 /** The server as a session sees it, and its clock in UTC. */
@@ -148,8 +148,7 @@ export async function readOutbox(db: Queries, limit: number): Promise<{ depth: n
   const outbox = await db.one(
     shape({ depth: bigint(), oldestDueAt: realTime().nullable() }),
     `SELECT (SELECT COUNT(*) FROM (${eventsIn('pending', 'e.id')} LIMIT ?) waiting) AS depth,
-       (SELECT MIN(dueAt) FROM (SELECT MIN(next_attempt_at) AS dueAt FROM events
-                                WHERE delivery_status = 'pending' GROUP BY app_id) first) AS oldestDueAt`,
+       (SELECT MIN(dueAt) FROM (${FIRST_DUE}) waiting) AS oldestDueAt`,
     [limit],
   )
   return outbox ?? { depth: 0, oldestDueAt: null }
