@@ -24,17 +24,30 @@ export function unreadable(hex: string): { readonly contrast: number; readonly n
 /** The CSS of a page's accent: the colour itself in the light scheme, and a shade light enough to be readable in the dark one. */
 export function accentStyle(hex: string): string {
   const colour = parse(hex)
-  const onDark = towards(colour, WHITE, DARK_GROUND)
+  const onDark = lightened(colour)
   return `:root{${shades(colour, BLACK, LIGHT_GROUND)}}@media (prefers-color-scheme:dark){:root{${shades(onDark, WHITE, DARK_GROUND)}}}`
 }
 
+/** The accent on dark ground, and what is written on it there; on light ground that is white. */
+export function accentOnDark(hex: string): { readonly accent: string; readonly onAccent: string } {
+  const accent = lightened(parse(hex))
+  return { accent: format(accent), onAccent: format(onTop(accent)) }
+}
+
+function lightened(colour: Rgb): Rgb {
+  return towards(colour, WHITE, DARK_GROUND)
+}
+
+function onTop(accent: Rgb): Rgb {
+  return contrast(accent, WHITE) >= READABLE ? WHITE : BLACK
+}
+
 function shades(accent: Rgb, strongest: Rgb, ground: Rgb): string {
-  const onAccent = contrast(accent, WHITE) >= READABLE ? WHITE : BLACK
   return [
     ['--accent', accent],
     ['--accent-strong', mix(accent, strongest, 0.2)],
     ['--accent-soft', mix(ground, accent, 0.08)],
-    ['--on-accent', onAccent],
+    ['--on-accent', onTop(accent)],
   ]
     .map(([name, colour]) => `${name as string}:${format(colour as Rgb)}`)
     .join(';')

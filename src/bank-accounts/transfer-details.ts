@@ -27,15 +27,22 @@ export interface TransferDetails {
  * due.
  */
 export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
-  const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
-  const { transferCode, amount } = transaction
-  const amountDue = dueOf(transaction)
-  const amountReceived = keptOf(transaction)
-  if (!account || transferCode === null || amountDue <= 0) {
+  const details = await findTransferDetails(ctx, transaction)
+  if (!details) {
     throw new AppError('payment_method_unavailable', 'this payment cannot be made by bank transfer', {
       field: 'payment_method',
     })
   }
+  return details
+}
+
+/** The same; null where `transferDetails` throws. */
+export async function findTransferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails | null> {
+  const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
+  const { transferCode, amount } = transaction
+  const amountDue = dueOf(transaction)
+  const amountReceived = keptOf(transaction)
+  if (!account || transferCode === null || amountDue <= 0) return null
   return {
     bank: account.bank,
     bankName: findBank(account.bin)?.name ?? account.bank,

@@ -70,8 +70,19 @@ export interface PartPaid {
   readonly asked: number
   readonly due: number
   readonly currency: string
-  /** What a transfer of the rest must carry; null where none is taken. */
-  readonly transferCode: string | null
+  /** How to transfer the rest; null where no transfer is taken. */
+  readonly transfer: TransferFacts | null
+}
+
+/** What a payer types in to make a transfer. Amounts in whole dong. */
+export interface TransferFacts {
+  readonly transferCode: string
+  readonly bankName: string
+  readonly accountNumber: string
+  readonly accountHolder: string
+  /** What is still missing. */
+  readonly amountDue: number
+  readonly amountReceived: number
 }
 
 export interface PageState extends RequestState {

@@ -22,10 +22,18 @@ interface CompiledMail {
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/emails')
-const TEST_NOTE: Record<MailLocale, string> = {
-  en: 'sandbox app, no real money',
-  vi: 'ứng dụng thử nghiệm, không thu tiền thật',
-}
+/** What the layout says besides a template's own words. */
+const WORDS = {
+  en: { test_note: 'sandbox app, no real money', support: 'Help', terms: 'Terms', privacy: 'Privacy' },
+  vi: {
+    test_note: 'ứng dụng thử nghiệm, không thu tiền thật',
+    support: 'Hỗ trợ',
+    terms: 'Điều khoản',
+    privacy: 'Quyền riêng tư',
+  },
+} as const
+/** The colour of links and buttons as the templates write it: each app's own takes its place. */
+const ACCENT = '#1b5fc1'
 
 // A placeholder without a value is an error of ours: better no mail than one with a gap.
 const forHtml = new Liquid({ outputEscape: 'escape', strictVariables: true, strictFilters: true })
@@ -43,7 +51,7 @@ export async function renderMail(
   values: MailValues,
 ): Promise<RenderedMail> {
   const compiled = await compileOnce(template, locale)
-  const all = { ...values, locale, test_note: TEST_NOTE[locale] }
+  const all = { ...values, locale, words: WORDS[locale] }
   const subject = oneLine(fill(forText, compiled.subject, all))
   const text = fill(forText, compiled.text, all)
   const html = fill(forHtml, compiled.html, { ...all, subject, preview: previewOf(text) })
@@ -72,14 +80,18 @@ async function compile(name: string): Promise<CompiledMail> {
     { validationLevel: 'strict' },
   )
   const [subject = '', ...lines] = words.split('\n')
-  return { subject: forText.parse(subject), text: forText.parse(lines.join('\n')), html: forHtml.parse(html) }
+  return {
+    subject: forText.parse(subject),
+    text: forText.parse(lines.join('\n')),
+    html: forHtml.parse(html.replaceAll(ACCENT, '{{ accent }}')),
+  }
 }
 
 function readTemplate(file: string): Promise<string> {
   return readFile(join(FOLDER, file), 'utf8')
 }
 
-function fill(engine: Liquid, template: Template[], values: MailValues): string {
+function fill(engine: Liquid, template: Template[], values: object): string {
   return engine.renderSync(template, values) as string
 }
 

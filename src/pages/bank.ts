@@ -13,6 +13,7 @@ import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-fra
 import { friendlyErrors } from './message.ts'
 import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
+import { factsOf, keyOf } from './transfer-facts.ts'
 
 /** How often a browser without scripts reloads the page to see whether the money has arrived. */
 const RELOAD_SECONDS = 20
@@ -114,45 +115,6 @@ function partialOf(
     max: amount,
     value: amountReceived,
   }
-}
-
-interface Fact {
-  readonly label: string
-  readonly value: string
-  /** What the copy button copies; null without a button. */
-  readonly copy: string | null
-  readonly copy_label: string
-  readonly is_exact: boolean
-}
-
-/** The transfer code, by which the transfer is recognized. */
-function keyOf({ transferCode }: TransferDetails, locale: PageLocale): Fact {
-  const words = pageTexts(locale).bank
-  return {
-    label: words.code,
-    value: transferCode,
-    copy: transferCode,
-    copy_label: words.copyLabel(words.code),
-    is_exact: true,
-  }
-}
-
-function factsOf(details: TransferDetails, locale: PageLocale): Fact[] {
-  const words = pageTexts(locale).bank
-  const fact = (label: string, value: string, copy: string | null = null): Fact => ({
-    label,
-    value,
-    copy,
-    copy_label: words.copyLabel(label),
-    is_exact: value === copy,
-  })
-  const { bankName, accountNumber, accountHolder, amountDue, amountReceived } = details
-  return [
-    fact(amountReceived > 0 ? words.amountLeft : words.amount, money(amountDue, locale), String(amountDue)),
-    fact(words.accountNumber, accountNumber, accountNumber),
-    fact(words.bankName, bankName),
-    fact(words.accountHolder, accountHolder),
-  ]
 }
 
 /** Empty where the app turned them off. They return to the seller's site rather than to the page, whose address must stay secret. */

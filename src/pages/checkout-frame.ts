@@ -1,4 +1,5 @@
 import type { RouterContext } from '@koa/router'
+import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
@@ -28,7 +29,7 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     exit: session.cancelUrl,
     isOvertaken: state === 'overtaken',
     takesTransfers: takesTransfers(transaction),
-    ...partOf(transaction),
+    ...(await partOf(ctx, transaction)),
     brand: brandOf(app),
   }
   return view
@@ -38,12 +39,12 @@ function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
   return bankPageOpenedAt !== null && status === 'pending'
 }
 
-function partOf(transaction: Transaction): { part?: PartPaid } {
+async function partOf(ctx: Context, transaction: Transaction): Promise<{ part?: PartPaid }> {
   const { amount: asked, currency, status } = transaction
   const received = keptOf(transaction)
   if (status !== 'pending' || received === 0) return {}
-  const transferCode = takesTransfers(transaction) ? transaction.transferCode : null
-  return { part: { received, asked, due: dueOf(transaction), currency, transferCode } }
+  const transfer = takesTransfers(transaction) ? await findTransferDetails(ctx, transaction) : null
+  return { part: { received, asked, due: dueOf(transaction), currency, transfer } }
 }
 
 /** Sends a page of an open checkout. A completed one redirects to the seller, also after its expiry; an expired or overtaken one is 410. */
@@ -71,11 +72,16 @@ export interface PageLink {
   readonly label: string
 }
 
-/** The link back to the seller. It says "cancel" unless a payment is being processed. Null without a web address. */
+/** The link back to the seller. It says "cancel" unless there is nothing to pay. Null without a web address. */
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
-  return href === null ? null : { href, label: (view.isProcessing ? backTo : checkout.cancel)(view.app.name) }
+  return href === null ? null : { href, label: (hasNothingToPay(view) ? backTo : checkout.cancel)(view.app.name) }
+}
+
+/** Whether the payer's next step is back to the seller: the payment is being processed, would buy nothing, or cannot be made. */
+export function hasNothingToPay({ isProcessing, preview, methods }: CheckoutView): boolean {
+  return isProcessing || preview?.kind === 'refused' || methods.length === 0
 }
 
 /** An etag that changes whenever a page would show other progress of the payment. */

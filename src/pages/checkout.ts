@@ -26,6 +26,7 @@ import { intervalOf } from '#subscriptions/decide-payment.ts'
 import {
   cancelLink,
   checkoutPath,
+  hasNothingToPay,
   openView,
   progressTag,
   tokenOf,
@@ -111,6 +112,7 @@ async function sendCheckout(ctx: Context, http: PageHttp, view: CheckoutView): P
       time_left: texts.duration(secondsLeft),
       resolve_path: checkoutPath(ctx, http, session.token, '/resolve'),
       cancel: cancelLink(http, view),
+      goes_back: hasNothingToPay(view),
     },
   })
 }

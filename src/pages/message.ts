@@ -1,10 +1,20 @@
 import type { Middleware } from 'koa'
 import type { Context } from '#context.ts'
 import { asAppError, placeOf } from '#http/errors.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, sendPage, type PageHttp, type PageState } from '#http/html.ts'
+import {
+  keptLanguage,
+  linkable,
+  pageLocale,
+  pathBase,
+  sendPage,
+  type PageHttp,
+  type PageState,
+  type TransferFacts,
+} from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import type { AppError } from '#shared/errors.ts'
 import { pageTexts, type PageTexts } from './texts.ts'
+import { factsOf, keyOf } from './transfer-facts.ts'
 
 /** A page with one message: what went wrong, or what was done. */
 export interface Message {
@@ -12,19 +22,31 @@ export interface Message {
   readonly tone: 'good' | 'late' | 'bad'
   readonly heading: string
   readonly lines: readonly string[]
+  /** How to transfer what is missing. */
+  readonly transfer?: TransferFacts | null
   readonly actions?: readonly { readonly href: string; readonly label: string }[]
   /** Shown so that the payer can quote it. */
   readonly requestId?: string
 }
 
 export async function sendMessage(ctx: Context, http: PageHttp, message: Message): Promise<void> {
-  const { status, tone, heading, lines, actions = [], requestId } = message
-  const reference = requestId ? { label: pageTexts(pageLocale(http)).reference, id: requestId } : null
+  const { status, tone, heading, lines, transfer, actions = [], requestId } = message
+  const locale = pageLocale(http)
+  const texts = pageTexts(locale)
+  const reference = requestId ? { label: texts.reference, id: requestId } : null
   await sendPage(ctx, http, {
     template: 'message',
     title: heading,
     status,
-    values: { tone, heading, lines, actions, reference },
+    values: {
+      tone,
+      heading,
+      lines,
+      facts: transfer ? [keyOf(transfer, locale), ...factsOf(transfer, locale)] : [],
+      words: texts.bank,
+      actions,
+      reference,
+    },
   })
 }
 
@@ -53,6 +75,7 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
     tone: isLate ? 'late' : 'bad',
     heading: notice.heading,
     lines: (isLate && linesAboutMoney(texts, http)) || notice.lines,
+    transfer: isLate ? transferOfRest(http) : null,
     actions: waysOn(ctx, http, error),
     ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
   })
@@ -67,17 +90,32 @@ function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | 
   const money = (amount: number) => formatMoney(amount, part.currency, pageLocale(http))
   const received = texts.part.received(money(part.received), money(part.asked), money(part.due))
   if (isOvertaken) return [...texts.overtakenAfterTransfer.slice(0, 1), received, texts.part.decide(appName)]
-  if (part.transferCode === null) return [received, texts.part.completeOrBack(appName)]
-  return [received, texts.part.transferRest(money(part.due), part.transferCode), texts.part.moneyBack(appName)]
+  const transfer = transferOfRest(http)
+  if (!transfer) return [received, texts.part.completeOrBack(appName)]
+  return [received, texts.part.transferRest(money(part.due), transfer.transferCode), texts.part.moneyBack(appName)]
 }
+
+/** How the rest of a part payment can still be transferred; null where it cannot. */
+function transferOfRest(http: PageHttp): TransferFacts | null {
+  const { owner } = http.state
+  return owner?.isOvertaken ? null : (owner?.part?.transfer ?? null)
+}
+
+/** Statuses that may be another one the next time, where the page asks to try again. */
+const PASSING = [429, 500, 503]
 
 function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
   const { owner } = http.state
   const texts = pageTexts(pageLocale(http))
   const exit = linkable(owner?.exit)
   const canRetry = owner?.home !== undefined && error.status !== 410 && error.status !== 404
+  const home = canRetry ? { path: owner.home, label: texts.startAgain } : null
+  // Before it is known whose page it is there is no other way than the address itself, which answers GET whatever was asked.
+  const again = owner || !PASSING.includes(error.status) ? null : { path: http.path, label: texts.tryAgain }
   return [
-    ...(canRetry ? [{ href: pathBase(ctx) + owner.home + keptLanguage(http), label: texts.startAgain }] : []),
+    ...[home ?? again].flatMap((way) =>
+      way ? [{ href: pathBase(ctx) + way.path + keptLanguage(http), label: way.label }] : [],
+    ),
     ...(owner && exit ? [{ href: exit, label: texts.backTo(owner.appName) }] : []),
   ]
 }

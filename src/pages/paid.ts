@@ -73,8 +73,13 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
   await sendPage(ctx, http, {
     template: 'paid',
     title: pageTexts(locale).paid.heading,
-    leadsTo: { url: session.successUrl, seconds: REDIRECT_SECONDS },
-    values: { paid, way_back: wayBack(http, session.successUrl, app), leads_on: pageTexts(locale).paid.leadsOn },
+    // A warning stays on the screen until the payer has read it.
+    ...(paid.review ? {} : { leadsTo: { url: session.successUrl, seconds: REDIRECT_SECONDS } }),
+    values: {
+      paid,
+      way_back: wayBack(http, session.successUrl, app),
+      leads_on: paid.review ? null : pageTexts(locale).paid.leadsOn,
+    },
   })
 }
 

@@ -49,11 +49,11 @@ const en: RenewTexts = {
   optOut: {
     title: 'Stop reminders',
     question: (title) => `Stop reminders for ${title}?`,
-    hint: 'You will get no e-mail before this subscription ends or after it has ended. The subscription itself does not change.',
+    hint: 'You will get no email before this subscription ends or after it has ended. The subscription itself does not change.',
     stop: 'Stop reminders',
     keep: 'Keep reminders',
     doneHeading: 'Reminders are stopped',
-    doneLines: (title) => [`You will get no more reminder e-mails for ${title}.`, 'Your subscription does not change.'],
+    doneLines: (title) => [`You will get no more reminder emails for ${title}.`, 'Your subscription does not change.'],
     renew: 'Go to the renewal page',
   },
 }
@@ -70,11 +70,11 @@ const vi: RenewTexts = {
   stillOpen: 'Khoản thanh toán bạn bắt đầu tại đây vẫn chưa hoàn tất.',
   stillOpenHint:
     'Bạn vừa thanh toán? Việc xác nhận có thể mất một lúc. Nếu chưa, vui lòng tiếp tục: bạn sẽ không bị thu tiền hai lần.',
-  continuePayment: 'Tiếp tục khoản thanh toán đó',
+  continuePayment: 'Tiếp tục thanh toán',
   cannotExtend: (appName) => `Không thể gia hạn thêm gói này. Vui lòng liên hệ ${appName}.`,
   disabled: (appName) => `${appName} hiện không nhận thanh toán.`,
   stopReminders: 'Ngừng nhận email nhắc gia hạn cho gói này',
-  lifetimeHeading: 'Gói này có hiệu lực trọn đời',
+  lifetimeHeading: 'Bạn đã có gói trọn đời',
   lifetimeLines: ['Bạn không cần gia hạn và sẽ không nhận email nhắc gia hạn.'],
   optOut: {
     title: 'Ngừng nhận email nhắc gia hạn',

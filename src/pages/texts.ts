@@ -18,6 +18,7 @@ export interface PageTexts {
   readonly expiredAfterTransfer: readonly string[]
   readonly reference: string
   readonly startAgain: string
+  readonly tryAgain: string
   readonly backTo: (appName: string) => string
   readonly checkout: {
     readonly pageTitle: (title: string) => string
@@ -100,7 +101,7 @@ const en: PageTexts = {
   errors: {
     not_found: {
       heading: 'There is no page at this address',
-      lines: ['The link may be incomplete. Open it again from the app or the e-mail that it came from.'],
+      lines: ['The link may be incomplete. Open it again from the app or the email that it came from.'],
     },
     checkout_expired: {
       heading: 'This payment link has expired',
@@ -122,7 +123,7 @@ const en: PageTexts = {
       heading: 'No payment is due',
       lines: ['You have lifetime access.'],
     },
-    rate_limited: { heading: 'Too many requests', lines: ['Please wait a moment and try again.'] },
+    rate_limited: { heading: 'We are very busy right now', lines: ['Please wait a moment and try again.'] },
     internal_error: {
       heading: 'Something went wrong on our side',
       lines: ['Please try again in a moment. If the problem continues, quote the reference below.'],
@@ -146,6 +147,7 @@ const en: PageTexts = {
   ],
   reference: 'Reference',
   startAgain: 'Back to the payment page',
+  tryAgain: 'Try again',
   backTo: (appName) => `Back to ${appName}`,
   checkout: {
     pageTitle: (title) => `Pay for ${title}`,
@@ -237,7 +239,7 @@ const vi: PageTexts = {
       lines: ['Có thể liên kết chưa đầy đủ. Vui lòng mở lại từ ứng dụng hoặc email nơi bạn nhận được liên kết.'],
     },
     checkout_expired: {
-      heading: 'Liên kết thanh toán đã hết hạn',
+      heading: 'Liên kết thanh\u00a0toán đã hết\u00a0hạn',
       lines: [
         'Không thể bắt đầu thanh toán tại đây nữa. Vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
       ],
@@ -258,7 +260,7 @@ const vi: PageTexts = {
       heading: 'Bạn không cần thanh toán',
       lines: ['Gói của bạn có hiệu lực trọn đời.'],
     },
-    rate_limited: { heading: 'Quá nhiều yêu cầu', lines: ['Vui lòng chờ giây lát rồi thử lại.'] },
+    rate_limited: { heading: 'Hệ thống đang quá tải', lines: ['Vui lòng chờ giây lát rồi thử lại.'] },
     internal_error: {
       heading: 'Hệ thống gặp lỗi',
       lines: ['Vui lòng thử lại sau giây lát. Nếu vẫn gặp lỗi, vui lòng cung cấp mã tham chiếu bên dưới.'],
@@ -284,12 +286,13 @@ const vi: PageTexts = {
   ],
   reference: 'Mã tham chiếu',
   startAgain: 'Về trang thanh toán',
+  tryAgain: 'Thử lại',
   backTo: (appName) => `Quay lại ${appName}`,
   checkout: {
     pageTitle: (title) => `Thanh toán ${title}`,
     pay: 'Cần thanh toán',
     received: (received, asked) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}.`,
-    choose: 'Bạn muốn thanh toán bằng cách nào?',
+    choose: 'Chọn phương thức thanh toán',
     processing: 'Khoản thanh toán của bạn đang được xử lý.',
     processingHint: 'Bạn không cần làm gì thêm: ngân hàng còn phải xác nhận, có thể mất vài ngày.',
     noMethods: (appName) => `Hiện chưa có phương thức thanh toán nào. Vui lòng liên hệ ${appName}.`,
@@ -330,7 +333,7 @@ const vi: PageTexts = {
     code: 'Nội dung chuyển khoản',
     codeNote: 'Vui lòng nhập đúng nội dung này để chúng tôi nhận ra khoản thanh toán của bạn.',
     copy: 'Sao chép',
-    copied: 'Đã sao chép',
+    copied: 'Đã chép',
     copyLabel: (what) => `Sao chép: ${what}`,
     received: (received, asked) => `Đã nhận được ${received} trên tổng số ${asked}.`,
     missing: (due) => `Còn thiếu ${due}.`,

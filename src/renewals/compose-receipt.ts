@@ -1,6 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import { getApp } from '#apps/store.ts'
+import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
@@ -11,6 +12,7 @@ import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import { getTransaction, type Receipt } from '#transactions/store.ts'
+import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
 /** The mail of a receipt; `wait` while a refund is pending, `drop` where there is no customer or the receipt is out of date. */
@@ -36,7 +38,9 @@ export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Ma
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const from = senderOf(app, ctx.config)
+  const transfer = kind === 'part' && transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
   const values = {
+    ...mailBrand(app),
     kind,
     is_test: app.isSandbox,
     app_name: app.name,
@@ -45,8 +49,12 @@ export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Ma
     amount: money(receipt.amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
-    code: transaction.bankPageOpenedAt ? (transaction.transferCode ?? '') : '',
+    code: transfer?.transferCode ?? '',
+    account_number: transfer?.accountNumber ?? '',
+    bank_name: transfer?.bankName ?? '',
+    account_holder: transfer?.accountHolder ?? '',
     until: application?.endAfter ? dayWords(application.endAfter, reader) : '',
+    is_lifetime: application !== null && application.endAfter === null,
     date: dayWords(appNow(app, receipt.createdAt), reader),
     reference: transaction.transferCode ?? String(transactionId),
   }

@@ -8,6 +8,7 @@ import type { Plan, Price } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { unixSeconds, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
+import { mailBrand } from './mail-brand.ts'
 import { optOutLink, renewalLink } from './renewal-link.ts'
 import type { Stage } from './stages.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
@@ -53,6 +54,7 @@ function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues 
   const { locale } = customer
   const reader = readerOf(app, locale)
   return {
+    ...mailBrand(app),
     stage,
     is_test: app.isSandbox,
     in_trial: subscription.inTrial,

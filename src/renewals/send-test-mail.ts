@@ -7,6 +7,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { DAY_MS, addMs, asAppTime } from '#shared/time.ts'
 import { emailAddress, validate } from '#shared/validate.ts'
+import { mailBrand } from './mail-brand.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
@@ -29,6 +30,7 @@ export async function sendTestMail(ctx: Context, address: string, locale: MailLo
       cc: [],
       bcc: [],
       ...(await renderMail('renewal-reminder', locale, {
+        ...mailBrand({ pageSettings: null }),
         stage: 3,
         is_test: true,
         in_trial: false,

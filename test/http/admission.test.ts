@@ -67,7 +67,7 @@ describe('more callers at once than the database takes', () => {
       expect(answer.headers['retry-after']).to.equal('1')
     }
     expect({ status: page.status, after: page.headers['retry-after'] }).to.deep.equal({ status: 429, after: '1' })
-    expect(page.text).to.include('Too many requests')
+    expect(page.text).to.include('We are very busy right now').and.to.include(`href="/checkout/${token}">Try again</a>`)
     expect(await service.ctx.db.query('SELECT id FROM customers')).to.deep.equal([])
     expect((await client.get('/api/v1/plans')).status).to.equal(200)
   })

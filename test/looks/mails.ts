@@ -12,7 +12,7 @@ import { formatId } from '#shared/ids.ts'
 import type { ReceivedMail } from '../mail/smtp-inbox.ts'
 import { takeTransfers, transfer } from '../pages/bank-story.ts'
 import { DESKTOP, PHONE, startBrowser } from '../pages/browser.ts'
-import { BRAND } from '../pages/scenes.ts'
+import { BRAND, LONG_NAMES } from '../pages/scenes.ts'
 import { aScene } from '../renewals/scene.ts'
 import { aCheckout, aCustomer, aPlan, LIFETIME, MONTHLY, PAID_TRIAL, priceId, tokenOf } from '../support/factories.ts'
 import { changeApp } from '../support/operators.ts'
@@ -31,9 +31,9 @@ const SHOPS: Readonly<Record<string, Shop>> = {
   plain: { name: 'Sách Nói Hay', sandbox: true, plan: 'Premium', payer: 'Nguyễn Văn An', settings: {} },
   branded: { name: 'Sách Nói Hay', sandbox: false, plan: 'Gói Gia đình', payer: 'Nguyễn Văn An', settings: BRAND },
   long: {
-    name: 'Công ty Trách nhiệm hữu hạn Một thành viên Xuất bản và Phát hành Sách nói Việt Nam',
+    name: LONG_NAMES.app,
     sandbox: true,
-    plan: 'Gói Cao cấp dành cho gia đình đông người, nghe không giới hạn trên mọi thiết bị',
+    plan: LONG_NAMES.plan,
     payer: 'Công Tằng Tôn Nữ Nguyễn Thị Phương Thảo Trinh',
     settings: {},
   },

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
 import { renderMail } from '#mail/render.ts'
+import { contrastFaultsOf } from '../pages/audit.ts'
 import { artifact, startBrowser } from '../pages/browser.ts'
 import { SAMPLES } from './samples.ts'
 
@@ -30,6 +31,10 @@ describe('mails in a browser', function () {
           expect(box.height, 'a thumb hits it').to.be.at.least(44)
           expect(box.x).to.be.at.least(0)
           expect(box.x + box.width).to.be.at.most(width)
+        }
+        for (const colorScheme of ['light', 'dark'] as const) {
+          await page.emulateMedia({ colorScheme })
+          expect(await contrastFaultsOf(page), `readable in ${colorScheme} colours`).to.deep.equal([])
         }
         const scrollWidth: unknown = await page.evaluate('document.documentElement.scrollWidth')
         expect(scrollWidth, 'nothing sticks out sideways').to.equal(width)

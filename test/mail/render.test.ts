@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { mailBrand } from '#renewals/mail-brand.ts'
 import { renderMail } from '#mail/render.ts'
 import { textOf } from '../pages/read-page.ts'
 import { LOCALES, REMINDER, SAMPLES } from './samples.ts'
@@ -65,6 +66,16 @@ describe('mail templates', () => {
     expect(html).to.contain('&lt;script&gt;').and.to.contain('Sách &amp; Trà &lt;shop&gt;')
     expect(text).to.contain('<script>alert(1)</script>')
     expect(subject).to.contain('<script>alert(1)</script>')
+  })
+
+  it('buttons and links have the seller’s accent, lighter on dark ground, and its links are in both parts', async () => {
+    const settings = { accent: '#0b6b3a', support: 'help@shop.example', terms_url: 'https://shop.example/terms' }
+    const brand = mailBrand({ pageSettings: settings })
+    const { text, html } = await renderMail('renewal-reminder', 'en', { ...REMINDER, ...brand })
+    expect(html).to.contain('background:#0b6b3a').and.not.to.contain('#1b5fc1')
+    expect(html).to.contain('href="mailto:help@shop.example"').and.to.contain(`href="${settings.terms_url}"`)
+    expect(text).to.contain(`Help: help@shop.example\nTerms: ${settings.terms_url}`).and.not.to.contain('Privacy')
+    expect((await renderMail('renewal-reminder', 'en', REMINDER)).text).not.to.match(/Help:|Terms:/)
   })
 
   it('the last day has a subject of its own', async () => {

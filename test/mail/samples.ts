@@ -1,4 +1,5 @@
 import type { MailLocale, MailTemplate, MailValues } from '#mail/render.ts'
+import { mailBrand } from '#renewals/mail-brand.ts'
 
 /** A mail of each kind in each language, with values of the length that real ones have. */
 export interface SampleMail {
@@ -10,6 +11,7 @@ export interface SampleMail {
 
 const RENEW_URL = `http://127.0.0.1:8080/renew/${'3f9a'.repeat(16)}`
 export const REMINDER = {
+  ...mailBrand({ pageSettings: null }),
   stage: 3,
   is_test: false,
   in_trial: false,
@@ -26,6 +28,7 @@ export const REMINDER = {
 } satisfies MailValues
 
 const RECEIPT = {
+  ...mailBrand({ pageSettings: null }),
   is_test: false,
   app_name: REMINDER.app_name,
   customer_name: REMINDER.customer_name,
@@ -34,14 +37,27 @@ const RECEIPT = {
   asked: '₫99,000',
   missing: '',
   code: '',
+  account_number: '',
+  bank_name: '',
+  account_holder: '',
   until: '',
+  is_lifetime: false,
   date: '1 March 2026',
   reference: 'PGABCD2345',
 } satisfies MailValues
 
 const RECEIPTS: readonly MailValues[] = [
   { ...RECEIPT, kind: 'received', until: '31 March 2026' },
-  { ...RECEIPT, kind: 'part', missing: '₫39,000', code: 'PGABCD2345' },
+  { ...RECEIPT, kind: 'part', missing: '₫39,000' },
+  {
+    ...RECEIPT,
+    kind: 'part',
+    missing: '₫39,000',
+    code: 'PGABCD2345',
+    account_number: '0123456789012',
+    bank_name: 'Vietcombank',
+    account_holder: 'CONG TY SACH NOI',
+  },
   { ...RECEIPT, kind: 'refunded' },
 ]
 
@@ -57,7 +73,7 @@ export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
     })),
   ),
   ...RECEIPTS.map((values) => ({
-    name: `receipt (${String(values['kind'])}) in ${locale}`,
+    name: `receipt (${String(values['kind'])}${values['code'] === '' ? '' : ' by transfer'}) in ${locale}`,
     template: 'receipt' as const,
     locale,
     values,

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 
-/** Runs in the page; text, because the checker of these files knows no browser. */
-const AUDIT = String.raw`(() => {
+/** These run in the page; text, because the checker of these files knows no browser. */
+const CONTRAST = String.raw`
   const faults = []
   const name = (element) => element.tagName.toLowerCase() + ' "' + element.textContent.trim().slice(0, 30) + '"'
   const isShown = (element) => element.checkVisibility() && !element.closest('.off-screen, .skip, svg')
@@ -30,7 +30,9 @@ const AUDIT = String.raw`(() => {
     if (!texts.currentNode.textContent.trim() || !isShown(element) || element.closest('noscript')) continue
     const ratio = contrast(colour(getComputedStyle(element).color), ground(element))
     if (ratio < 4.5) faults.push('contrast ' + ratio.toFixed(2) + ' of ' + name(element))
-  }
+  }`
+
+const REST = String.raw`
   for (const element of document.querySelectorAll('button, a, summary')) {
     if (!isShown(element)) continue
     const label = (element.getAttribute('aria-label') ?? element.textContent).trim()
@@ -58,14 +60,17 @@ const AUDIT = String.raw`(() => {
     if (!document.getElementById(element.getAttribute('aria-labelledby'))) faults.push('a label that is not there')
   }
   const { scrollWidth, clientWidth } = document.documentElement
-  if (scrollWidth > clientWidth) faults.push('scrolls sideways: ' + scrollWidth + ' of ' + clientWidth)
-  return faults
-})()`
+  if (scrollWidth > clientWidth) faults.push('scrolls sideways: ' + scrollWidth + ' of ' + clientWidth)`
 
 /**
  * What is wrong with a page for people: text of less contrast than 4.5 : 1, edges of controls below 3 : 1, targets under 44 pixels,
  * controls and pictures without a name, more or less than one heading, a heading that is squeezed into a column, scrolling sideways.
  */
 export async function faultsOf(page: Page): Promise<string[]> {
-  return page.evaluate(AUDIT)
+  return page.evaluate(`(() => {${CONTRAST}${REST}; return faults })()`)
+}
+
+/** Text of less contrast than 4.5 : 1, of anything that a browser shows. */
+export async function contrastFaultsOf(page: Page): Promise<string[]> {
+  return page.evaluate(`(() => {${CONTRAST}; return faults })()`)
 }

@@ -134,6 +134,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(text).to.include(`transfer the missing ₫39,000 with the note ${code!}`)
     expect(text).to.include('Please contact Reader')
     expect(text).not.to.match(/do not transfer/i)
+    expect(copied(page), 'what to type in').to.deep.equal([code, '39000', ACCOUNT.number])
     await transfer(story, open.transaction_id, 39_000)
     expect((await story.subscription()).status).to.equal('active')
   })
@@ -189,6 +190,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
         .to.include('could not be applied to your subscription')
         .and.to.include('your money is not lost')
       expect(textOf(page)).not.to.include('Valid until')
+      expect(page.text, 'time to read it').not.to.include('http-equiv="refresh"')
     })
 
     it('is the page of a one-time purchase too, without a period', async () => {

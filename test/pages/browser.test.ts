@@ -176,6 +176,15 @@ describe('hosted pages in a browser', function () {
       }
     })
 
+    it('stay as they are where a copy button says that it has copied', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`, { locale: 'vi' })
+      const button = page.locator('.fact-key .copy')
+      const before = [await button.boundingBox(), await page.locator('.fact-key').boundingBox()]
+      await button.click()
+      await button.getByText('Đã chép').waitFor()
+      expect([await button.boundingBox(), await page.locator('.fact-key').boundingBox()]).to.deep.equal(before)
+    })
+
     for (const javaScriptEnabled of [true, false])
       it(`save the QR code at one tap as a PNG picture, which banking apps read, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async () => {
         const { page, complaints } = await enter(`${open.checkout_url}/bank`, { javaScriptEnabled })

@@ -81,6 +81,9 @@ describe('the checkout page, GET /checkout/{token}', () => {
     const page = await get(second.checkout_url)
     expect(textOf(page)).to.include('You already have lifetime access. No payment is due.')
     expect(page.text).to.match(/<details[^>]*><summary>Pay anyway<\/summary>/)
+    expect(page.text, 'the next step').to.match(
+      /<a class="button" href="https:\/\/shop\.example\/no">Back to Reader<\/a>/,
+    )
   })
 
   it('offers every method that the app has enabled, in a plain form', async () => {

@@ -1,7 +1,8 @@
+import { AppError } from '#shared/errors.ts'
 import { providerSessions } from '#providers/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { changeApp, enableMethod } from '../support/operators.ts'
+import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Story } from '../support/story.ts'
 import { startBankStory, transfer } from './bank-story.ts'
 
@@ -113,6 +114,90 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     return url
   },
   'asking to stop reminders': async (story, prices) => `${await renewalOf(story, prices)}/opt-out`,
+  'a renewal of what is owned for life': async (story, prices) => {
+    const url = await renewalOf(story, prices)
+    await story.pay(await story.checkout({ price_id: prices[1] }))
+    return url
+  },
+  'a renewal at a seller that is disabled': async (story, prices) => {
+    const url = await renewalOf(story, prices)
+    await story.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+    return url
+  },
+  'a checkout without a method': async (story, [monthly]) => {
+    const { checkout_url } = await story.checkout({ price_id: monthly })
+    for (const method of ['card', 'payos', 'bank_transfer', 'test'] as const)
+      await disableMethod(story.service.ctx, 'tester', story.app.app, method)
+    return checkout_url
+  },
+  'a one-time purchase of a long description': async (story) => {
+    const { prices } = await story.plan('book', { ...LIFETIME, amount: 50_000 })
+    await story.service.ctx.db.query('UPDATE plans SET description = ?', [
+      'Mọi cuốn sách nói trên mọi thiết bị. '.repeat(9),
+    ])
+    return (await story.checkout({ price_id: prices[0] })).checkout_url
+  },
+  'a purchase in dollars': async (story) => {
+    const purchase = { mode: 'payment', plan_ref: 'book', plan_name: 'The Complete Audiobook', amount: 129_999 }
+    return (await story.checkout({ ...purchase, currency: 'USD' })).checkout_url
+  },
+  'a purchase in yen': async (story) => {
+    const purchase = { mode: 'payment', plan_ref: 'book', plan_name: 'The Complete Audiobook', amount: 12_000 }
+    return (await story.checkout({ ...purchase, currency: 'JPY' })).checkout_url
+  },
+  'money that could not be applied': async (story, [monthly]) => {
+    const late = await story.checkout({ price_id: monthly, skip_trial: true })
+    await story.service.call('GET', `${late.checkout_url}/bank`)
+    story.at('2026-03-01 10:05:00')
+    const gold = await story.plan('gold', { ...MONTHLY, amount: 50_000 })
+    await story.pay(await story.checkout({ price_id: gold.prices[0] }))
+    await transfer(story, late.transaction_id, 99_000)
+    return `${late.checkout_url}/paid`
+  },
+  'long names, a checkout': async (story, [monthly]) => {
+    await giveLongNames(story)
+    return (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url
+  },
+  'long names, a bank transfer': async (story, [monthly]) => {
+    await giveLongNames(story)
+    return `${(await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`
+  },
+  'long names, a bank transfer that has arrived': async (story, [monthly]) => {
+    await giveLongNames(story)
+    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
+    await story.service.call('GET', `${checkout_url}/bank`)
+    await transfer(story, transaction_id, 99_000)
+    return `${checkout_url}/paid`
+  },
+  'long names, asking to stop reminders': async (story, prices) => {
+    await giveLongNames(story)
+    return `${await renewalOf(story, prices)}/opt-out`
+  },
+  'a service that is too busy': (story, prices) =>
+    brokenBy(story, prices, new AppError('rate_limited', 'too many requests at once')),
+  'a service that fails': (story, prices) => brokenBy(story, prices, new Error('made for a picture')),
+}
+
+/** Names as companies register them, and a plan that says all that it is. */
+export const LONG_NAMES = {
+  app: 'Công ty Trách nhiệm hữu hạn Một thành viên Xuất bản và Phát hành Sách nói Việt Nam',
+  plan: 'Gói Cao cấp dành cho gia đình đông người, nghe không giới hạn trên mọi thiết bị',
+}
+
+async function giveLongNames({ service: { ctx }, app }: Story): Promise<void> {
+  await changeApp(ctx, 'tester', app.app, { name: LONG_NAMES.app })
+  await ctx.db.query('UPDATE plans SET name = ?', [LONG_NAMES.plan])
+}
+
+/** A page of a service in which whatever looks at a checkout meets the error. */
+async function brokenBy(story: Story, [monthly]: readonly string[], error: Error): Promise<string> {
+  const { checkout_url } = await story.checkout({ price_id: monthly })
+  Object.assign(story.service.ctx.clock, {
+    now: () => {
+      throw error
+    },
+  })
+  return checkout_url
 }
 
 /** The renewal page of a subscription that ends on 1 April, two days before that. */

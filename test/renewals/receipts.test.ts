@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { hasDueReceipts } from '#renewals/has-due-receipts.ts'
@@ -9,8 +10,9 @@ import { updateAppRow } from '#apps/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { formatId } from '#shared/ids.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
+import { ACCOUNT, takeTransfers } from '../pages/bank-story.ts'
 import { changeApp } from '../support/operators.ts'
-import { aCheckout, aCustomer, priceId } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, LIFETIME, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { aScene, type Scene } from './scene.ts'
 
@@ -25,16 +27,16 @@ describe('receipts', () => {
   })
   afterEach(() => scene.stop())
 
-  const open = async (locale = 'en'): Promise<number> => {
+  const openSession = async (locale = 'en', plan = scene.plan) => {
     const customer = await aCustomer(scene.ctx, scene.seller, { locale })
     const seller = { ...scene.seller, app: await scene.app() }
-    const session = await aCheckout(scene.ctx, seller, {
-      price_id: priceId(scene.plan),
+    return aCheckout(scene.ctx, seller, {
+      price_id: priceId(plan),
       customer_id: formatId('cus', customer.id),
       external_ref: `user-${customer.id}`,
     })
-    return session.transaction_id!
   }
+  const open = async (locale?: string): Promise<number> => (await openSession(locale)).transaction_id!
   const pay = (transactionId: number, amount: number) =>
     confirmPayment(scene.ctx, {
       provider: 'bank_transfer',
@@ -79,6 +81,24 @@ describe('receipts', () => {
       '[TEST] Đã nhận một phần thanh toán: còn thiếu 39.000 ₫',
       '[TEST] Đã nhận thanh toán: Premium',
     ])
+  })
+
+  it('say where the rest of a part goes that came by bank transfer', async () => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(await openSession()))
+    await pay(transaction.id, 60_000)
+    await sweep()
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const part of ['₫39,000', transaction.transferCode!, ACCOUNT.number, ACCOUNT.holder, 'Vietcombank'])
+      for (const body of [text, html]) expect(body).to.contain(part)
+  })
+
+  it('say of what is owned for life that it never expires', async () => {
+    const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
+    await pay((await openSession('en', plan)).transaction_id!, LIFETIME.amount)
+    await sweep()
+    const { text, html } = scene.inbox.mails[0]!.parsed
+    for (const body of [text, html]) expect(body).to.contain('Never expires')
   })
 
   it('say nothing of a part that was followed by the rest before the mail left', async () => {
