@@ -78,6 +78,7 @@ export interface GuardOptions {
 export function openGuardedClient(options: GuardOptions): GuardedClient {
   const agents = new Map<number, Agent>()
   const connect = guardedConnector(options)
+  const places = new Map<string, Place>()
   const underWay = new Set<Exchange>()
   let isInterrupted = false
 
@@ -90,18 +91,24 @@ export function openGuardedClient(options: GuardOptions): GuardedClient {
     return agent
   }
 
+  const placeOf = (url: string): Place => {
+    const place = places.get(url) ?? readPlace(url, options.allowInsecure)
+    if (places.size > MAX_AGENTS) places.clear()
+    places.set(url, place)
+    return place
+  }
+
   return {
     post(request) {
-      const url = URL.parse(request.url)
-      const refusal = isInterrupted ? 'interrupted' : refusalOf(url, options.allowInsecure)
-      if (!url || refusal) return Promise.resolve(refused(refusal ?? 'invalid_url'))
+      const place = placeOf(request.url)
+      if (isInterrupted || place.refusal) return Promise.resolve(refused(place.refusal ?? 'interrupted'))
       return new Promise((resolve) => {
         const exchange = new Exchange(request.deadlineMs, (outcome) => {
           underWay.delete(exchange)
           resolve(outcome)
         })
         underWay.add(exchange)
-        exchange.begin(agentOf(request.ownerId), url, request)
+        exchange.begin(agentOf(request.ownerId), place, request)
       })
     },
     interrupt() {
@@ -136,9 +143,20 @@ function closeOldest(agents: Map<number, Agent>): void {
   oldest[1].close().catch(() => undefined)
 }
 
-function refusalOf(url: URL | null, allowInsecure: boolean): OutboundFault | null {
-  if (!url) return 'invalid_url'
-  const { protocol, username, password } = url
+/** An address as it is used, read once for many posts; `refusal`: why nothing is sent there. */
+interface Place {
+  readonly origin: string
+  readonly path: string
+  readonly refusal: OutboundFault | null
+}
+
+function readPlace(address: string, allowInsecure: boolean): Place {
+  const url = URL.parse(address)
+  if (!url) return { origin: '', path: '', refusal: 'invalid_url' }
+  return { origin: url.origin, path: url.pathname + url.search, refusal: refusalOf(url, allowInsecure) }
+}
+
+function refusalOf({ protocol, username, password }: URL, allowInsecure: boolean): OutboundFault | null {
   if (username !== '' || password !== '') return 'invalid_url'
   if (protocol === 'https:') return null
   if (protocol !== 'http:') return 'invalid_url'
@@ -226,10 +244,10 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(() => this.breakOff('timeout'), deadlineMs)
   }
 
-  begin(agent: Agent, { origin, pathname, search }: URL, { headers, body }: GuardedPost): void {
+  begin(agent: Agent, { origin, path }: Place, { headers, body }: GuardedPost): void {
     const options = {
       origin,
-      path: pathname + search,
+      path,
       method: 'POST',
       headers: { ...headers, 'accept-encoding': 'identity' },
       body,

@@ -261,21 +261,23 @@ export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<num
   )
 }
 
+const claimedRow = shape({
+  id: id(),
+  appId: bigint(),
+  eventType: text(),
+  body: bytes(),
+  attempt: int(),
+  retriesLeft: int(),
+})
+
 async function listClaimed(db: Queries, lease: Lease, candidateIds: readonly number[]): Promise<ClaimedEvent[]> {
   const rows = await db.all(
-    shape({
-      id: id(),
-      appId: bigint(),
-      eventType: text(),
-      body: bytes(),
-      attempts: int(),
-      retriesLeft: int(),
-    }),
-    `SELECT id, app_id AS appId, event_type AS eventType, body, attempts, retries_left AS retriesLeft
+    claimedRow,
+    `SELECT id, app_id AS appId, event_type AS eventType, body, attempts AS attempt, retries_left AS retriesLeft
      FROM events WHERE id IN (?) AND lease = ?`,
     [candidateIds, lease.token],
   )
-  const claimed = rows.map(({ attempts, ...row }) => ({ ...row, attempt: attempts, lease: lease.token }))
+  const claimed = rows.map((row) => ({ ...row, lease: lease.token }))
   const order = new Map(candidateIds.map((id, index) => [id, index]))
   return claimed.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
 }
@@ -409,14 +411,16 @@ export interface WebhookTarget {
   readonly webhookSecret: string | null
 }
 
+const webhookTarget = shape({
+  appId: bigint(),
+  apiKey: text(),
+  webhookUrl: text().nullable(),
+  webhookSecret: text().nullable(),
+})
+
 export async function listWebhookTargets(db: Queries, appIds: readonly number[]): Promise<WebhookTarget[]> {
   return db.all(
-    shape({
-      appId: bigint(),
-      apiKey: text(),
-      webhookUrl: text().nullable(),
-      webhookSecret: text().nullable(),
-    }),
+    webhookTarget,
     `SELECT id AS appId, api_key AS apiKey, webhook_url AS webhookUrl, webhook_secret AS webhookSecret
      FROM apps WHERE id IN (?)`,
     [appIds],
