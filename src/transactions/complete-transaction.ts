@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { ToldApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { completed } from '#payments/balance.ts'
+import { completed, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
@@ -21,7 +21,7 @@ export interface Completion {
 /**
  * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
  * be applied is completed and flagged. `transaction` includes money that is not stored yet. Returns the changed transaction. A step,
- * under the end user's lock.
+ * under the end user's lock. Throws `invalid_request` where it cannot be applied and no money came.
  */
 export async function completeTransaction(
   tx: Tx,
@@ -31,6 +31,8 @@ export async function completeTransaction(
   { decision = null, subject = null }: { decision?: Decision | null; subject?: PaymentSubject | null } = {},
 ): Promise<Transaction> {
   const refusal = await give(tx, app, transaction, completion, subject)
+  // A flag is about money that waits for a decision.
+  if (refusal !== null && keptOf(transaction) === 0) throw notApplicable(transaction, refusal)
   const changes: TransactionChanges = {
     ...completed(transaction, transaction.amount, refusal === null),
     status: 'completed',
@@ -84,12 +86,14 @@ export async function applySuperseded(
       providerCode,
       paidAt,
     }))
-  if (refusal !== null) {
-    throw new AppError('invalid_request', `transaction ${transaction.id} cannot be applied: ${refusal}`)
-  }
+  if (refusal !== null) throw notApplicable(transaction, refusal)
   const resolved = { flagReason: null, resolution: 'completed', resolvedAt: now } as const
   const changes = { ...completed(transaction, transaction.amount, true), ...resolved }
   return changeTransaction(tx, app, transaction, changes, decision)
+}
+
+function notApplicable({ id }: Transaction, refusal: Refusal): AppError {
+  return new AppError('invalid_request', `transaction ${id} cannot be applied: ${refusal}`)
 }
 
 function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }: Transaction) {

@@ -310,7 +310,7 @@ const FORWARDS: Record<string, Attack> = {
   'a trusted forwarder that only sealed': (victim) => sealedMail('TIMO', transferTo(victim), FORWARDER),
 }
 
-/** Money that a bank's mail does not tell of, though it looks so. */
+/** Money that a bank's mail seems to report, and does not. */
 const MISREADINGS: Record<string, Attack> = {
   'money that went out': async (victim) =>
     receivedBy(

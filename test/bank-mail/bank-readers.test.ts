@@ -75,19 +75,19 @@ describe('banks whose mails are read', () => {
     describe(bank, () => {
       const body = BANK_MAILS[bank].body(TRANSFER)
 
-      it('tells of money that came in', () => {
+      it('reports money that came in', () => {
         const credit = creditIn(bank, body)
         expect(credit).to.include({ amount: TRANSFER.amount, account: bank === 'TIMO' ? null : TRANSFER.account })
         expect(credit!.content).to.contain(TRANSFER.content)
         expect(credit!.bookedAt).to.be.instanceOf(Date)
       })
 
-      it('does not tell of money that went out, and is understood', () => {
+      it('reports no money for what went out, and is understood', () => {
         const { notice } = readingOf(bank, textOf(bank, BANK_MAILS[bank].body(TRANSFER, '-')))
         expect(notice).to.deep.equal({ kind: 'debit' })
       })
 
-      it('tells two movements apart, and one from itself never', () => {
+      it('gives two movements two references, and one movement the same reference again', () => {
         const other = BANK_MAILS[bank].body({ ...TRANSFER, movement: TRANSFER.movement + 1 })
         expect(creditIn(bank, body)!.reference).to.equal(creditIn(bank, body)!.reference)
         expect(creditIn(bank, body)!.reference).not.to.equal(creditIn(bank, other)!.reference)

@@ -14,7 +14,7 @@ import { aCheckout, anApp, tokenOf, type TestApp } from '../support/factories.ts
 export const PAYOS_KEYS = { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' } as const
 export const RELAY_SECRET = 'relay-secret-for-tests'
 
-/** What the service is told of mail servers. */
+/** The service's settings about mail servers. */
 export const RELAY_SETTINGS = {
   BILLING_RELAY_SECRET: RELAY_SECRET,
   BILLING_RELAY_AUTHSERV_IDS: OUR_MX,

@@ -31,7 +31,7 @@ describe('what becomes of a bank mail', () => {
   const REFUSED: [string, string, string, MailFacts, PayableFacts | null][] = [
     ['no bank sent it', 'ignored', 'not_bank_email', { ...MAIL, bank: null }, PAYABLE],
     ['it is not shown to be the bank’s', 'rejected', 'untrusted_sender', { ...MAIL, isTrusted: false }, PAYABLE],
-    ['it tells of no money that came in', 'ignored', 'no_transfer_code', { ...MAIL, credit: null }, null],
+    ['it reports no money that came in', 'ignored', 'no_transfer_code', { ...MAIL, credit: null }, null],
     ['it has no transfer code', 'ignored', 'no_transfer_code', withCredit({ codes: [] }), null],
     ['it has two different transfer codes', 'ignored', 'no_transfer_code', withCredit({ codes: ['A', 'B'] }), PAYABLE],
     ['nobody has its transfer code', 'ignored', 'unknown_transaction', MAIL, null],

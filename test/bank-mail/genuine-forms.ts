@@ -24,7 +24,7 @@ const AS_GOOGLE_SIGNS = { headerList: 'From:To:Subject:Date:Message-ID:MIME-Vers
 const signedTimo = (transfer: Transfer): Promise<string> => signed(bankMail('TIMO', transfer), 'timo.vn')
 const found = (results: string, by = OUR_MX): string => `Authentication-Results: ${by};${results}\r\n`
 
-/** The beginning of the signature, as servers tell one from the other (RFC 6008). */
+/** The beginning of the signature, by which servers distinguish signatures (RFC 6008). */
 function beginningOf(mail: string): string {
   const field = /^DKIM-Signature: .*(?:\r\n[ \t].*)*/m.exec(mail)![0].replace(/\s/g, '')
   return /;b=([^;]{8})/.exec(field)![1]!

@@ -62,7 +62,7 @@ describe('the mailbox of a bank account', () => {
     expect(await decided('TIMO', { To: MAILBOX, Cc: 'an@example.com' })).to.deep.equal(PROCESSED)
   })
 
-  it('is compared as mail providers compare addresses: case does not tell two apart', async () => {
+  it('is compared as mail providers compare addresses: case makes no difference', async () => {
     await open('TIMO')
     for (const To of [`NGUYEN VAN A <${MAILBOX}>`, 'Seller@GMAIL.example', `<${MAILBOX.toUpperCase()}>`]) {
       expect(await decided('TIMO', { To }), To).to.deep.equal(PROCESSED)
@@ -220,7 +220,7 @@ describe('money on an account that the app had before', () => {
     await expectMatchable(payment)
   })
 
-  it('is nobody’s where the mail came to no address of ours, or the bank wrote it to another mailbox', async () => {
+  it('does not wait where the mail came to no address of ours, or the bank wrote it to another mailbox', async () => {
     shop = await aBankShop('TIMO', PRODUCTION)
     const payment = await shop.pay()
     await moveTo('TIMO', '99887766', MAILBOX)

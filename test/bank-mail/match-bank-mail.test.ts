@@ -76,7 +76,7 @@ describe('unmatched money', () => {
     ])
   })
 
-  it('is not what was booked, what is no bank’s mail, what is not trusted, or tells of no money', async () => {
+  it('is not what was booked, what is no bank’s mail, what is not trusted, or reports no money', async () => {
     await open()
     const payment = await shop.pay()
     await shop.relay(await genuineMail('ACB', transfer({ content: payment.transferCode! })))
@@ -129,7 +129,7 @@ describe('unmatched money', () => {
     expect(await match({ id: mail!.id, transactionId: payment.id })).to.include({ status: 'underpaid' })
   })
 
-  it('is booked once: not again by hand, and not by the same mail coming again', async () => {
+  it('is booked once: not again by an operator, and not by the same mail coming again', async () => {
     await open()
     const [payment, other] = [await shop.pay(), await shop.pay()]
     const mail = await genuineMail('ACB', transfer({ content: newTransferCode() }))

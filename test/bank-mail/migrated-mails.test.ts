@@ -16,7 +16,7 @@ async function migrate(ctx: TestContext, migration: { up: BankAccountOwners17952
   await migration.up(runner).finally(() => runner.release())
 }
 
-describe('bank accounts and mails of before they were told apart', () => {
+describe('bank accounts and mails from versions that did not record owners and reviews', () => {
   it('belong to the apps that the audit log knows to have had them, once each', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx)
@@ -35,7 +35,7 @@ describe('bank accounts and mails of before they were told apart', () => {
     }
   })
 
-  it('wait where they brought money that is nobody’s yet, an account’s former address included', async () => {
+  it('wait where they brought money that is not matched, also to an account’s former address', async () => {
     const ctx = testContext()
     const money = { bank: 'ACB', amount: 1000, bankAccountId: 1 } as const
     const expected = [

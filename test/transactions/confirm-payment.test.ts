@@ -3,9 +3,10 @@ import { operator } from '#commands/caller.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setAppDisabled } from '#apps/update-app.ts'
+import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { MONTHLY } from '../support/factories.ts'
+import { LIFETIME, MONTHLY } from '../support/factories.ts'
 import { startStory, toldTypes, type Story } from '../support/story.ts'
 import { asRealTime } from '#shared/time.ts'
 
@@ -120,6 +121,16 @@ describe('money that arrives (contract 4)', () => {
     })
     expect((await arrives(99_000)).kind).to.equal('processed')
     expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+  })
+
+  it('an operator cannot complete a payment that nothing came for and that cannot be applied', async () => {
+    const lifetime = await story.plan('for-life', LIFETIME)
+    await story.pay(await story.checkout({ price_id: lifetime.prices[0] }))
+    const input = { transactionId: checkout.transaction_id, action: 'complete', note: 'a gift' } as const
+    const refused = await resolveTransaction(story.service.ctx, operator('mai'), input).catch((error: unknown) => error)
+    expect(refused).to.include({ code: 'invalid_request' })
+    expect((refused as Error).message).to.include('already_lifetime')
+    expect(await transaction()).to.include({ status: 'pending', flagged: false })
   })
 
   it('what needs an operator is logged as such, without the payer', async () => {
