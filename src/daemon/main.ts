@@ -1,19 +1,22 @@
 import './without-fetch.ts'
 import { ConfigError, loadConfig, type Config } from '#config.ts'
-import type { EmbeddedDatabase } from '#db/embedded.ts'
 
 async function main(): Promise<void> {
   const settings = loadConfig()
-  const early = settings.databaseUrl === null ? startDatabase(settings) : null
+  const release = settings.databaseUrl === null ? await beginDatabase(settings) : null
   const { serve } = await import('./serve.ts')
   await serve(settings)
-  await (await early)?.release()
+  await release?.()
 }
 
-/** Starts the server while the modules are loaded. An error is reported when the database is opened. */
-async function startDatabase({ home }: Config): Promise<EmbeddedDatabase | null> {
+/**
+ * Begins to start the server, which goes on while the modules are loaded: that keeps the event loop busy for 200 ms. Returns what gives
+ * up this use of it. An error is reported when the database is opened.
+ */
+async function beginDatabase({ home }: Config): Promise<() => Promise<void>> {
   const { startEmbedded } = await import('#db/embedded.ts')
-  return startEmbedded(home).catch(() => null)
+  const started = startEmbedded(home).catch(() => null)
+  return async () => (await started)?.release()
 }
 
 try {

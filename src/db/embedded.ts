@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -78,7 +78,8 @@ function holdOn(order: KeeperOrder, first: Socket): { release(): void } {
 /** A connection to a keeper whose server takes connections; starts the keeper where there is none. */
 async function acquire(order: KeeperOrder): Promise<Socket> {
   const deadline = performance.now() + START_DEADLINE_MS
-  let keeper: ChildProcess | null = null
+  // Begun before anything is waited for: what the caller loads meanwhile may hold up the event loop.
+  let keeper = existsSync(order.keeperSocket) ? null : startKeeper(order)
   while (performance.now() < deadline) {
     const socket = await connect(order.keeperSocket)
     if (socket) {
