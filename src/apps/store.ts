@@ -42,7 +42,7 @@ export const apps = table('apps', {
 })
 export type App = Row<typeof apps>
 
-/** An app as far as a change of a payment or a subscription of its counts in its time and is told to it. */
+/** The columns of an app that a change of a payment or a subscription needs: for its own time, its webhook and its realtime database. */
 export const toldApps = apps.only(
   'id',
   'apiKey',
@@ -98,7 +98,7 @@ export async function getApp(db: Queries, appId: number): Promise<App> {
   return app
 }
 
-/** Read for every call of the API. */
+/** Looked up by every call of the API. */
 export const appsByKey = rowsBy(apps, 'apiKey')
 
 export async function listApps(db: Queries): Promise<App[]> {

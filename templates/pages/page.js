@@ -1,9 +1,9 @@
-// Everything here is a convenience: without it the pages work by themselves.
+// Everything here is a convenience: the pages also work without it.
 'use strict'
 
 const all = (selector) => [...document.querySelectorAll(selector)]
 
-/** Counts down and loads the page again at the end, which then says what the server says. */
+/** Counts down, and reloads the page at the end. */
 function countDown(element) {
   const end = Date.now() + Number(element.dataset.countdown) * 1000
   const show = () => {
@@ -55,7 +55,7 @@ function copyOnPress(button) {
   })
 }
 
-/** Asks for the state until it changes: paid leads on, anything else that is new loads the page again. */
+/** Polls the status until it changes: continues once paid, and reloads the page at any other change. */
 function poll(element) {
   const { poll: path, seen } = element.dataset
   let waitMs = 3000
@@ -68,16 +68,16 @@ function poll(element) {
     if (!document.hidden) {
       try {
         const response = await fetch(path, { cache: 'no-store', headers: { accept: 'application/json' } })
-        if (response.ok && settle(await response.json(), response.headers.get('etag'))) return
+        if (response.ok && hasChanged(await response.json(), response.headers.get('etag'))) return
       } catch {
-        // Offline for a moment: the next question follows.
+        // Offline for a moment: poll again.
       }
       waitMs = Math.min(waitMs * 1.1, 15000)
     }
     timer = setTimeout(ask, waitMs)
   }
 
-  const settle = (state, tag) => {
+  const hasChanged = (state, tag) => {
     if (state.redirect_url) {
       for (const text of element.querySelectorAll('[data-state]')) text.textContent = element.dataset.paid
       element.classList.add('is-paid')
@@ -98,7 +98,7 @@ function poll(element) {
   timer = setTimeout(ask, waitMs)
 }
 
-/** One press is one payment. Coming back by the browser's button frees the form again. */
+/** Disables the form after one press, so that one press is one payment. Going back in the browser enables it again. */
 function pressOnce(form) {
   const buttons = [...form.querySelectorAll('button')]
   const setBusy = (isBusy, pressed) => {
@@ -108,7 +108,7 @@ function pressOnce(form) {
       button.classList.toggle('is-busy', isBusy && button === pressed)
     }
   }
-  // Later, because a disabled button's value is not sent.
+  // After the submission, because the value of a disabled button is not sent.
   form.addEventListener('submit', (event) => setTimeout(() => setBusy(true, event.submitter)))
   addEventListener('pageshow', () => setBusy(false))
 }

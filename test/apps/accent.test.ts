@@ -13,14 +13,14 @@ describe('an accent colour', () => {
     expect(contrast([119, 119, 119], [255, 255, 255])).to.be.closeTo(4.48, 0.01)
   })
 
-  it('that cannot be read is refused with the nearest that can', () => {
+  it('that is not readable is refused with the nearest readable one', () => {
     expect(unreadable('#1b5fc1')).to.equal(null)
-    const fault = unreadable('#ffd54a') ?? expect.fail('it was taken')
+    const fault = unreadable('#ffd54a') ?? expect.fail('it was accepted')
     expect(fault.contrast).to.be.lessThan(1.5)
     expect(unreadable(fault.nearest)).to.equal(null)
   })
 
-  it('gives shades that can be read in both schemes, whatever it is', () => {
+  it('has readable shades in both schemes, whatever it is', () => {
     let tried = 0
     for (let hue = 0; hue < 4096; hue += 7) {
       const hex = `#${[hue >> 8, (hue >> 4) & 15, hue & 15].map((part) => (part * 17).toString(16).padStart(2, '0')).join('')}`

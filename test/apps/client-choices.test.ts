@@ -54,7 +54,7 @@ describe('what a client may choose in a checkout', () => {
       expect((await open(subscribe)).status, 'a price of the app').to.equal(201)
     })
 
-    it("is a seller's server's to choose, as ever", async () => {
+    it("can be chosen by a seller's server", async () => {
       const seller = service.seller(await anApp(service.ctx))
       expect((await seller.post('/api/v1/checkout-sessions', PURCHASE)).status).to.equal(201)
     })
@@ -80,7 +80,7 @@ describe('what a client may choose in a checkout', () => {
       }
     })
 
-    it('are free where none is named, and again when the list is cleared', async () => {
+    it('are unrestricted without a list, and again when the list is cleared', async () => {
       expect((await open({ ...subscribe, success_url: 'https://a.example/' })).status).to.equal(201)
       await update({ return_origins: ['https://shop.example'] })
       expectFault(await open({ ...subscribe, success_url: 'https://a.example/' }), 'success_url')
@@ -90,7 +90,7 @@ describe('what a client may choose in a checkout', () => {
   })
 
   describe('app update', () => {
-    it('takes origins alone, and keeps them as browsers write them', async () => {
+    it('accepts only origins, and stores them as browsers write them', async () => {
       const given = ['https://Shop.example', 'https://shop.example:443', 'https://bücher.example', 'https://[::1]:8443']
       const { returnOrigins } = await update({ return_origins: given })
       expect(returnOrigins).to.deep.equal([
@@ -118,7 +118,7 @@ describe('what a client may choose in a checkout', () => {
       '',
       ' ',
     ]
-    it('refuses what is no origin, by name, and changes nothing', async () => {
+    it('refuses what is not an origin, names it, and changes nothing', async () => {
       for (const value of wrong) {
         const fault = await faultOf(update({ return_origins: ['https://shop.example', value] }))
         expect(fault, value).to.include({ code: 'invalid_request', field: 'return_origins' })
@@ -129,7 +129,7 @@ describe('what a client may choose in a checkout', () => {
       expect((await getApp(service.ctx.db, app.app.id)).returnOrigins).to.equal(null)
     })
 
-    it('takes http on loopback in development alone', async () => {
+    it('accepts http only on loopback in development', async () => {
       const production = testContext({}, { env: 'production' })
       for (const origin of ['http://localhost:3000', 'http://127.0.0.1:8080', 'http://[::1]:8080']) {
         expect((await update({ return_origins: [origin] })).returnOrigins).to.deep.equal([origin])

@@ -42,12 +42,12 @@ describe('a refusal of unauthorized calls', () => {
     return body.error.message
   }
 
-  it('of a sandbox app names the key that nobody has, whatever the rest is', async () => {
+  it('of a sandbox key says that no app has the key, whatever the rest is', async () => {
     for (const key of ['pk_test_x', `pk_test_${'0'.repeat(24)}`])
       expect(await refusal({ 'X-App-Key': key })).to.equal('X-App-Key: no app has this key')
   })
 
-  it('of a sandbox app says how far the timestamp is off, and which way', async () => {
+  it('of a sandbox app says how far off the timestamp is, and in which direction', async () => {
     const now = unixSeconds(service.ctx.clock.now())
     expect(await refusal({ 'X-Timestamp': '' })).to.equal('X-Timestamp: is missing')
     expect(await refusal({ 'X-Timestamp': `${now}.5` })).to.equal('X-Timestamp: must be Unix seconds, in digits alone')
@@ -59,7 +59,7 @@ describe('a refusal of unauthorized calls', () => {
     )
   })
 
-  it('of a sandbox app shows the text that was to be signed, and never a secret', async () => {
+  it('of a sandbox app shows the text that had to be signed, and never a secret', async () => {
     const { 'X-Timestamp': timestamp = '' } = headers
     expect(await refusal({ 'X-Signature': '' })).to.equal('X-Signature: is missing')
     expect(await refusal({ 'X-Signature': 'AB' })).to.equal('X-Signature: must be 64 hex digits in lower case')
@@ -72,7 +72,7 @@ describe('a refusal of unauthorized calls', () => {
     expect(await refusal({}, `${BODY}${' '.repeat(5000)}`)).to.have.length.below(700)
   })
 
-  it('of a live app is the one message for all', async () => {
+  it('of a live app is the same message for every error', async () => {
     headers = headersOf(await anApp(service.ctx, { sandbox: false }))
     const changes = [
       { 'X-Signature': 'a'.repeat(64) },
@@ -83,7 +83,7 @@ describe('a refusal of unauthorized calls', () => {
     for (const change of changes) expect(await refusal(change)).to.equal(ONE_MESSAGE)
   })
 
-  it('of an app that takes identity tokens is the one message, in a sandbox too', async () => {
+  it('of an identity-token app is the same message for every error, in a sandbox too', async () => {
     const { apiKey } = await anApp(service.ctx, { auth: 'identity' })
     expect(await refusal({ 'X-App-Key': apiKey })).to.equal(ONE_MESSAGE)
     expect(await refusal({ 'X-App-Key': apiKey, Authorization: 'Bearer a.b.c' })).to.equal(ONE_MESSAGE)

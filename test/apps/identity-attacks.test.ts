@@ -15,7 +15,7 @@ import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** The answer without what differs from request to request. */
-function told({ status, text }: Response): string {
+function answerOf({ status, text }: Response): string {
   return `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
 }
 
@@ -175,7 +175,7 @@ describe('identity tokens of an OIDC issuer', () => {
   for (const [attack, forge] of Object.entries(attacks)) {
     it(`401, the same for all, and nobody else is called: ${attack}`, async () => {
       expect((await call(await good())).status).to.equal(200)
-      expect(told(await call(await forge()))).to.equal(REFUSED)
+      expect(answerOf(await call(await forge()))).to.equal(REFUSED)
       expect(visits).to.deep.equal([])
       expect(issuer.fetched.every((path) => path === '/jwks')).to.equal(true)
     })
@@ -186,7 +186,7 @@ describe('identity tokens of an OIDC issuer', () => {
     it(`401, the same for all, within 6 s: the key set's server ${outage === 'hang' ? 'is slow' : `answers ${outage}`}`, async () => {
       issuer.behaviour = outage
       const startedMs = performance.now()
-      expect(told(await call(await good()))).to.equal(REFUSED)
+      expect(answerOf(await call(await good()))).to.equal(REFUSED)
       expect(performance.now() - startedMs).to.be.lessThan(6000)
       issuer.behaviour = 'ok'
       expect((await call(await good())).status, 'it is back').to.equal(200)
@@ -196,25 +196,25 @@ describe('identity tokens of an OIDC issuer', () => {
   it("401, the same for all: the key set's server is down", async () => {
     const token = await good()
     await issuer.stop()
-    expect(told(await call(token))).to.equal(REFUSED)
+    expect(answerOf(await call(token))).to.equal(REFUSED)
   })
 
   it('tokens without, or in another form than a bearer token, are refused alike', async () => {
     const token = await good()
     for (const authorization of ['', 'Bearer', 'Bearer ', `Basic ${token}`, token, `Bearer ${token} ${token}`]) {
-      expect(told(await call(token, { Authorization: authorization })), authorization).to.equal(REFUSED)
+      expect(answerOf(await call(token, { Authorization: authorization })), authorization).to.equal(REFUSED)
     }
-    expect(told(await call(token, { 'X-App-Key': 'pk_live_nobody' }))).to.equal(REFUSED)
+    expect(answerOf(await call(token, { 'X-App-Key': 'pk_live_nobody' }))).to.equal(REFUSED)
   })
 
   it("a token is good for the app whose issuer and audience it names only, and never for a seller's server", async () => {
     const other = (await anApp(service.ctx, { auth: 'identity' })).app
-    expect(told(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
+    expect(answerOf(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
     await perform(service.ctx, operator('tester'), setIdentity, identity({ audience: 'another-app' }), { app: other })
-    expect(told(await call(await good(), { 'X-App-Key': other.apiKey }))).to.equal(REFUSED)
+    expect(answerOf(await call(await good(), { 'X-App-Key': other.apiKey }))).to.equal(REFUSED)
     expect((await call(await good({ aud: 'another-app' }), { 'X-App-Key': other.apiKey })).status).to.equal(200)
     const hmac = (await anApp(service.ctx)).app
-    expect(told(await call(await good(), { 'X-App-Key': hmac.apiKey }))).to.equal(REFUSED)
+    expect(answerOf(await call(await good(), { 'X-App-Key': hmac.apiKey }))).to.equal(REFUSED)
   })
 
   it('the clocks may be 60 s apart', async () => {
@@ -231,7 +231,7 @@ describe('identity tokens of an OIDC issuer', () => {
     expect((await call(before)).status).to.equal(200)
     await issuer.rotate()
     expect((await call(await good())).status).to.equal(200)
-    expect(told(await call(before))).to.equal(REFUSED)
+    expect(answerOf(await call(before))).to.equal(REFUSED)
   })
 
   it('made-up key ids make the key set be fetched a few times only, and shut nobody out', async () => {

@@ -11,7 +11,7 @@ const cleaned = (file: Buffer) => {
 }
 const faultOf = (file: Buffer) => {
   const logo = readLogo(file)
-  return 'fault' in logo ? logo.fault : expect.fail('it was taken')
+  return 'fault' in logo ? logo.fault : expect.fail('it was accepted')
 }
 
 function chunk(name: string, content: Buffer): Buffer {
@@ -33,7 +33,7 @@ function png(width: number, ...extra: Buffer[]): Buffer {
 }
 
 describe('a logo', () => {
-  it('of paths, gradients and references to itself is kept as it is drawn', () => {
+  it('of paths, gradients and references to itself keeps its drawing', () => {
     const drawing =
       '<defs><linearGradient id="a"><stop offset="0" stop-color="#fff"/></linearGradient></defs><path d="M0 0h9" fill="url(#a)" style="stroke:red"/><use xlink:href="#a"/>'
     expect(cleaned(svg(drawing))).to.equal(
@@ -79,21 +79,21 @@ describe('a logo', () => {
     })
   }
 
-  it('loses document types, entities, comments, instructions and what drawing programs keep for themselves', () => {
+  it('loses document types, entities, comments, processing instructions and the data of drawing programs', () => {
     const file = Buffer.from(
       '<!DOCTYPE svg [<!ENTITY x "<script>alert(1)</script>">]><?xml-stylesheet href="x"?><svg xmlns:inkscape="x"><!-- x --><metadata><script>1</script></metadata><title>&x; &lt;b&gt;</title></svg>',
     )
     expect(cleaned(file)).to.equal('<svg xmlns="http://www.w3.org/2000/svg"><title>&amp;x; &lt;b&gt;</title></svg>')
   })
 
-  it('that is no drawing, two drawings, or nested beyond reason is refused', () => {
+  it('that is not a drawing, is two drawings, or is nested too deeply is refused', () => {
     for (const text of ['', 'GIF89a', '<html></html>', '<svg></svg><svg></svg>', '<g><svg/></g>'])
       expect(faultOf(Buffer.from(text)), text).to.equal('is neither a PNG picture nor an SVG drawing')
     expect(faultOf(Buffer.from([0x3c, 0xff]))).to.equal('is neither a PNG picture nor an SVG drawing')
     expect(faultOf(svg('<g>'.repeat(200) + '</g>'.repeat(200)))).to.equal('is nested too deeply')
   })
 
-  it('as PNG keeps the chunks that draw, and loses texts and what follows the end', () => {
+  it('as PNG keeps the chunks that draw, and loses texts and trailing data', () => {
     const plain = png(2)
     const wordy = Buffer.concat([png(2, chunk('tEXt', Buffer.from('Author\0An'))), Buffer.from('<script>')])
     const logo = readLogo(wordy)

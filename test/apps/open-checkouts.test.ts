@@ -28,7 +28,7 @@ const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop
 const HALF_AN_HOUR = 1800
 const DAY = 86_400
 
-/** Issue 9, point 12: what one end user can have written to the database, which keeps every checkout. */
+/** Limits what one end user can write to the database, which stores every checkout permanently. */
 describe('the open checkouts of one end user', () => {
   let service: TestService
   let clients: IdentityClients
@@ -82,7 +82,7 @@ describe('the open checkouts of one end user', () => {
     expect(answer.body.error.message).to.include('100 open checkouts').and.include(`${retryAfter} s`)
   }
 
-  it('are a hundred: one more is 429 with the seconds until a place is free, and writes nothing', async () => {
+  it('are a hundred: one more is 429 with the seconds until a slot is free, and writes nothing', async () => {
     const { clock } = service.ctx
     await fill(99)
     expect((await open()).status).to.equal(201)
@@ -94,7 +94,7 @@ describe('the open checkouts of one end user', () => {
     expect([await rowsIn('transactions'), await rowsIn('checkout_sessions')]).to.deep.equal([100, 100])
     clock.advance('1s')
     expect((await open({ expires_in: DAY })).status).to.equal(201)
-    // The next to expire has most of a day left: nobody is told to wait so long, since a payment frees a place too.
+    // The next one expires in most of a day. Retry-After is an hour at most, because a payment frees a slot, too.
     expectFull(await open(), 3600)
   })
 
@@ -162,7 +162,7 @@ describe('the open checkouts of one end user', () => {
     expect(answer.status, answer.text).to.equal(201)
   })
 
-  it('are exactly a hundred where thirty requests come at once for the last ten places', async () => {
+  it('are exactly a hundred where thirty requests arrive at once for the last ten slots', async () => {
     await fill(90)
     const answers = await Promise.all(Array.from({ length: 30 }, () => open()))
     const counts = [201, 429].map((status) => answers.filter((answer) => answer.status === status).length)
@@ -170,7 +170,7 @@ describe('the open checkouts of one end user', () => {
     expect(await rowsIn('checkout_sessions')).to.equal(100)
   })
 
-  it('refuse an Idempotency-Key only for now: the same request runs when a place is free', async () => {
+  it('refuse an Idempotency-Key only for now: the same request runs when a slot is free', async () => {
     const options = { headers: { 'Idempotency-Key': 'once' } }
     const token = await fill(100)
     expectFull(await open({}, options), 3600)

@@ -39,7 +39,7 @@ describe('an app without a server', () => {
       ...changes,
     })
 
-    it('keeps address and path, and the service account sealed, without anything it does not need', async () => {
+    it('stores address and path, and of the service account only what is needed, encrypted', async () => {
       const updated = await perform(ctx, operator('an'), setRealtime, input(), { app })
       expect(updated).to.include({ realtimeDatabaseUrl: DATABASE, realtimePath: 'users/{uid}/subscription' })
       expect(updated.realtimeServiceAccount).to.match(/^v1\.test\./)
@@ -48,7 +48,7 @@ describe('an app without a server', () => {
       expect(Object.keys(opened)).to.deep.equal(['type', 'project_id', 'client_email', 'private_key'])
     })
 
-    it('takes an account that does not say its type', async () => {
+    it('accepts an account without a type', async () => {
       await perform(
         ctx,
         operator('an'),
@@ -58,18 +58,18 @@ describe('an app without a server', () => {
       )
     })
 
-    it('nothing of the private key is shown, audited or logged', async () => {
+    it('does not show, audit or log the private key', async () => {
       const updated = await perform(ctx, operator('an'), setRealtime, input(), { app })
       const row = await audit('app.set-realtime')
       expect(row.actor).to.equal('an')
       expect(row.after_state).to.contain(DATABASE).and.to.contain('svc@demo-proj.iam.gserviceaccount.com')
-      const told = JSON.stringify([row, presentApp(updated), ctx.logged])
+      const shown = JSON.stringify([row, presentApp(updated), ctx.logged])
       const secret = aServiceAccount().privateKey.split('\n')[3]!
-      expect(told).not.to.contain(secret)
-      expect(told).not.to.contain(updated.realtimeServiceAccount)
+      expect(shown).not.to.contain(secret)
+      expect(shown).not.to.contain(updated.realtimeServiceAccount)
     })
 
-    it('takes another path, and the name of a database as ns', async () => {
+    it('accepts another path, and the name of a database as ns', async () => {
       const databaseUrl = 'https://localhost:5443/?ns=demo-proj'
       const updated = await perform(ctx, operator('an'), setRealtime, input({ databaseUrl, path: 'p/{uid}' }), { app })
       expect(updated).to.include({ realtimeDatabaseUrl: databaseUrl, realtimePath: 'p/{uid}' })
@@ -124,7 +124,7 @@ describe('an app without a server', () => {
       })
     }
 
-    it('plain http is for loopback in development alone', async () => {
+    it('accepts plain http only on loopback in development', async () => {
       await perform(ctx, operator('an'), setRealtime, input({ databaseUrl: 'http://127.0.0.1:9000?ns=demo-proj' }), {
         app,
       })
@@ -135,7 +135,7 @@ describe('an app without a server', () => {
       expect(error).to.include({ code: 'invalid_request', field: 'databaseUrl' })
     })
 
-    it('is for identity-token apps alone', async () => {
+    it('is for identity-token apps only', async () => {
       const hmac = (await anApp(ctx)).app
       const error = await refusal(perform(ctx, operator('an'), setRealtime, input(), { app: hmac }))
       expect(error.code).to.equal('invalid_request')
@@ -185,7 +185,7 @@ describe('an app without a server', () => {
       })
     }
 
-    it('a key set over http is for loopback in development alone', async () => {
+    it('accepts a key set over http only on loopback in development', async () => {
       const local = oidc({ jwksUrl: 'http://localhost:9000/jwks' })
       await perform(ctx, operator('an'), setIdentity, local, { app })
       const production = { ...ctx, config: { ...ctx.config, env: 'production' as const } }
@@ -194,7 +194,7 @@ describe('an app without a server', () => {
       })
     })
 
-    it('is for identity-token apps alone', async () => {
+    it('is for identity-token apps only', async () => {
       const hmac = (await anApp(ctx)).app
       const error = await refusal(perform(ctx, operator('an'), setIdentity, oidc(), { app: hmac }))
       expect(error.message).to.contain('only identity-token apps')

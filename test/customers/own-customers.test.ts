@@ -56,14 +56,14 @@ describe('the customers of one end user', () => {
       customer_id: customer,
       ...URLS,
     })
-  const told = ({ status, text }: Response) => `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
+  const answerOf = ({ status, text }: Response) => `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
 
-  it("another end user's customer is answered as an unknown one, in checkouts and attachments, and nothing changes", async () => {
+  it("another end user's customer looks like an unknown one, in checkouts and attachments, and nothing changes", async () => {
     const { id } = (await make(AN, { sub: 'victim' })).body.data
     for (const name of [attach, checkout]) {
       const answer = await name(id)
       expectFault(answer, 'customer_id')
-      expect(told(answer)).to.equal(told(await name('cus_999999999')))
+      expect(answerOf(answer)).to.equal(answerOf(await name('cus_999999999')))
     }
     const { customerId } = await getSubscription(service.ctx.db, app.app.id, 'user-1')
     expect(customerId).to.equal(null)
@@ -120,7 +120,7 @@ describe('the customers of one end user', () => {
     }
   })
 
-  it('have the address that the token says is verified, case aside, and any where it says so of none', async () => {
+  it('have the verified address of the token, ignoring case, or any address if the token has none', async () => {
     const verified = (email: unknown, isVerified: unknown = true) => ({
       claims: { email, email_verified: isVerified } as JWTPayload,
     })

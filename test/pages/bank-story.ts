@@ -8,7 +8,7 @@ import { startStory, type Story } from '../support/story.ts'
 export const ACCOUNT = { bank: 'VCB', number: '0123456789012', holder: 'CONG TY SACH NOI' } as const
 const OPERATOR = 'tester'
 
-/** A story whose app takes bank transfers besides the test method. */
+/** A story whose app accepts bank transfers and the test method. */
 export async function startBankStory(
   options: AppOptions = {},
   settings: Readonly<Record<string, string>> = {},

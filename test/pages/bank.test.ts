@@ -54,7 +54,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(json.body).to.deep.equal({ success: true, data: { redirect_url: `${open.checkout_url}/bank` } })
   })
 
-  it('makes its transaction take bank transfers, from the first opening on', async () => {
+  it('lets its transaction take bank transfers, from the first opening on', async () => {
     const opened = async () => {
       const rows = await story.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
       return (rows as { at: Date | null }[])[0]!.at !== null
@@ -64,12 +64,12 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(await opened()).to.equal(true)
   })
 
-  it('keeps its transfer code', async () => {
+  it('shows the same transfer code each time', async () => {
     const [first, second] = [copied(await get('/bank')), copied(await get('/bank'))]
     expect(first).to.deep.equal(second)
   })
 
-  it('speaks Vietnamese', async () => {
+  it('is in Vietnamese for browsers that ask for it', async () => {
     const text = textOf(await get('/bank', { 'Accept-Language': 'vi' }))
     expect(text).to.match(/Thanh toán bằng chuyển khoản 99\.000\s₫/)
     expect(text).to.include(`Số tài khoản ${ACCOUNT.number}`)
@@ -111,7 +111,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     }
   })
 
-  it('is not shown after the link expired, and tells that a transfer already made still counts', async () => {
+  it('is not shown after the link expired; the page says that a transfer already made still counts', async () => {
     await get('/bank')
     story.at('2026-03-01 11:00:00')
     const page = await get('/bank')
@@ -123,7 +123,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
   })
 
-  it('after it expired says how much has arrived, and that the rest still counts: what it says never contradicts itself', async () => {
+  it('after it expired says how much has arrived, and that the rest still counts: without contradiction', async () => {
     const [code] = copied(await get('/bank'))
     await transfer(story, open.transaction_id, 60_000)
     story.at('2026-03-01 11:00:00')
@@ -139,7 +139,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect((await story.subscription()).status).to.equal('active')
   })
 
-  it('a part that came otherwise: no transfer is asked for, since none is taken', async () => {
+  it('asks for no transfer after a part that came by another method, since none would be accepted', async () => {
     await transfer(story, open.transaction_id, 60_000)
     story.at('2026-03-01 11:00:00')
     const text = textOf(await get(''))
@@ -177,7 +177,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
       expect((await get(String((await get('/paid')).headers['location']).slice(pathname.length))).status).to.equal(410)
     })
 
-    it('says of money that could not be applied that nothing is lost', async () => {
+    it('says that money which could not be applied is not lost', async () => {
       const late = await story.checkout({ price_id: priceId })
       await story.service.call('GET', `${late.checkout_url}/bank`)
       story.at('2026-03-01 10:05:00')
@@ -254,7 +254,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     for (const button of page.text.match(/<button[^>]*data-copy[^>]*>/g) ?? []) expect(button).to.include(' hidden')
   })
 
-  it('is told by the tag of the status that a part of the money has come', async () => {
+  it('notices by the etag of the status that a part of the money has arrived', async () => {
     const page = await get('/bank')
     const tag = async () => (await get('/status')).headers['etag']
     expect(attributes(page, 'div', 'data-seen')).to.deep.equal([await tag()])

@@ -71,7 +71,7 @@ describe('hosted pages in a browser', function () {
     await visitor.page.goto(url)
     return visitor
   }
-  /** What the page prints beside the code, to be typed by hand. */
+  /** What the page shows beside the code, to be typed manually. */
   const printed = async (page: Page) => {
     const texts = await page.locator('.fact dd').allInnerTexts()
     return { number: texts[2]!, amount: Number(texts[1]!.replace(/\D/g, '')), purpose: texts[0]! }
@@ -117,7 +117,7 @@ describe('hosted pages in a browser', function () {
       expect(complaints.join()).not.to.include('form-action')
     })
 
-    it('lead back from the page of a fault', async () => {
+    it('lead back from the page of an error', async () => {
       const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
       await story.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
       await page.getByRole('button', { name: 'Test payment' }).click()
@@ -140,7 +140,7 @@ describe('hosted pages in a browser', function () {
       expect([complaints, outside]).to.deep.equal([[], []])
     })
 
-    it('count down, and turn into the page of an expired link', async () => {
+    it('count down, and become the page of an expired link', async () => {
       const start = Date.now()
       story.at('2026-03-01 10:59:57')
       const { page } = await enter(open.checkout_url)
@@ -237,7 +237,7 @@ describe('hosted pages in a browser', function () {
     expect(outside).to.deep.equal([])
   })
 
-  it('a desktop, and the page of an app that does not want them, have no links to banking apps', async () => {
+  it('a desktop, and an app that turned them off, have no links to banking apps', async () => {
     const desktop = await enter(`${open.checkout_url}/bank`, { viewport: DESKTOP })
     expect(await desktop.page.locator('.bank-apps').isVisible()).to.equal(false)
     await changeApp(story.service.ctx, 'tester', story.app.app, { bank_app_links: false })
@@ -247,7 +247,7 @@ describe('hosted pages in a browser', function () {
   })
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    it(`show a QR code that says what is printed beside it, in ${colorScheme} colours`, async () => {
+    it(`show a QR code with the data that is printed beside it, in ${colorScheme} colours`, async () => {
       const { page } = await enter(`${open.checkout_url}/bank`, { colorScheme })
       for (const [received, amount] of [
         [0, 99_000],
@@ -263,7 +263,7 @@ describe('hosted pages in a browser', function () {
     })
   }
 
-  it('run no script, style or request that is not their own', async () => {
+  it('run only their own scripts, styles and requests', async () => {
     const { page, complaints, outside } = await enter(open.checkout_url)
     await page.evaluate(`{
       const script = document.createElement('script')
@@ -284,7 +284,7 @@ describe('hosted pages in a browser', function () {
     expect(outside).to.deep.equal([])
   })
 
-  it('send their form nowhere but where a payment leads', async () => {
+  it('submit their form only to where a payment leads', async () => {
     const { page, complaints, outside } = await enter(`${open.checkout_url}/bank`)
     await page.evaluate(`{
       const form = document.createElement('form')

@@ -14,7 +14,7 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // Nothing leaves this machine, not even a name.
+  // Nothing leaves this machine, not even a DNS query.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
 ]
 
@@ -48,11 +48,11 @@ export async function startSellerSite(): Promise<SellerSite> {
   }
 }
 
-/** A page of a fresh visitor, with everything that it complained of: blocked by the policy, thrown by a script, not found. */
+/** A page of a new visitor, with its errors: blocked by the policy, thrown by a script, not found. */
 export interface Visit {
   readonly page: Page
   readonly complaints: string[]
-  /** Addresses that it asked for and that are none of `known`; nothing there is really asked. */
+  /** Requests to origins that are not `known`; they are blocked. */
   readonly outside: string[]
   end(): Promise<void>
 }
@@ -80,12 +80,12 @@ export async function visit(
   return { page, complaints, outside, end: () => context.close() }
 }
 
-/** Waits until a condition of the test itself holds; mocha's time limit ends it. */
+/** Waits until a condition holds; mocha's time limit ends it. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
-/** Where a picture of this name goes; the folder is not under version control. */
+/** The path of a picture with this name; the folder is not under version control. */
 export function artifact(name: string): string {
   mkdirSync(ARTIFACTS, { recursive: true })
   return join(ARTIFACTS, name)

@@ -26,7 +26,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   const resolveAs = (headers: Record<string, string>, raw: string, url = open.checkout_url) =>
     story.service.call('POST', `${url}/resolve`, { headers, raw })
 
-  it('tells whose it is, what is paid, and that nothing is charged automatically', async () => {
+  it('shows whose it is, what is paid, and that nothing is charged automatically', async () => {
     const page = await get(open.checkout_url)
     expect(page.status).to.equal(200)
     expect(page.headers['content-type']).to.equal('text/html; charset=utf-8')
@@ -35,13 +35,13 @@ describe('the checkout page, GET /checkout/{token}', () => {
     expect(attributes(page, 'a', 'href')).to.include('https://shop.example/no')
   })
 
-  it('tells until when the payment will be valid, before it is made', async () => {
+  it('shows until when the payment will be valid, before it is made', async () => {
     const page = await get(open.checkout_url)
     expect(textOf(page)).to.include('Valid until 1 April 2026')
     expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-04-01'])
   })
 
-  it('tells from which end a payment extends', async () => {
+  it('shows from which end a payment extends', async () => {
     await story.pay(open)
     const next = await story.checkout({ price_id: monthly })
     const page = await get(next.checkout_url)
@@ -49,14 +49,14 @@ describe('the checkout page, GET /checkout/{token}', () => {
     expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-05-01', '2026-04-01'])
   })
 
-  it('tells that an expired subscription starts anew today', async () => {
+  it('shows that a payment after the end starts a period today', async () => {
     await story.pay(open)
     story.at('2026-04-03 10:00:00')
     const next = await story.checkout({ price_id: monthly, skip_trial: true })
     expect(textOf(await get(next.checkout_url))).to.include('Valid until 3 May 2026 , starts today')
   })
 
-  it('tells the price of a paid trial and what comes after it', async () => {
+  it('shows the price of a paid trial and what comes after it', async () => {
     const trial = await story.checkout({ price_id: monthly, external_ref: 'user-2' })
     const text = textOf(await get(trial.checkout_url))
     expect(text).to.include('₫10,000 trial for 1 week Then ₫99,000 for 1 month, only if you choose to renew.')
@@ -144,7 +144,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       vietnamese = session.checkout_url
     })
 
-    it('speaks the language that the browser asks for', async () => {
+    it('is in the language that the browser asks for', async () => {
       const page = await get(open.checkout_url, { 'Accept-Language': 'vi-VN,vi;q=0.9,en-US;q=0.8,en;q=0.7' })
       expect(attributes(page, 'html', 'lang')).to.deep.equal(['vi'])
       expect(page.headers['content-language']).to.equal('vi')
@@ -153,7 +153,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(await languageOf(vietnamese, { 'Accept-Language': 'en-GB,en;q=0.9' })).to.equal('en')
     })
 
-    it("tells days in the app's time zone, which is the language's where it has none", async () => {
+    it("shows days in the app's time zone, by default that of the language", async () => {
       story.at('2026-03-01 20:00:00')
       const { checkout_url } = await story.checkout({ price_id: monthly, external_ref: 'late', skip_trial: true })
       const english = { 'Accept-Language': 'en' }
@@ -165,7 +165,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-04-02'])
     })
 
-    it("speaks the customer's language where the browser asks for none of ours", async () => {
+    it("is in the customer's language where the browser asks for none of ours", async () => {
       expect(await languageOf(vietnamese)).to.equal('vi')
       expect(await languageOf(vietnamese, { 'Accept-Language': '*' })).to.equal('vi')
       expect(await languageOf(vietnamese, { 'Accept-Language': 'fr-FR,fr;q=0.9' })).to.equal('vi')
@@ -182,7 +182,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   describe('its end', () => {
-    it('is 410 from the very second on that the link expires', async () => {
+    it('is 410 from the very second at which the link expires', async () => {
       story.at('2026-03-01 10:59:59')
       expect((await get(open.checkout_url)).status).to.equal(200)
       story.at('2026-03-01 11:00:00')
@@ -212,7 +212,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect((await get(beyond.checkout_url)).headers['location']).to.equal('https://shop.example/c%E1%BA%A3m-%C6%A1n')
     })
 
-    it('is 404 for tokens that nobody was given', async () => {
+    it('is 404 for unknown tokens', async () => {
       const token = open.checkout_url.slice(-64)
       const others = ['0'.repeat(64), 'x', `${token}0`, token.slice(1), `${token.slice(0, -1)}%00`]
       for (const other of others) expect((await get(`/checkout/${other}`)).status, other).to.equal(404)
@@ -264,7 +264,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       }
     })
 
-    it('refuses a body that is none with invalid_request', async () => {
+    it('refuses an invalid body with invalid_request', async () => {
       const bodies: [string, Record<string, string>][] = [
         ['{"payment_method":"test"', JSON_TYPE],
         ['[]', JSON_TYPE],
@@ -303,7 +303,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect([answer.status, answer.body.error.code]).to.deep.equal([404, 'not_found'])
     })
 
-    it("answers a form's faults by a page of the same status that leads back", async () => {
+    it('responds to errors of a form with a page of the same status that leads back', async () => {
       const unknown = await resolveAs(FORM, 'payment_method=cash')
       expect(unknown.status).to.equal(400)
       expect(textOf(unknown)).to.include('Reader')
@@ -361,7 +361,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     })
   })
 
-  it('tells a fault of ours with a reference, and nothing of what went wrong', async () => {
+  it('shows an internal error with a reference, and no details', async () => {
     await story.service.ctx.db.query("UPDATE transactions SET currency = '??'")
     const page = await get(open.checkout_url)
     expect(page.status).to.equal(500)
@@ -370,7 +370,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     expect(page.text).not.to.match(/currency|RangeError|\.ts/)
   })
 
-  it('reads addresses that are none as unknown', async () => {
+  it('treats malformed addresses as unknown', async () => {
     for (const path of ['/checkout/%zz', '/checkout/%E0%A4%A', '/checkout/%2e%2e', '/assets/%zz']) {
       expect((await get(path)).status, path).to.be.oneOf([400, 404])
     }

@@ -25,7 +25,7 @@ describe('the headers of hosted pages', () => {
 
   const get = (url: string) => story.service.call('GET', url)
 
-  it('allow nothing from outside, no frame, no referrer, no copy in a cache, no cookie: on every answer', async () => {
+  it('allow nothing from outside, no frame, no referrer, no caching, no cookie, on every response', async () => {
     story = await startBankStory()
     const plan = await story.plan('premium', MONTHLY)
     const open = await story.checkout({ price_id: plan.prices[0]! })
@@ -79,7 +79,7 @@ describe('the headers of hosted pages', () => {
     expect(sources).to.include('http://127.0.0.1:4242')
   })
 
-  it('are never broken by an address that the policy cannot write', async () => {
+  it('are not broken by an address that the policy cannot contain', async () => {
     expect(formSource('https://shop.example:8443/a?b')).to.equal('https://shop.example:8443')
     expect(formSource('https://a;sandbox/ok')).to.equal('https:')
     expect(formSource("https://a'b.example/ok")).to.equal('https:')
@@ -92,7 +92,7 @@ describe('the headers of hosted pages', () => {
     expect(policy['form-action']).to.equal("'self' https:")
   })
 
-  it('let browsers keep stylesheet and script for good, under names that change with their content', async () => {
+  it('let browsers cache stylesheet and script permanently, under names that change with their content', async () => {
     story = await startStory()
     const page = await get(
       (await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })).checkout_url,
@@ -111,7 +111,7 @@ describe('the headers of hosted pages', () => {
     expect((await get('/assets/..%2f..%2fpackage.json')).status).to.equal(404)
   })
 
-  it('go with addresses that stay below the path of the base address', async () => {
+  it('go with links that stay below the path of the base address', async () => {
     story = await startStory()
     const { checkout_url } = await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })
     Object.assign(story.service.ctx.config, { baseUrl: 'https://pay.example/billing' })

@@ -6,7 +6,7 @@ import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
 import type { Story } from '../support/story.ts'
 import { startBankStory, transfer } from './bank-story.ts'
 
-/** The page to look at, after everything that leads to it was done. */
+/** Does everything that leads to a page, and returns its address. */
 export type Scene = (story: Story, prices: readonly string[]) => Promise<string>
 
 /** Everything that a seller may set of its pages' and mails' looks. */
@@ -26,7 +26,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
   'a paid trial with one method': async (story, [monthly]) =>
     (await story.checkout({ price_id: monthly, payment_method: 'test' })).checkout_url,
-  'a checkout of what is owned for life': async (story, [, lifetime]) => {
+  'a checkout of what is owned already': async (story, [, lifetime]) => {
     const [first, second] = [await story.checkout({ price_id: lifetime }), await story.checkout({ price_id: lifetime })]
     await story.pay(first)
     return second.checkout_url

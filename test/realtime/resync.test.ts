@@ -92,7 +92,7 @@ describe('re-sync of realtime nodes', () => {
     expect(await peer.read('users/early/subscription')).to.include({ plan: 'premium' })
   })
 
-  it('of a dry run tells what differs and writes nothing', async () => {
+  it('in a dry run shows what differs and writes nothing', async () => {
     await buy('same', monthly)
     await buy('over', monthly)
     peer.behaviour = 500
@@ -113,7 +113,7 @@ describe('re-sync of realtime nodes', () => {
     expect(Number(rows[0].n)).to.equal(0)
   })
 
-  it('tells its progress, can be cut short and goes on where it stopped', async () => {
+  it('reports its progress, can be interrupted and continues where it stopped', async () => {
     for (let index = 0; index < 12; index += 1) await buy(`user-${index}`, monthly)
     peer.calls.length = 0
     const stop = new AbortController()

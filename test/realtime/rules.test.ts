@@ -47,7 +47,7 @@ function database(node: object | null, uid: string | null): RulesDatabase {
   return targaryen.database(rules, data, now.getTime()).as(uid === null ? null : { uid })
 }
 
-/** What docs/client-apps.md tells client developers to start from. */
+/** The rules that docs/client-apps.md recommends. */
 describe('database rules for client developers', () => {
   it('an end user reads the own node and nobody else does', () => {
     expect(database(running, 'an').read('users/an/subscription', at).allowed).to.equal(true)

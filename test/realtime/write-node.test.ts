@@ -93,7 +93,7 @@ describe('writing the realtime node', () => {
     ])
   })
 
-  it('keeps to the path that the app was given, with the uid in a part of a key too', async () => {
+  it('uses the path of the app, also with the uid as part of a key', async () => {
     const other = await startClientStory(peer, issuer)
     await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
       'a/u-{uid}/$x',
@@ -142,7 +142,7 @@ describe('writing the realtime node', () => {
     })
   }
 
-  it('a failure is forgotten with the next write that succeeds', async () => {
+  it('the next successful write clears a failure', async () => {
     peer.behaviour = 500
     await story.buy(monthly)
     peer.behaviour = 'ok'
@@ -196,7 +196,7 @@ describe('writing the realtime node', () => {
     expect(await row()).to.include({ state: 'done' })
   })
 
-  it('works with a database that gives no ETags, one writer at a time', async () => {
+  it('works with a database without ETags, one writer at a time', async () => {
     peer.givesEtags = false
     await story.buy(monthly)
     await story.buy(monthly)
@@ -238,7 +238,7 @@ describe('writing the realtime node', () => {
       await inTransaction(ctx(), (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: requestedRevision }))
     }
 
-    it('is finished by the reconcile job once no caller can be waiting any more', async () => {
+    it('is finished by the reconcile job once no caller can still wait', async () => {
       await crash()
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
       story.clock.advance('16s')
@@ -356,7 +356,7 @@ describe('writing the realtime node', () => {
     })
   })
 
-  it("the SDK's own write, which never settles while the server is away, is not used for any real database", () => {
+  it("the SDK's own write, which waits without a limit while the server is unreachable, is not used for any real database", () => {
     for (const file of ['firebase.ts', 'write-node.ts', 'access-token.ts']) {
       expect(readFileSync(`src/realtime/${file}`, 'utf8')).not.to.contain('firebase-admin/database')
     }

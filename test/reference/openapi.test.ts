@@ -14,7 +14,7 @@ describe('the OpenAPI document', () => {
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   )
 
-  it('has every call of the API, and every call with a body says what it is', () => {
+  it('has every call of the API, and the body of every call that takes one', () => {
     expect(operations.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, '{}')}`)).to.have.members(
       API_ROUTES.map(({ method, path }) => `${method} ${path.replace(/:\w+/g, '{}')}`),
     )
@@ -33,7 +33,7 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(api.webhooks)).to.have.members(Object.keys(EVENTS))
   })
 
-  it('has no fault by the rules that Redocly recommends', async () => {
+  it('passes the rules that Redocly recommends', async () => {
     const config = await createConfig({ extends: ['recommended'] })
     const problems = await lintFromString({ source: JSON.stringify(api), absoluteRef: 'openapi.json', config })
     expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).to.deep.equal([])
@@ -60,7 +60,7 @@ describe('the OpenAPI document', () => {
 
     afterEach(() => story.service.stop())
 
-    it('is answered at GET /openapi.json, for pages of any origin', async () => {
+    it('is served at GET /openapi.json, for pages of any origin', async () => {
       const { status, headers, body } = await story.service.call('GET', '/openapi.json')
       expect(status).to.equal(200)
       expect(headers['access-control-allow-origin']).to.equal('*')

@@ -22,7 +22,7 @@ describe('the page of the API reference', () => {
   afterEach(() => service.stop())
 
   for (const [name, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
-    it(`GET /docs keeps to the policy, asks nothing outside, and is read well on a ${name}`, async () => {
+    it(`GET /docs obeys the policy, requests nothing from outside, and is readable on a ${name}`, async () => {
       const visitor = await visit(browser, [service.url], { viewport })
       const { page, complaints, outside } = visitor
       const answer = await page.goto(`${service.url}/docs`)

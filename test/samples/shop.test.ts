@@ -213,7 +213,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     expect(files.map(({ code }) => [nameOf(code), code])).to.have.deep.members(expected)
   })
 
-  it('goes from nothing to a subscription, three renewals, an outage without loss, a refund of a flagged payment, and users of Stripe', async () => {
+  it('covers a subscription, three renewals, an outage without loss, a refund of a flagged payment, and users of Stripe', async () => {
     await subscribe()
     await renewThreeTimes()
     await surviveOutage()
