@@ -28,7 +28,7 @@ export function accentStyle(hex: string): string {
   return `:root{${shades(colour, BLACK, LIGHT_GROUND)}}@media (prefers-color-scheme:dark){:root{${shades(onDark, WHITE, DARK_GROUND)}}}`
 }
 
-/** The accent on dark ground, and what is written on it there; on light ground that is white. */
+/** The accent for a dark background, and the colour of text on it. */
 export function accentOnDark(hex: string): { readonly accent: string; readonly onAccent: string } {
   const accent = lightened(parse(hex))
   return { accent: format(accent), onAccent: format(onTop(accent)) }

@@ -22,7 +22,7 @@ interface CompiledMail {
 }
 
 const FOLDER = join(import.meta.dirname, '../../templates/emails')
-/** What the layout says besides a template's own words. */
+/** The texts of the layout. */
 const WORDS = {
   en: { test_note: 'sandbox app, no real money', support: 'Help', terms: 'Terms', privacy: 'Privacy' },
   vi: {
@@ -32,7 +32,7 @@ const WORDS = {
     privacy: 'Quyền riêng tư',
   },
 } as const
-/** The colour of links and buttons as the templates write it: each app's own takes its place. */
+/** The colour of links and buttons in the templates, which is replaced by the app's own. */
 const ACCENT = '#1b5fc1'
 
 // A placeholder without a value is an error of ours: better no mail than one with a gap.

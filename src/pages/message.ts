@@ -101,7 +101,7 @@ function transferOfRest(http: PageHttp): TransferFacts | null {
   return owner?.isOvertaken ? null : (owner?.part?.transfer ?? null)
 }
 
-/** Statuses that may be another one the next time, where the page asks to try again. */
+/** Statuses of temporary errors, for which the page offers to try again. */
 const PASSING = [429, 500, 503]
 
 function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
@@ -110,7 +110,7 @@ function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; 
   const exit = linkable(owner?.exit)
   const canRetry = owner?.home !== undefined && error.status !== 410 && error.status !== 404
   const home = canRetry ? { path: owner.home, label: texts.startAgain } : null
-  // Before it is known whose page it is there is no other way than the address itself, which answers GET whatever was asked.
+  // Before the page's owner is known, the only link is the address itself, which also answers GET.
   const again = owner || !PASSING.includes(error.status) ? null : { path: http.path, label: texts.tryAgain }
   return [
     ...[home ?? again].flatMap((way) =>

@@ -2,17 +2,17 @@ import type { PageLocale, TransferFacts } from '#http/html.ts'
 import { formatMoney } from '#shared/money.ts'
 import { pageTexts } from './texts.ts'
 
-/** One line of what a payer types into a banking app. */
+/** One detail of a transfer, as a page shows it. */
 export interface Fact {
   readonly label: string
   readonly value: string
-  /** What the copy button copies; null where there is nothing to type in. */
+  /** What the copy button copies; null without a button. */
   readonly copy: string | null
   readonly copy_label: string
   readonly is_exact: boolean
 }
 
-/** What a transfer is recognised by. */
+/** The transfer code, by which the transfer is recognized. */
 export function keyOf({ transferCode }: TransferFacts, locale: PageLocale): Fact {
   return factOf(locale, pageTexts(locale).bank.code, transferCode, transferCode)
 }

@@ -2,10 +2,10 @@ import { accentOnDark } from '#apps/accent.ts'
 import type { App } from '#apps/store.ts'
 import type { MailValues } from '#mail/render.ts'
 
-/** The pages' own colours (`templates/pages/style.css`). */
+/** The default colours, as in `templates/pages/style.css`. */
 const USUAL = { accent: '#1b5fc1', onDark: { accent: '#86b4ff', onAccent: '#0a1931' } } as const
 
-/** What a seller has set of its pages' looks, for its mails: colour and links. A link that is not set is empty. */
+/** The values of the seller's colours and links in its mails. A link that is not set is empty. */
 export function mailBrand({ pageSettings }: Pick<App, 'pageSettings'>): MailValues {
   const { accent, support = '', terms_url: terms = '', privacy_url: privacy = '' } = pageSettings ?? {}
   const isAddress = support !== '' && !support.includes('://')
