@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { startEmbedded } from '#db/embedded.ts'
-import { embeddedOrder } from '#db/embedded-order.ts'
+import { embeddedSetup } from '#db/embedded-setup.ts'
 import { startDaemonProcess } from '../test/support/daemon-process.ts'
 import { scratchFolder } from '../test/support/scratch.ts'
 import { until } from '../test/support/until.ts'
@@ -47,11 +47,11 @@ async function timeDaemon(home: string): Promise<number> {
 }
 
 async function timeFloor(home: string): Promise<number> {
-  const order = embeddedOrder(home)
-  rmSync(order.serverSocket, { force: true })
+  const setup = embeddedSetup(home)
+  rmSync(setup.serverSocket, { force: true })
   const startedMs = performance.now()
   const file = join(import.meta.dirname, 'floors', 'start.ts')
-  const child = spawn(process.execPath, [file, JSON.stringify(order.server), order.serverSocket], {
+  const child = spawn(process.execPath, [file, JSON.stringify(setup.server), setup.serverSocket], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const exited = once(child, 'exit')

@@ -163,7 +163,7 @@ describe('architecture', () => {
     expect(opening).to.deep.equal([])
   })
 
-  it('a change is a command: outside the runner, only what a queue notes of its own doings opens a transaction', () => {
+  it('a change is a command: outside the runner, only the bookkeeping of queues opens a transaction', () => {
     const queues =
       /^(commands|webhooks|realtime|providers)\/|^(http\/idempotency|renewals\/(claim-mails|send-due-reminders|send-receipts)|subscriptions\/resync-node|operations\/(delete-old-rows|rotate-keys))\.ts$/
     expect(filesWith(/\binTransaction\(/, queues)).to.deep.equal([])

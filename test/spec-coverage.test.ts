@@ -69,7 +69,7 @@ const NAMED = {
     'untrusted_sender',
     'invalid_recipient',
   ],
-  'flag reason': ['underpaid', 'already_lifetime', 'trial_already_used', 'duplicate_payment'],
+  'flag reason': ['underpaid', 'already_lifetime', 'trial_already_used', 'duplicate_payment', 'superseded'],
 }
 const TITLE = /\b(?:describe|it)\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
 

@@ -1,18 +1,18 @@
 /** Sends a statement without parameters; returns its rows. */
 export type Ask = (sql: string) => Promise<readonly unknown[]>
 
-/** What a node of a Galera cluster says of itself. */
+/** The state of a node of a Galera cluster. */
 export interface ClusterNode {
-  /** Whether it belongs to the majority: any other node answers no statement. */
+  /** Whether it belongs to the majority. Any other node refuses statements. */
   readonly isPrimary: boolean
   /** `Synced`; `Donor/Desynced` while another node or a backup copies from it. */
   readonly state: string
   readonly size: number
-  /** How it changes the schema: `TOI`, everywhere at once, or `RSU`, on this node alone. */
+  /** How it changes the schema: `TOI`, on all nodes at once, or `RSU`, on this node alone. */
   readonly schemaMethod: string
 }
 
-/** The node as it is now; null where the server is no node of a cluster. Needs no right, and no majority either. */
+/** The current state of the node; null where the server is not part of a cluster. Needs neither privileges nor a majority. */
 export async function readClusterNode(ask: Ask): Promise<ClusterNode | null> {
   const variables = await show(ask, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_osu_method')")
   if (variables.get('wsrep_on') !== 'ON') return null
@@ -33,13 +33,13 @@ export async function isClusterNode(ask: Ask): Promise<boolean> {
   return (await show(ask, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")).get('wsrep_on') === 'ON'
 }
 
-/** Whether the node answers statements at this moment. */
+/** Whether the node accepts statements now. */
 export async function isReady(ask: Ask): Promise<boolean> {
   return (await show(ask, "SHOW GLOBAL STATUS LIKE 'wsrep_ready'")).get('wsrep_ready') === 'ON'
 }
 
 async function show(ask: Ask, sql: string): Promise<ReadonlyMap<string, string>> {
   const rows = (await ask(sql)) as readonly { readonly Variable_name: string; readonly Value: string }[]
-  // Servers spell the names in their own cases.
+  // Servers differ in the case of the names.
   return new Map(rows.map(({ Variable_name: name, Value: value }) => [name.toLowerCase(), value]))
 }

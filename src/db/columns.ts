@@ -1,7 +1,7 @@
 import type { AppTime, RealTime } from '#shared/time.ts'
 import { Column } from './table.ts'
 
-/** BIGINT in the database, a safe integer here: what a number cannot hold exactly is refused, in both directions. */
+/** BIGINT in the database, a safe integer here. A value that a number does not hold exactly is refused in both directions. */
 const safeInteger = {
   encode: (value: unknown) => {
     if (!Number.isSafeInteger(value)) throw new Error('not a safe integer')
@@ -26,7 +26,7 @@ export const int = (name?: string): Column<number> => new Column<number>(named(n
 /** A column whose texts are compared byte for byte: codes, tokens, references. */
 export const exact = (name: string, length: number): Column<string> =>
   new Column<string>({ name, type: 'varchar', length })
-/** A column for people's words. */
+/** A column for text that people wrote. */
 export const words = (name: string, length: number): Column<string> =>
   new Column<string>({ name, type: 'varchar', length })
 export const longtext = (name: string): Column<string> => new Column<string>({ name, type: 'text' })

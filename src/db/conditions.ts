@@ -18,7 +18,7 @@ export function where(...conditions: readonly Condition[]): Where {
   }
 }
 
-/** Where a list that is ordered by a time, newest first, goes on. */
+/** Where the next page of a list begins that is ordered by a time, newest first: below this row. */
 export interface Position {
   readonly createdAt: Date
   readonly id: number
@@ -31,7 +31,7 @@ export function below(position: Position | null, column = 'created_at'): Conditi
   return [`(${column} < ? OR (${column} = ? AND id < ?))`, createdAt, createdAt, id]
 }
 
-/** Few lengths, so that few statements are prepared. */
+/** Few different lengths, so that few statements are prepared. */
 const PADDED_LENGTHS = [1, 2, 4, 8, 16]
 
 /** `(a = ? AND b = ?) OR (a = ? AND b = ?) …`: rows that meet the condition with one of these sets of values, 1 to 16 of them. */

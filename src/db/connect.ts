@@ -13,7 +13,7 @@ import { openPool } from './session.ts'
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: Pool
-  /** TypeORM on the same connections, for migrations alone: it is loaded when it is asked for. */
+  /** TypeORM on the same connections, for migrations alone; loaded at the first call. */
   readonly dataSource: () => Promise<DataSource>
 }
 
@@ -39,7 +39,7 @@ export interface Target extends Place {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 export const CONNECT_TIMEOUT_MS = 5000
-/** Of one connection: the server keeps 16 382 for all by default, and of statements whose text varies only the last are worth keeping. */
+/** Per connection. By default the server keeps 16 382 for all of them; of statements whose text varies only the latest are worth keeping. */
 const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
 
@@ -83,13 +83,13 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
     new Servers(targets),
     options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS,
   )
-  // What is wrong with the address is said at once, and the connection is there for the first statement.
+  // Reports a wrong address at once, and the connection is there for the first statement.
   const first = await takeConnection(pool)
   first.release()
   let source: Promise<DataSource> | null = null
   return {
     db: {
-      ...queriesOver(againWhereRead(sendOn(pool))),
+      ...queriesOver(retryReads(sendOn(pool))),
       pool,
       dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool))),
     },
@@ -97,16 +97,16 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
   }
 }
 
-/** A read that meets a lost connection or a node without a majority goes on at another one. */
-function againWhereRead(send: Send): Send {
+/** Retries reads that meet a lost connection or a node without a majority. */
+function retryReads(send: Send): Send {
   return async (sql, params) => (sql.startsWith('SELECT') ? readingAgain(() => send(sql, params)) : send(sql, params))
 }
 
 /**
- * Reads `mysql://user:password@host:port/database`, where the nodes of a cluster stand with commas between them:
+ * Parses `mysql://user:password@host:port/database`. The nodes of a cluster are separated by commas:
  * `h1:3306,h2:3306,h3:3306`. `?ssl=` is `true` (the server's certificate is checked against the system's authorities and for the
  * host's name), the path of a file with an authority's certificate, or JSON with `ca`, `cert`, `key`; `?socketPath=` takes the place of
- * host and port. Any other parameter is refused: it would be ignored in silence.
+ * host and port. Any other parameter is refused, since it would be ignored.
  */
 export function parseDatabaseUrl(text: string): Target[] {
   const targets = addressesOf(text).map(parseAddress)

@@ -1,9 +1,9 @@
-/** A node without a majority; a server that is read-only, as a cluster's secondaries are. Another server may serve. */
+/** A node without a majority, or a read-only server, such as the secondaries of a cluster. Another server may be usable. */
 const UNUSABLE_ERRNO = new Set([1047, 1290, 1836])
-/** Errors that mean "nothing of this happened, or it may have: run the whole work again" (DECISIONS 4). */
+/** Errors after which the whole work is run again, whether or not it took place (DECISIONS 4). */
 const RETRYABLE_ERRNO = new Set([
   ...UNUSABLE_ERRNO,
-  // Conflicts, the last ones of TiDB; a table that was changed meanwhile.
+  // Conflicts, the last five of TiDB; 1412: the table was changed meanwhile.
   1213,
   1205,
   1020,
@@ -36,21 +36,21 @@ const RETRYABLE_CODE = new Set([
 export function isRetryable(error: unknown): boolean {
   const { errno, code, isFatal } = databaseFault(error)
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
-  // The driver's word for a connection that was found closed has no code at all.
+  // The driver's error for a connection that was found closed has no code.
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
 }
 
-/** An error by which the whole work is run again, as by a deadlock. */
+/** An error after which the whole work is run again, as after a deadlock. */
 export function retryable(message: string, errno = 1213): Error {
   return Object.assign(new Error(message), { errno })
 }
 
-/** Whether the server cannot serve at this time, and another one of its cluster may. */
+/** Whether the server is unusable now, while another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
   return UNUSABLE_ERRNO.has(databaseFault(error).errno ?? 0)
 }
 
-/** Whether it is the database that could not do the work, though it was tried again for as long as somebody waits. */
+/** Whether the work failed because of the database, after all retries. */
 export function isDatabaseBusy(error: unknown): boolean {
   if (!isRetryable(error)) return false
   const { errno, isFatal } = databaseFault(error)
@@ -73,7 +73,7 @@ export async function onDuplicate<T>(key: string, insert: Promise<T>, translate:
   }
 }
 
-/** Runs an insert; null where there is such a row. A duplicate on `key` rolls back that statement alone. */
+/** Runs an insert; null where the row exists. A duplicate on `key` rolls back only that statement. */
 export async function unlessDuplicate<T>(key: string, insert: Promise<T>): Promise<T | null> {
   try {
     return await insert
@@ -83,7 +83,7 @@ export async function unlessDuplicate<T>(key: string, insert: Promise<T>): Promi
   }
 }
 
-/** Runs an insert; tells whether the row is new. A duplicate on `key` rolls back that statement alone. */
+/** Runs an insert; returns whether the row is new. A duplicate on `key` rolls back only that statement. */
 export async function insertedNew(key: string, insert: Promise<unknown>): Promise<boolean> {
   return (
     (await unlessDuplicate(

@@ -4,8 +4,8 @@ import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
 /**
- * The present by the database's clock, which all daemons share. Leases and due times of queues go by it, so that a machine whose clock
- * is wrong neither takes over work that is under way nor puts work off. Costs a round trip.
+ * The current time by the database's clock, which all daemons share. Leases and due times of queues use it, so that a machine whose clock
+ * is wrong neither takes over work that is under way nor postpones work. Costs a round trip.
  */
 export async function databaseNow({ clock }: { readonly clock: Clock }, db: Queries): Promise<RealTime> {
   if (clock.database) return clock.database.now()
@@ -14,7 +14,7 @@ export async function databaseNow({ clock }: { readonly clock: Clock }, db: Quer
   return row.now
 }
 
-/** The present by the database's clock as part of a statement, with the values of its `?`: costs no round trip. */
+/** The current time by the database's clock as an SQL expression with the values of its `?`. Costs no round trip. */
 export interface Present {
   readonly sql: string
   readonly params: readonly RealTime[]

@@ -4,12 +4,12 @@ import { createConnection, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { childEnvironment } from '#config.ts'
-import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedOrder, findProgram, type KeeperOrder } from './embedded-order.ts'
-import { ALREADY_KEPT, READY, logTail } from './keeper-words.ts'
+import { EMBEDDED_DATABASE, EMBEDDED_USER, embeddedSetup, findProgram, type EmbeddedSetup } from './embedded-setup.ts'
+import { ALREADY_SUPERVISED, READY, logTail } from './supervisor-protocol.ts'
 
 export interface EmbeddedDatabase {
   readonly connection: { readonly socketPath: string; readonly user: string; readonly database: string }
-  /** Gives up this use of the server, which stops soon after its last one. */
+  /** Ends this use of the server, which stops soon after its last use. */
   readonly release: () => Promise<void>
 }
 
@@ -17,31 +17,31 @@ export interface EmbeddedDatabase {
 const START_DEADLINE_MS = 120_000
 const POLL_MS = 20
 const HEAL_DELAY_MS = 100
-const KEEPER = fileURLToPath(import.meta.resolve('./keeper.ts'))
+const SUPERVISOR = fileURLToPath(import.meta.resolve('./supervisor.ts'))
 
 /**
  * Starts, or joins, the private MariaDB or MySQL server under `<home>/database`.
  *
- * All processes and threads that use one home share one server. A keeper, a process of its own (`keeper.ts`), starts it and stops
- * it after its last user: each user holds a connection to the keeper, which the kernel closes even where the user is killed. A
- * server that dies, or whose keeper does, is started again for the users that are left; until then their queries fail.
+ * All processes and threads of one home share one server. A supervisor, a process of its own (`supervisor.ts`), starts the server and
+ * stops it after its last user: each user holds a connection to the supervisor, which the kernel closes even if the user is killed. A
+ * server that dies, or whose supervisor dies, is restarted for the remaining users; until then their queries fail.
  *
- * Throws an error with a mend where no server program is installed, and with the end of the server's log where it does not start.
+ * Throws an error that says what to install where no server program is there, and with the end of the server's log where it does not start.
  */
 export async function startEmbedded(home: string): Promise<EmbeddedDatabase> {
-  const order = embeddedOrder(home)
-  const hold = holdOn(order, await acquire(order))
+  const setup = embeddedSetup(home)
+  const lease = keepConnected(setup, await acquire(setup))
   return {
-    connection: { socketPath: order.serverSocket, user: EMBEDDED_USER, database: EMBEDDED_DATABASE },
+    connection: { socketPath: setup.serverSocket, user: EMBEDDED_USER, database: EMBEDDED_DATABASE },
     release: () => {
-      hold.release()
+      lease.release()
       return Promise.resolve()
     },
   }
 }
 
-/** Takes the connection to the keeper again whenever it is lost, until it is released. */
-function holdOn(order: KeeperOrder, first: Socket): { release(): void } {
+/** Reconnects to the supervisor whenever the connection is lost, until it is released. */
+function keepConnected(setup: EmbeddedSetup, first: Socket): { release(): void } {
   let current = first
   let isReleased = false
 
@@ -51,14 +51,14 @@ function holdOn(order: KeeperOrder, first: Socket): { release(): void } {
       return
     }
     current = socket
-    // A use that was forgotten must not keep its process alive.
+    // A use that is never released must not keep its process alive.
     socket.unref()
-    socket.once('close', () => void takeAgain())
+    socket.once('close', () => void reconnect())
   }
-  const takeAgain = async (): Promise<void> => {
+  const reconnect = async (): Promise<void> => {
     while (!isReleased) {
       await delay(HEAL_DELAY_MS, undefined, { ref: false })
-      const socket = await acquire(order).catch(() => null)
+      const socket = await acquire(setup).catch(() => null)
       if (socket) {
         keep(socket)
         return
@@ -75,46 +75,46 @@ function holdOn(order: KeeperOrder, first: Socket): { release(): void } {
   }
 }
 
-/** A connection to a keeper whose server takes connections; starts the keeper where there is none. */
-async function acquire(order: KeeperOrder): Promise<Socket> {
+/** A connection to a supervisor whose server takes connections. Starts the supervisor if there is none. */
+async function acquire(setup: EmbeddedSetup): Promise<Socket> {
   const deadline = performance.now() + START_DEADLINE_MS
-  // Begun before anything is waited for: what the caller loads meanwhile may hold up the event loop.
-  let keeper = existsSync(order.keeperSocket) ? null : startKeeper(order)
+  // Started before the first await: modules that the caller loads meanwhile may block the event loop.
+  let supervisor = existsSync(setup.supervisorSocket) ? null : startSupervisor(setup)
   while (performance.now() < deadline) {
-    const socket = await connect(order.keeperSocket)
+    const socket = await connect(setup.supervisorSocket)
     if (socket) {
       const answer = await firstLine(socket)
       if (answer === READY) return socket
       socket.destroy()
       if (answer) throw new Error(`the embedded database does not start: ${answer}`)
-      // The keeper was about to end; the next one is started below.
-    } else if (keeper === null) {
-      keeper = startKeeper(order)
-    } else if (keeper.exitCode !== null || keeper.signalCode !== null) {
-      if (keeper.exitCode !== ALREADY_KEPT && keeper.exitCode !== 0 && keeper.exitCode !== null) {
-        throw new Error(`the embedded database does not start:\n${logTail(order.logFile)}`)
+      // The supervisor was about to end: the next one is started below.
+    } else if (supervisor === null) {
+      supervisor = startSupervisor(setup)
+    } else if (supervisor.exitCode !== null || supervisor.signalCode !== null) {
+      if (supervisor.exitCode !== ALREADY_SUPERVISED && supervisor.exitCode !== 0 && supervisor.exitCode !== null) {
+        throw new Error(`the embedded database does not start:\n${logTail(setup.logFile)}`)
       }
-      keeper = null
+      supervisor = null
     }
     await delay(POLL_MS)
   }
-  throw new Error(`the embedded database did not start in ${START_DEADLINE_MS / 1000} s:\n${logTail(order.logFile)}`)
+  throw new Error(`the embedded database did not start in ${START_DEADLINE_MS / 1000} s:\n${logTail(setup.logFile)}`)
 }
 
 /**
- * The keeper runs under a lock on a file, which the kernel gives to one process and takes back at its death; of keepers that start
- * at one instant, one stays. It belongs to no terminal and to no user's process group, so that it outlives whoever started it.
+ * The supervisor runs under a file lock, which the kernel gives to one process and releases at its death: of supervisors that start
+ * together, one remains. It belongs to no terminal and to no user's process group, so that it outlives the process that started it.
  */
-function startKeeper(order: KeeperOrder): ChildProcess {
+function startSupervisor(setup: EmbeddedSetup): ChildProcess {
   const flock = findProgram('flock')
   const setpriv = findProgram('setpriv')
   if (!flock) throw new Error('the embedded database needs the program flock: apt-get install util-linux')
-  const log = openSync(order.logFile, 'a', 0o600)
-  const keeper = spawn(
+  const log = openSync(setup.logFile, 'a', 0o600)
+  const supervisor = spawn(
     flock,
     [
-      ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_KEPT), order.lockFile],
-      ...[process.execPath, KEEPER, JSON.stringify(order), setpriv ?? ''],
+      ...['--nonblock', '--no-fork', '--conflict-exit-code', String(ALREADY_SUPERVISED), setup.lockFile],
+      ...[process.execPath, SUPERVISOR, JSON.stringify(setup), setpriv ?? ''],
     ],
     // Only what a server needs: the settings in our environment hold secrets.
     {
@@ -125,12 +125,12 @@ function startKeeper(order: KeeperOrder): ChildProcess {
     },
   )
   closeSync(log)
-  keeper.on('error', () => undefined)
-  keeper.unref()
-  return keeper
+  supervisor.on('error', () => undefined)
+  supervisor.unref()
+  return supervisor
 }
 
-/** Without it the keeper would first load what takes the types out of its source. */
+/** Saves the supervisor from loading what strips the types from its source. */
 function compileCache(): Record<string, string> {
   const folder = childEnvironment({})['NODE_COMPILE_CACHE']
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder }
@@ -141,12 +141,12 @@ async function connect(path: string): Promise<Socket | null> {
   const { promise, resolve } = Promise.withResolvers<Socket | null>()
   const socket = createConnection(path)
   socket.once('connect', () => resolve(socket))
-  // Stays: an error after this is followed by 'close', which is what counts.
+  // Stays, since a later error without a listener would throw; 'close' follows it.
   socket.on('error', () => resolve(null))
   return promise
 }
 
-/** The first line that the other side says; null where it closes without one. */
+/** The first line that the other side sends; null where it closes without one. */
 async function firstLine(socket: Socket): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   let text = ''

@@ -75,15 +75,15 @@ const RENEW_MS = 5000
 const POLL_MS = 100
 const NO_SUCH_TABLE = 1146
 
-/** The names of the migrations that the database has not seen, in order. Reads only. */
+/** The names of the migrations that are not applied, in order. Reads only. */
 export async function pendingMigrations(db: Readable, migrations: Migrations = MIGRATIONS): Promise<string[]> {
   const applied = await appliedMigrations(db)
   return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
 }
 
 /**
- * Brings the schema up to date; returns the names of the migrations that this call applied. Of several processes that run it at
- * once, one migrates under a lease, and the others wait for it. The lease of one that died runs out in 15 s.
+ * Brings the schema up to date; returns the names of the migrations that this call applied. Of several processes that run it at once,
+ * one migrates under a lease and the others wait. The lease of a process that died expires after 15 s.
  */
 export async function runMigrations(
   db: Readable & { readonly dataSource: () => Promise<DataSource> },
@@ -91,15 +91,15 @@ export async function runMigrations(
 ): Promise<string[]> {
   if ((await pendingMigrations(db, migrations)).length === 0) return []
   const source = await db.dataSource()
-  await refuseOwnSchema(source)
+  await refuseRollingUpgrade(source)
   await createBookkeeping(source)
   const token = randomHex(16)
-  while (!(await holdLease(source, token))) {
+  while (!(await takeLease(source, token))) {
     if ((await pendingMigrations(db, migrations)).length === 0) return []
     await delay(POLL_MS)
   }
-  // For a migration that takes longer than the lease; a renewal that fails is noticed before the next migration.
-  const renewal = setInterval(() => void holdLease(source, token).catch(() => false), RENEW_MS)
+  // For a migration that takes longer than the lease. A lost lease is noticed before the next migration.
+  const renewal = setInterval(() => void takeLease(source, token).catch(() => false), RENEW_MS)
   try {
     return await applyPending(source, token, await pendingMigrations(db, migrations), migrations)
   } finally {
@@ -108,8 +108,8 @@ export async function runMigrations(
   }
 }
 
-/** Of a cluster's node by RSU the others would get the note that a migration was applied, and not the migration. */
-async function refuseOwnSchema(db: DataSource): Promise<void> {
+/** With RSU the other nodes of a cluster would record a migration as applied without getting it. */
+async function refuseRollingUpgrade(db: DataSource): Promise<void> {
   const node = await readClusterNode((sql) => db.query<unknown[]>(sql))
   if (node && node.schemaMethod !== 'TOI')
     throw new Error(
@@ -144,8 +144,8 @@ async function createBookkeeping(db: DataSource): Promise<void> {
   await insertedNew('PRIMARY', db.query('INSERT INTO schema_lease (id) VALUES (1)'))
 }
 
-/** Takes the lease where nobody has it, or prolongs our own. */
-async function holdLease(db: DataSource, token: string): Promise<boolean> {
+/** Takes a free lease, or renews our own. */
+async function takeLease(db: DataSource, token: string): Promise<boolean> {
   const { affectedRows }: { affectedRows: number } = await db.query(
     `UPDATE schema_lease SET token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
      WHERE id = 1 AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR token = ?)`,
@@ -165,7 +165,7 @@ async function applyPending(
   try {
     await liftDeadlines(runner, db.options.type === 'mariadb')
     for (const Migration of migrations.filter(({ name }) => pending.includes(name))) {
-      if (!(await holdLease(db, token))) throw new Error('another process took over the migration: run it again')
+      if (!(await takeLease(db, token))) throw new Error('another process took over the migration: run it again')
       await new Migration().up(runner)
       await runner.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [
         Migration.name,

@@ -1,32 +1,32 @@
-/** How fast the queue moved in so long a time is what counts. */
+/** The pace is measured over this time. */
 const WINDOW_MS = 1000
-/** A queue that is younger, in time that was ours, is a burst: it may be gone in a moment, and nobody knows yet how fast it moves. */
+/** A younger queue, by our own time, is a burst: it may be gone in a moment, and its pace is not known yet. */
 const YOUNG_MS = 250
-/** Of a time in which nothing moved, no more counts: whatever the queue waits for stood still, and may go on as before. */
+/** A longer pause without movement counts as this long: what the queue waits for may go on as before. */
 const STILL_MS = 300
 
-/** How long a newcomer to a queue would wait, by how fast the queue moved lately. */
+/** Estimates how long a newcomer to a queue would wait, by the pace of the queue. */
 export class QueuePace {
-  /** When it was first looked at since it was empty, by our own time. */
+  /** When it was first sampled since it was empty, by our own time. */
   #sinceMs: number | null = null
   #movedMs = 0
   #begun = 0
   #moves: { readonly ms: number; readonly begun: number }[] = []
-  /** For each that waits; 0 as long as it is not known. */
+  /** Per waiting caller; 0 while unknown. */
   #msEach = 0
 
-  /** Somebody waits, and nobody did before: how fast those came who were served at once says nothing. */
+  /** The queue was empty and somebody waits now: the pace of before does not apply. */
   start(): void {
     this.#sinceMs = null
     this.#msEach = 0
   }
 
-  /** One of those who wait has its turn. */
+  /** A waiting caller begins. */
   began(): void {
     this.#begun += 1
   }
 
-  /** To be called a few times in each window while anybody waits. `ownMs` does not run while a busy machine does something else. */
+  /** To be called several times in each window while anybody waits. `ownMs` does not advance while a busy machine runs other processes. */
   look(nowMs: number, ownMs: number): void {
     if (this.#sinceMs === null) {
       this.#sinceMs = ownMs
@@ -40,7 +40,7 @@ export class QueuePace {
     this.#begun = 0
   }
 
-  /** How long one would wait behind so many; 0 as long as it is not known. */
+  /** How long a caller would wait behind so many others; 0 while unknown. */
   expectedMs(waiting: number): number {
     return waiting * this.#msEach
   }

@@ -4,12 +4,12 @@ import { isRetryable } from './database-error.ts'
 /** Longer than it takes to find the next node of a cluster. */
 const READ_AGAIN_MS = 2000
 const FIRST_DELAY_MS = 5
-/** On a cluster, callers that want one row conflict until one of them commits: longer pauses would only leave the row idle. */
+/** On a cluster, callers that change one row conflict until one of them commits: longer pauses would only leave the row idle. */
 const LONGEST_DELAY_MS = 400
 
 /**
- * Runs work again from its first line while it fails with an error that another try may not meet. No further try begins `forMs` after
- * the first one did; the last error is thrown.
+ * Runs work again from its first line while it fails with a retryable error. No attempt begins later than `forMs` milliseconds after
+ * the first; then the last error is thrown.
  */
 export async function retrying<T>(
   work: (attempt: number) => Promise<T>,
@@ -19,7 +19,7 @@ export async function retrying<T>(
   return tryUntil(work, performance.now() + forMs, onRetry)
 }
 
-/** Makes a read again, for 2 s after it failed: a node that is cut off may keep it waiting for several seconds before. */
+/** Retries a read for 2 s after its first failure, for which a node that is cut off may take several seconds. */
 export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -1,7 +1,7 @@
 import type { Pool, PoolConnection, QueryError } from 'mysql2'
 import { aim, placeOf, type Place } from './mysql-adapter.ts'
 
-/** The servers of `BILLING_DATABASE_URL`: connections go to one of them until it fails, then to the next one. */
+/** The servers of `BILLING_DATABASE_URL`: connections go to one of them until it fails, then to the next. */
 export class Servers {
   readonly #places: readonly Place[]
   #index: number
@@ -17,12 +17,12 @@ export class Servers {
     return this.#places.length
   }
 
-  /** The one in use; another object after each failure, so that connections of before are known by theirs. */
+  /** The server in use. A new object after each failure, so that older connections can be recognized. */
   get current(): Place {
     return this.#current
   }
 
-  /** Gives up a server, and every connection to it. Several connections fail together: only the first moves on. */
+  /** Leaves a server with all its connections. Where several connections fail together, only the first moves on. */
   leave(place: Place): void {
     if (place !== this.#current || this.count === 1) return
     this.#index = (this.#index + 1) % this.count
@@ -35,8 +35,8 @@ export class Servers {
 }
 
 /**
- * Gives the pool's callers only connections to the server in use, prepared by `prepare`, which rejects where the server does not serve.
- * A caller's connection is tried at each server once.
+ * Gives the pool's callers only connections to the server in use, prepared by `prepare`, which rejects if the server is unusable.
+ * For each caller every server is tried once.
  */
 export function followServers(
   pool: Pool,
@@ -85,12 +85,12 @@ export function followServers(
   })
 }
 
-/** How people name a server. */
+/** A server's name for people. */
 export function nameOf({ host, port, socketPath }: Place): string {
   return socketPath ?? `${host}:${port}`
 }
 
-/** As the last server's error, for who asks whether to try again. */
+/** Keeps the code of the last server's error, which decides about a retry. */
 function noneServes(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): QueryError {
   const message = `no server of BILLING_DATABASE_URL serves: ${failures.join('; ')}`
   return Object.assign(new Error(message), { code, errno, fatal }) as QueryError

@@ -2,20 +2,20 @@ import { anyOf } from './conditions.ts'
 import type { Queries } from './queries.ts'
 import type { Table } from './table.ts'
 
-/** Reads the rows of several keys; returns those that there are by the names of their keys. */
+/** Reads the rows of several keys; returns the existing ones by the names of their keys. */
 type ReadAll<Key, Row> = (db: Queries, keys: readonly Key[]) => Promise<ReadonlyMap<string, Row>>
 
-/** Runs a read on a connection: at once, or when its turn comes. */
+/** Runs a read on a connection, at once or when its turn comes. */
 type RunRead<Row> = (read: (db: Queries) => Promise<ReadonlyMap<string, Row>>) => Promise<ReadonlyMap<string, Row>>
 
 /** Maximum number of callers that one statement serves. */
 export const MOST_CALLERS = 16
-/** A read that takes longer, on a connection that hangs say, no longer keeps the next one waiting. */
+/** The next read waits no longer for the current one, whose connection may hang. */
 const LONGEST_WAIT_MS = 20
 
 /**
- * A read of rows by key that callers of the same moment share: those who come while one is under way are served by the next, one
- * statement for all of them. It is no cache: nobody is answered from a read that began before they asked.
+ * A read of rows by key that concurrent callers share: those who come while one is under way are served by the next, a single statement
+ * for all of them. It is not a cache: no caller gets a row from a read that began before the call.
  */
 export class SharedRead<Key, Row> {
   readonly #nameOf: (key: Key) => string
@@ -42,7 +42,7 @@ class Lane<Key, Row> {
   readonly #readAll: ReadAll<Key, Row>
   readonly #run: RunRead<Row>
   #underWay = 0
-  /** The one that takes more callers: its statement has not been sent. */
+  /** The batch that still takes callers: its statement has not been sent. */
   #open: Batch<Key, Row> | null = null
 
   constructor(readAll: ReadAll<Key, Row>, run: RunRead<Row>) {
@@ -72,7 +72,7 @@ class Lane<Key, Row> {
     batch.rows.resolve(
       read.finally(() => {
         this.#underWay -= 1
-        // It may have ended without a connection.
+        // The read may have ended without a connection.
         if (this.#open === batch) this.#open = null
         if (this.#open) this.#start(this.#open)
       }),

@@ -3,10 +3,10 @@ import { exact, id, json, realTime, words } from './columns.ts'
 import type { Queries } from './queries.ts'
 import { table, type Row } from './table.ts'
 
-/** What became of a stretch of a job's work. */
+/** The outcome of a job's run. */
 export type JobOutcome = 'done' | 'failed' | 'hung' | 'overdue' | 'out_of_memory' | 'ended'
 
-/** A stretch of work of a job, or its failure; `doctor` shows the last of each. */
+/** A run of a job, or its failure; `doctor` shows the last one of each job. */
 export const jobRuns = table('job_runs', {
   id: id(),
   job: exact('job', 64),

@@ -71,7 +71,7 @@ export interface Table<R> extends Source<R> {
   as(alias: string): Source<R>
   /** As `as`, with columns of joined tables: `one(subscriptions.joined('s', { planCode: exact('p.code', 64) }), 'JOIN plans p …')`. */
   joined<E extends Columns>(alias: string, others: E): Source<R & Values<E>>
-  /** Some of the columns, for what joins many tables: each column of a result costs server and driver more than a microsecond. */
+  /** Some of the columns, for statements that join many tables: each column of a result costs server and driver over a microsecond. */
   only<K extends Extract<keyof R, string>>(...properties: readonly K[]): Joinable<Pick<R, K>>
   /** The column of a property of the row. */
   columnOf(property: string): string
@@ -81,7 +81,7 @@ export interface Table<R> extends Source<R> {
   readonly row: R
 }
 
-/** A table of whatever rows: its name and its columns. */
+/** A table of any row type: its name and columns. */
 export type AnyTable = Pick<Table<unknown>, 'name' | 'options'>
 
 export type Row<T> = T extends Table<infer R> ? R : never
@@ -127,7 +127,7 @@ export function table<C extends Columns>(name: string, columns: C): Table<Values
   return defined as Table<Values<C>>
 }
 
-/** What a statement that is not about whole rows of one table returns: it is given in full, and names its columns as these are named. */
+/** The result of a statement that does not return whole rows of one table. The statement is given in full and aliases its columns to these names. */
 export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
 }
@@ -173,13 +173,13 @@ export function together<T extends Tables, O extends Tables>(
   }
 }
 
-/** Texts that are made again are the same string, so that what is kept by them is found without reading them. */
+/** Equal texts are the same string object, so that caches find them without comparing characters. */
 function keptTexts(head: string): (rest: string) => string {
   const kept = new Map<string, string>()
   return (rest) => {
     let text = kept.get(rest)
     if (text === undefined) {
-      // Lists may be asked for in many ways.
+      // Lists have many forms.
       if (kept.size === MOST_TEXTS) kept.clear()
       kept.set(rest, (text = head + rest))
     }
@@ -192,7 +192,7 @@ function namesOf(columns: Columns): ReadonlyMap<string, string> {
   return new Map(Object.entries(columns).map(([property, { options }]) => [property, options.name ?? property]))
 }
 
-/** Touches only the columns whose values the driver does not return as they are. */
+/** Converts only the columns whose values differ from the driver's. */
 function decoderOf(columns: Columns): (row: Record<string, unknown>) => unknown {
   const converted = Object.entries(columns).flatMap(([property, { codec }]): [string, Convert][] =>
     codec.decode ? [[property, codec.decode]] : [],

@@ -9,32 +9,32 @@ export function waitingForTurn(pool: Pool): number {
   return queues.get(pool)?.length ?? 0
 }
 
-/** How long a known caller would wait for its turn if it came now, in milliseconds, as far as it can be said; else 0. */
+/** How many milliseconds a known caller would wait for its turn if it came now; 0 while unknown. */
 export function expectedWaitMs(pool: Pool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
 /** Who waits for a turn, and for how long. */
 export interface TurnRequest {
-  /** Nobody knows yet whether this caller is genuine: strangers have a small share of the connections. */
+  /** The caller is not known to be genuine. Strangers share a few of the connections. */
   readonly isStranger: boolean
-  /** It goes before all others, one such request at a time: it is about money. */
+  /** Goes before all others, one such request at a time, since it is about money. */
   readonly goesFirst?: boolean
-  /** How long it waits for the database; time in which this process has work of its own does not count. */
+  /** How long it waits for the database. Time in which this process is busy does not count. */
   readonly patienceMs: number
-  /** The error that the caller gets when its patience is over. Nothing has been done for it then. */
+  /** Makes the error that the caller gets after that time, when nothing has been done for it. */
   readonly late: () => Error
 }
 
 /**
- * Runs the first read of a request, on a connection that is free and that nobody waits for: whoever has begun goes before those who
- * have not, so that a crowd delays newcomers and no work under way. Throws what `late` makes where the turn does not come in time.
+ * Runs the first read of a request on a free connection that nobody else waits for: requests that have begun go first, so that overload
+ * delays only new ones. Throws what `late` makes where the turn does not come in time.
  */
 export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Queries) => Promise<T>): Promise<T> {
   let queue = queues.get(pool)
   if (!queue) queues.set(pool, (queue = new TurnQueue(pool)))
   const taken = Promise.withResolvers<PoolConnection>()
-  // The connection is taken the moment the turn comes; what goes wrong with it is thrown below.
+  // The connection is taken when the turn comes; an error is thrown below.
   await queue.turn(request, () => void takeConnection(pool).then(taken.resolve, taken.reject))
   try {
     let first: Promise<PoolConnection> | null = taken.promise
@@ -55,9 +55,9 @@ export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Que
 
 /** One connection of so many is for strangers, two of ten, one at least. */
 const STRANGERS_SHARE = 5
-/** How often is looked who has waited for too long, and whether a connection ended without being given back. */
+/** How often to check who has waited too long, and whether a connection ended without being released. */
 const TICK_MS = 50
-/** Nobody waits for longer, however busy this process is: as long as work that is under way waits for its connections. */
+/** Maximum wait however busy this process is: the same as for the connections of work under way. */
 const LONGEST_WAIT_MS = 10_000
 
 interface Waiter {
@@ -100,7 +100,7 @@ class TurnQueue {
     return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
-  /** Comes back when the turn has come; `take` takes the connection at that very moment. */
+  /** Resolves when the turn has come; `take` takes the connection at that very moment. */
   turn(request: TurnRequest, take: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.known.length === 0) this.#pace.start()
@@ -121,14 +121,14 @@ class TurnQueue {
     })
   }
 
-  /** The first read is over, and its connection given back or broken. */
+  /** The first read is over, and its connection released or broken. */
   left({ isStranger, goesFirst }: TurnRequest): void {
     if (isStranger) this.#strangersIn -= 1
     if (goesFirst) this.#isFirstIn = false
     this.#admitSoon()
   }
 
-  /** Not before those whose first read is over have asked for their next connection: one read may have let in many. */
+  /** Deferred until those whose first read is over have asked for their next connection: one read may have let in many. */
   #admitSoon(): void {
     if (this.#isAdmitting || this.length === 0) return
     this.#isAdmitting = true
@@ -148,7 +148,7 @@ class TurnQueue {
     }
   }
 
-  /** Whoever goes first; else the one who came first, among strangers only where their share is not used up. */
+  /** A request that goes first, else the oldest one; strangers only while their share is not used up. */
   #takeNext(): Waiter | undefined {
     const { first, known, strangers } = this.#waiting
     const isShareLeft = this.#strangersIn < this.#mostStrangers
@@ -182,14 +182,14 @@ class TurnQueue {
 }
 
 /**
- * How long this process has waited for something since its start. A crowd that comes at once keeps it busy for a while, a slow machine
- * for longer; it is the database that is slow where this process has nothing to do meanwhile.
+ * How long this process has been idle since its start. A burst keeps it busy for a while, a slow machine for longer; the database is slow
+ * only if this process is idle meanwhile.
  */
 function idleMs(): number {
   return performance.eventLoopUtilization().idle
 }
 
-/** How long this thread has worked: unlike the time of day, it does not run while a busy machine does something else. */
+/** CPU time of this thread: it does not advance while a busy machine runs other processes. */
 function ownCpuMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1000

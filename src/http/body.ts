@@ -12,7 +12,7 @@ const LONGEST_REST_MS = 1000
 
 /**
  * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (contract 7, Callers). The signed
- * text does not mark the end of the path, so that the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x`.
+ * text does not mark the end of the path, so that the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x.`.
  */
 export const refuseBodyOfReads: Middleware<RequestState> = async (http, next) => {
   if ((http.method === 'GET' || http.method === 'HEAD') && hasBody(http.req)) {

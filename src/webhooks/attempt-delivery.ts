@@ -15,13 +15,13 @@ export interface MadeAttempt {
   readonly responseHead: string | null
 }
 
-/** Why no attempt was made: the app has no webhook any more, or the secret that signs does not open under our keys. */
+/** Why no attempt was made: the app has no webhook any more, or its secret cannot be decrypted. */
 export interface MadeNoAttempt {
   readonly event: ClaimedEvent
   readonly error: 'not_configured' | 'secret_unreadable'
 }
 
-/** What became of a claimed event. */
+/** The result for a claimed event. */
 export type AttemptResult = MadeAttempt | MadeNoAttempt
 
 /**

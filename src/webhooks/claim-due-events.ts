@@ -5,7 +5,7 @@ import { randomNumber } from '#shared/crypto.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { claimDue, failLost, release, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
 
-/** A claimed event, and when its lease ends by this process's own counter (`performance.now`), which no clock change moves. */
+/** A claimed event, and when its lease ends by `performance.now`, which no clock change moves. */
 export interface LeasedEvent extends ClaimedEvent {
   readonly leaseEndsMs: number
 }
@@ -20,7 +20,7 @@ export function newLease(ctx: Context): Lease {
   return { token: randomNumber(), ms: leaseMs(ctx) }
 }
 
-/** Leases those of the events to the caller that are still due. Events whose last attempt was cut short by a crash are failed. */
+/** Leases the events that are still due to the caller. Marks events as failed whose last attempt was cut short by a crash. */
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
   const leaseEndsMs = performance.now() + leaseMs(ctx)
   const lease = newLease(ctx)

@@ -16,13 +16,13 @@ const LIST_ROWS = 4096
 
 /** Leases due events a little ahead of what is sent, in fair shares between the apps. */
 export interface Claimer {
-  /** Claims what can be sent soon; false where there is nothing to claim. */
+  /** Claims what can be sent soon; false where there was nothing to claim. */
   claim(): Promise<boolean>
   /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null where there is none. */
   take(mayBegin: (appId: number) => boolean): LeasedEvent | null
   /** Claims nothing of the app for a while: its events could not be sent for a reason on our side. */
   pause(appId: number, ms: number): void
-  /** Has the next `claim` poll for apps with due events. */
+  /** Makes the next `claim` poll for apps with due events. */
   pollSoon(): void
   /** Milliseconds until it polls anyway. */
   untilPollMs(): number
@@ -36,8 +36,8 @@ export interface Claimer {
 
 /** `depthOf`: how many events of an app are worth having claimed. */
 export function openClaimer(ctx: Context, depthOf: (appId: number) => number): Claimer {
-  // Apps with due events that are not claimed, and those that are listed: an empty list is to be listed again. The app that has waited
-  // longest comes first.
+  // Apps with due events, each with those that are listed and not claimed; an empty list is read again. The app that has waited longest
+  // comes first.
   const due = new Map<number, DueEvent[]>()
   const claimed = openFairQueue(({ appId }: LeasedEvent) => appId)
   const pausedUntilMs = new Map<number, number>()
@@ -82,7 +82,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     for (const appId of shares.keys()) {
       const listed = due.get(appId)
       if (!listed) continue
-      // Set again, it comes after the apps that have waited longer.
+      // Added again behind the apps that have waited longer.
       due.delete(appId)
       const missed = countOf(candidates, appId) - countOf(leased, appId)
       // Another daemon claims from the same list: shuffled, so that the two contend less.
@@ -102,7 +102,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     release: (event) => releaseEvents(ctx, [event]),
     releaseAll: () => releaseEvents(ctx, claimed.takeAll()),
     async claim() {
-      // Before the claim: an app with its first event must not wait until the others have nothing left to claim.
+      // Before the claim: an app with a first event must not wait until the others have nothing left to claim.
       if (mustPoll || untilPollMs() === 0) await poll()
       const apps = [...due.keys()].map((appId) => ({ appId, held: claimed.sizeOf(appId), depth: depthOf(appId) }))
       const shares = shareClaims(apps, claimed.size)

@@ -14,7 +14,7 @@ const STOP_MS = 12 * SECOND_MS
 
 /** Sends claimed events, as many at once as their receivers take. */
 export interface Dispatcher {
-  /** Begins every attempt that has a place. From then on, the next one begins whenever a place becomes free. */
+  /** Begins every attempt that has a place. The next ones begin whenever a place becomes free. */
   dispatch(): void
   isIdle(): boolean
   /** Waits for the attempts under way; cuts off those that have not ended in time. */
@@ -47,7 +47,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
     }
   }
 
-  /** An event that waited so long that its lease might end under way is not sent. */
+  /** Releases an event that waited so long that its lease might end during the attempt. */
   const releaseLate = async (event: LeasedEvent): Promise<void> => {
     await claimer.release(event)
     claimer.pollSoon()
@@ -65,7 +65,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   const begin = (event: LeasedEvent): void => {
     const running = attempt(event).then(() => {
       underWay.delete(running)
-      // The place that became free is taken at once, also while the sender waits for a claim.
+      // Uses the free place at once, also while the sender waits for a claim.
       dispatch()
       if (underWay.size === 0) recorder.flush()
       onEnd()

@@ -5,13 +5,13 @@ import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
 import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
-/** What an event is found by, besides its type. */
+/** What to find an event by, besides its type. */
 export interface EventSubject {
   readonly externalRef: string | null
   readonly transactionId: number | null
 }
 
-/** An event of an app that is to be written. */
+/** An event to write. */
 export interface Emission<Type extends EventType> {
   readonly app: ToldApp
   readonly type: Type
@@ -20,8 +20,8 @@ export interface Emission<Type extends EventType> {
 }
 
 /**
- * Writes an event in the transaction of the change that it tells of; the sender is woken after the commit. The bytes are frozen
- * here: every attempt sends the same. An app without address or secret gets no delivery, and the event is kept all the same.
+ * Writes an event in the transaction of the change that it reports; the sender is woken after the commit. The bytes are frozen here:
+ * every attempt sends the same. For an app without address or secret the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,

@@ -6,16 +6,16 @@ import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
 import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, putOff } from './store.ts'
 
-/** How long an event waits whose app's secret does not open: a key that is missing is put back by an operator. */
+/** How long an event waits whose app's secret cannot be decrypted: an operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
 
-/** What a group of attempts came to; `lost` were finished by somebody else, who took over the lease. */
+/** Outcomes of attempts. `lost`: another sender took over the lease. */
 export interface Tally {
   delivered: number
   retried: number
   failed: number
   notConfigured: number
-  /** Not sent, since the secret that signs does not open. */
+  /** Postponed, since the signing secret cannot be decrypted. */
   putOff: number
   lost: number
 }
@@ -37,7 +37,7 @@ export function addTo(tally: Tally, more: Tally): void {
   for (const key of OUTCOMES) tally[key] += more[key]
 }
 
-/** What `now` has more than `before`. */
+/** What was added since `before`. */
 export function difference(now: Tally, before: Tally): Tally {
   const more = emptyTally()
   for (const key of OUTCOMES) more[key] = now[key] - before[key]
@@ -123,7 +123,7 @@ async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally
   }
 }
 
-/** Attempts are recorded whoever holds the lease now: they were made. */
+/** Attempts were made, so they are recorded even if the lease was lost. */
 async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<void> {
   if (results.length === 0) return
   await insertAttempts(
@@ -140,7 +140,7 @@ async function recordAttempts(tx: Tx, results: readonly MadeAttempt[]): Promise<
   )
 }
 
-/** A lease is of one claim, so that one that this process lost and took again is not ended by the old attempt. */
+/** Each claim has a lease of its own, so that an old attempt cannot end a lease that this process lost and took again. */
 function byLease(results: readonly AttemptResult[]): [lease: number, eventIds: number[]][] {
   const leases = Map.groupBy(results, ({ event }) => event.lease)
   return [...leases].map(([lease, ofLease]) => [lease, idsOf(ofLease)])

@@ -11,10 +11,10 @@ import { firstEventSince, lastEventId, listEventsFrom, type Event } from './stor
 
 const POLL_MS = 500
 const PAGE = 100
-/** A transaction that took its id earlier may commit later: so many ids back are looked at again. */
+/** A transaction with a lower id may commit later: so many ids are read again. */
 const OVERLAP = 1000
 
-/** What `pattern` names: `subscription.updated`, or `subscription.*`. */
+/** Whether an event type matches one of the patterns: `subscription.updated`, `subscription.*`. Throws `invalid_request` for a pattern without match. */
 export function eventTypesOf(patterns: readonly string[]): (type: string) => boolean {
   for (const pattern of patterns) {
     if (!Object.keys(EVENTS).some((type) => isNamed(type, pattern))) {
@@ -28,7 +28,7 @@ function isNamed(type: string, pattern: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** An app's events as they are written, each once, the oldest first; those since a time before, where one is given. Ends by the signal. */
+/** An app's events as they are written, each once, oldest first, beginning with those since a time where one is given. Ends with the signal. */
 export async function* followEvents(
   ctx: Context,
   app: App,
@@ -66,8 +66,8 @@ export interface Forwarder {
 }
 
 /**
- * Sends events to an address of the operator's own choice, this machine's too, signed as real deliveries are. Nothing is recorded:
- * the real deliveries go on. Throws `invalid_request` where the app has no webhook secret, or it does not open.
+ * Sends events to an address of the operator's choice, also on this machine, signed like real deliveries, which are not affected.
+ * Nothing is recorded. Throws `invalid_request` where the app has no webhook secret.
  */
 export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   if (app.webhookSecret === null) {

@@ -7,7 +7,7 @@ import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
-/** An event as operators see it. `next_attempt_at` of an event under way is when its lease ends. */
+/** An event as operators see it. During an attempt `next_attempt_at` is the end of its lease. */
 export interface DeliveryView {
   readonly id: string
   readonly event_type: string
@@ -50,7 +50,7 @@ export function presentDelivery(event: Event): DeliveryView {
   }
 }
 
-/** The attempts of one event, the first first. */
+/** The attempts of one event, oldest first. */
 export async function listDeliveryAttempts(ctx: Context, eventId: number): Promise<DeliveryAttempt[]> {
   return listAttempts(ctx.db, eventId)
 }

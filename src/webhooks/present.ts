@@ -43,7 +43,7 @@ export function presentEvent(event: Event): z.input<typeof EventOutput> {
   }
 }
 
-/** What was told: the `data` of the frozen envelope. */
+/** The `data` of the frozen envelope. */
 function dataOf(event: Event): Record<string, unknown> {
   return (JSON.parse(event.body.toString('utf8')) as { data: Record<string, unknown> }).data
 }

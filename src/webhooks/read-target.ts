@@ -4,12 +4,12 @@ import { messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
-/** Where to send an app's events now, and what to sign them with. `unreadable`: its secret does not open (`key rotate`, lost key). */
+/** Where to send an app's events now, and what to sign them with. `unreadable`: its secret cannot be decrypted (lost key). */
 export type Target = { readonly url: string; readonly keys: SigningKeys } | 'none' | 'unreadable'
 
-/** How old an answer may be, so that many attempts share one query: less than the time that a request is under way. */
+/** Maximum age of a target, so that many attempts share one query: shorter than a request takes. */
 const MAX_AGE_MS = 10
-/** Opened secrets that are remembered, so that each is decrypted once. */
+/** Maximum number of decrypted secrets that are kept. */
 const MAX_OPENED = 1000
 
 export interface Targets {
@@ -22,7 +22,7 @@ interface Known {
   readonly readAtMs: number
 }
 
-/** Reads targets for the sender; those that are asked for at one moment are read together. */
+/** Reads targets for the sender. Concurrent calls share a query. */
 export function openTargets(ctx: Context): Targets {
   const known = new Map<number, Known>()
   const opened = new Map<string, SigningKeys>()
@@ -44,7 +44,7 @@ export function openTargets(ctx: Context): Targets {
   }
 
   const read = async (appIds: Set<number>): Promise<void> => {
-    // Whoever asks in this turn of the event loop is answered by the same query.
+    // Calls in this turn of the event loop share the query.
     await new Promise(setImmediate)
     next = null
     const readAtMs = performance.now()

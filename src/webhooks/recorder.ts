@@ -8,19 +8,19 @@ import { addTo, emptyTally, finishAttempts, type Tally } from './finish-attempts
 /** Attempts recorded in one transaction, and how many such transactions run at once. */
 const GROUP_SIZE = 200
 const WRITERS = 2
-/** How long an attempt waits for its group while others are under way. Should the sender die meanwhile, it is sent again. */
+/** How long an attempt waits for its group while others are under way. If the sender dies meanwhile, it is sent again. */
 const GATHER_MS = 100
-/** How long it waits after the database failed. */
+/** Pause after an error of the database. */
 const PAUSE_MS = SECOND_MS
 
-/** Records attempts in groups: groups are what makes recording cheap. */
+/** Records attempts in groups, which makes recording cheap. */
 export interface Recorder {
   /** An attempt that cannot be recorded before its lease ends, by `performance.now`, is forgotten. */
   record(result: AttemptResult, leaseEndsMs: number): void
-  /** Records what there is: no other attempt is under way that could join it. */
+  /** Records what there is, since no attempt is under way that could join it. */
   flush(): void
   isIdle(): boolean
-  /** What has become of the attempts so far. */
+  /** Outcomes of the attempts so far. */
   readonly tally: Readonly<Tally>
   /** Waits until everything is recorded. */
   stop(): Promise<void>
@@ -31,13 +31,13 @@ interface Ended {
   readonly leaseEndsMs: number
 }
 
-/** `onEnd` is called when everything that there was is recorded. */
+/** `onEnd` is called when a writer has recorded everything. */
 export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const tally = emptyTally()
   const waiting: Ended[] = []
   const writers = new Set<Promise<void>>()
   let gathering: NodeJS.Timeout | null = null
-  /** Whether what waits is recorded though it is no whole group. */
+  /** Whether to record an incomplete group. */
   let isDue = false
 
   const writeGroup = async (group: readonly Ended[]): Promise<void> => {
@@ -48,11 +48,11 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {
         await delay(PAUSE_MS)
-        // Whoever takes over a lease that ran out sends again, and the receiver sees the same event id.
+        // Whoever takes over an expired lease sends again, and the receiver sees the same event id.
         waiting.push(...group.filter(({ leaseEndsMs }) => leaseEndsMs > performance.now()))
         isDue = true
       } else if (group.length > 1) {
-        // One of them caused it: the others must not wait for it. The lease of that one runs out.
+        // One of them caused the error: the others must not wait for it. Its lease expires.
         for (const ended of group) await writeGroup([ended])
       }
     }

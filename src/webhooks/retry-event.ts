@@ -13,8 +13,8 @@ import { countFailedEvents, findEvent, listFailedIds, requeue } from './store.ts
 const BATCH_SIZE = 50
 
 /**
- * Delivers an event again, whatever became of it: the same id and bytes, attempts count on, and the whole retry schedule is before
- * it again. Throws `not_found`, or `invalid_request` where its app has no webhook or the event is under way at this moment.
+ * Delivers an event again, whatever its status: with the same id and bytes, attempts that count on, and the whole retry schedule.
+ * Throws `not_found`, or `invalid_request` where its app has no webhook or the event is being delivered.
  */
 export const retryEvent = command({
   name: 'webhook.retry',
@@ -65,7 +65,7 @@ const retryBatch = command({
   },
 })
 
-/** Throws `invalid_request` where an app cannot be told anything. */
+/** Throws `invalid_request` where an app has no webhook address or secret. */
 export function requireWebhook(app: App): void {
   if (app.webhookUrl !== null && app.webhookSecret !== null) return
   const lacking = app.webhookUrl === null ? 'webhook address' : 'webhook secret'

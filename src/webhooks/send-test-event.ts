@@ -28,8 +28,8 @@ export interface TestDelivery {
 }
 
 /**
- * Sends a signed `webhook.test` event to the app's receiver now and tells how it answered. It is kept as an event, and tried once.
- * Throws `invalid_request` where the app has no webhook, or its secret does not open.
+ * Sends a signed `webhook.test` event to the app's receiver now and returns the answer. It is kept as an event and tried once.
+ * Throws `invalid_request` where the app has no webhook, or its secret cannot be decrypted.
  */
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)
@@ -48,7 +48,7 @@ export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Pro
   }
 }
 
-/** Written with its lease, so that the daemon's sender does not send it as well. */
+/** Writes the event with its lease, so that the daemon's sender does not send it as well. */
 const writeTestEvent = command({
   name: 'webhook.test',
   input: nothing,

@@ -8,17 +8,17 @@ import { difference, type Tally } from './finish-attempts.ts'
 import { openRecorder } from './recorder.ts'
 import { openSlots } from './slots.ts'
 
-/** How long it waits after the database failed. */
+/** Pause after an error of the database. */
 const PAUSE_MS = SECOND_MS
 const REPORT_MS = MINUTE_MS
 
 export interface SenderOptions {
   readonly signal: AbortSignal
-  /** Ends when nothing is due and nothing under way, rather than with the signal. */
+  /** Ends when nothing is due and nothing is under way. */
   readonly untilIdle?: boolean
   /** Receives the function that wakes the sender. */
   readonly onWake?: (wake: () => void) => void
-  /** Called once a minute with what became of events since the last call. */
+  /** Called once a minute with the outcomes since the last call. */
   readonly report?: (tally: Tally) => void
   /** In place of a client of its own. */
   readonly client?: GuardedClient
@@ -26,9 +26,9 @@ export interface SenderOptions {
 
 /**
  * Sends due events until the signal comes, or until none is left. The claimer leases events a little ahead, the dispatcher sends as many
- * at once as their receivers take, the recorder writes down in groups what became of them; a receiver that is slow or hangs delays its
- * own app only. On the signal the sender claims no more, releases what it has not sent, and lets what is under way end. Returns what
- * became of the events.
+ * at once as their receivers take, the recorder records the outcomes in groups. A receiver that is slow or hangs delays only
+ * its own app. On the signal the sender claims no more, releases what it has not sent, and lets what is under way end. Returns
+ * the outcomes.
  */
 export async function runSender(ctx: Context, options: SenderOptions): Promise<Tally> {
   const { signal, untilIdle = false, onWake, report } = options
@@ -47,7 +47,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
   const reports = report ? openReports(recorder.tally, report) : null
   try {
     while (!signal.aborted) {
-      reports?.tell()
+      reports?.reportIfDue()
       dispatcher.dispatch()
       if (await (untilIdle ? claimer.claim() : claimOrPause(ctx, claimer))) continue
       if (untilIdle && [claimer, dispatcher, recorder].every((part) => part.isIdle())) break
@@ -63,7 +63,7 @@ export async function runSender(ctx: Context, options: SenderOptions): Promise<T
   return { ...recorder.tally }
 }
 
-/** A sender that runs permanently outlives a database that is unreachable. */
+/** A sender that runs permanently survives an unreachable database. */
 async function claimOrPause(ctx: Context, claimer: Claimer): Promise<boolean> {
   try {
     return await claimer.claim()
@@ -84,15 +84,15 @@ async function releaseUnsent(ctx: Context, claimer: Claimer): Promise<void> {
 }
 
 /** Reports what was added to a tally, the first time at once and then each minute. */
-function openReports(tally: Readonly<Tally>, report: (tally: Tally) => void): { tell(): void } {
-  let toldAtMs = -Infinity
-  let told = { ...tally }
+function openReports(tally: Readonly<Tally>, report: (tally: Tally) => void): { reportIfDue(): void } {
+  let reportedAtMs = -Infinity
+  let reported = { ...tally }
   return {
-    tell() {
-      if (performance.now() - toldAtMs < REPORT_MS) return
-      toldAtMs = performance.now()
-      report(difference(tally, told))
-      told = { ...tally }
+    reportIfDue() {
+      if (performance.now() - reportedAtMs < REPORT_MS) return
+      reportedAtMs = performance.now()
+      report(difference(tally, reported))
+      reported = { ...tally }
     },
   }
 }

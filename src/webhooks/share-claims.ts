@@ -5,7 +5,7 @@ export const MAX_READY = 512
 /** More than one of an app are claimed only up to this many, so that the rest is for apps of which none is. */
 const MAX_AHEAD = MAX_READY / 2
 
-/** An app with due events: how many of them are claimed and wait (`held`), and how many are worth it (`depth`). */
+/** An app with due events: how many claimed ones wait (`held`), and how many should (`depth`). */
 export interface Claimable {
   readonly appId: number
   readonly held: number
@@ -13,8 +13,8 @@ export interface Claimable {
 }
 
 /**
- * How many events to claim next, by app: one of each app of which none is claimed, in the order given, and then in equal shares as many
- * as their receivers will take soon. `ready` is how many are claimed and wait already.
+ * How many events to claim next, by app: one for each app without claimed events, in the order given, and then in equal shares as many
+ * as the receivers will take soon. `ready`: how many claimed events wait already.
  */
 export function shareClaims(apps: readonly Claimable[], ready: number): Map<number, number> {
   const shares = new Map<number, number>()

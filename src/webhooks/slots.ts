@@ -1,10 +1,10 @@
-/** Attempts that may be young at once, over all apps. */
+/** Maximum number of young attempts, over all apps. */
 const MAX_YOUNG = 128
-/** Places among these for apps that have no attempt open: what answers at once does not wait for what answers slowly. */
+/** Places reserved for apps without an open attempt, so that prompt receivers do not wait for slow ones. */
 const FIRST_PLACES = 16
-/** Attempts that may be open at once, over all apps: each holds a socket. */
+/** Maximum number of open attempts, over all apps: each holds a socket. */
 const MAX_OPEN = 2048
-/** An attempt that is open longer than this gives its place to others; its app gets no more of them until it ends. */
+/** An attempt that is open longer gives its place to others; its app gets no further one until it ends. */
 const STALL_MS = 1000
 const FIRST_WINDOW = 4
 const MAX_WINDOW = 64
@@ -37,22 +37,22 @@ export interface Slots {
   end(slot: Slot, hung: boolean): void
 }
 
-interface Lane {
+interface AppLimit {
   window: number
   open: number
   stalled: number
 }
 
-/** `nowMs` is a clock that only runs forward. */
+/** `nowMs` is a monotonic clock. */
 export function openSlots(nowMs: () => number): Slots {
-  const lanes = new Map<number, Lane>()
+  const limits = new Map<number, AppLimit>()
   const young = new Set<Slot>()
   let open = 0
 
-  const laneOf = (appId: number): Lane => {
-    const lane = lanes.get(appId) ?? { window: FIRST_WINDOW, open: 0, stalled: 0 }
-    lanes.set(appId, lane)
-    return lane
+  const limitOf = (appId: number): AppLimit => {
+    const limit = limits.get(appId) ?? { window: FIRST_WINDOW, open: 0, stalled: 0 }
+    limits.set(appId, limit)
+    return limit
   }
 
   const ageYoung = (): void => {
@@ -62,13 +62,13 @@ export function openSlots(nowMs: () => number): Slots {
       if (slot.startedMs > oldest) return
       young.delete(slot)
       slot.isYoung = false
-      const lane = laneOf(slot.appId)
-      lane.stalled += 1
-      lane.window = Math.min(lane.window, FIRST_WINDOW)
+      const limit = limitOf(slot.appId)
+      limit.stalled += 1
+      limit.window = Math.min(limit.window, FIRST_WINDOW)
     }
   }
 
-  const windowsAhead = ({ stalled, window }: Lane): number => {
+  const windowsAhead = ({ stalled, window }: AppLimit): number => {
     if (stalled > 0 || window < FIRST_WINDOW) return 0
     return window < MAX_WINDOW ? 1 : WINDOWS_AHEAD
   }
@@ -76,33 +76,33 @@ export function openSlots(nowMs: () => number): Slots {
   return {
     room(appId) {
       ageYoung()
-      const lane = laneOf(appId)
-      const places = lane.open === 0 ? MAX_YOUNG : MAX_YOUNG - FIRST_PLACES
-      return Math.max(0, Math.min(lane.window - lane.open, places - young.size, MAX_OPEN - open))
+      const limit = limitOf(appId)
+      const places = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - FIRST_PLACES
+      return Math.max(0, Math.min(limit.window - limit.open, places - young.size, MAX_OPEN - open))
     },
     depth(appId) {
-      const lane = laneOf(appId)
-      return Math.max(0, lane.window - lane.open) + lane.window * windowsAhead(lane)
+      const limit = limitOf(appId)
+      return Math.max(0, limit.window - limit.open) + limit.window * windowsAhead(limit)
     },
     begin(appId) {
       const slot = { appId, startedMs: nowMs(), isYoung: true }
       young.add(slot)
-      laneOf(appId).open += 1
+      limitOf(appId).open += 1
       open += 1
       return slot
     },
     end(slot, hung) {
       ageYoung()
-      const lane = laneOf(slot.appId)
-      lane.open -= 1
+      const limit = limitOf(slot.appId)
+      limit.open -= 1
       open -= 1
       if (slot.isYoung) {
         young.delete(slot)
-        lane.window = Math.min(MAX_WINDOW, lane.window + 1)
+        limit.window = Math.min(MAX_WINDOW, limit.window + 1)
       } else {
-        lane.stalled -= 1
+        limit.stalled -= 1
       }
-      if (hung) lane.window = SLOWEST_WINDOW
+      if (hung) limit.window = SLOWEST_WINDOW
     },
   }
 }

@@ -7,10 +7,10 @@ import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
 
-/** Where an event stands on its way to the app. `not_configured`: the app has no webhook address or no webhook secret. */
+/** The delivery of an event. `not_configured`: the app has no webhook address or no webhook secret. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configured'
 
-/** Something an app is told. `body` is frozen: every attempt sends the same bytes. */
+/** An event of an app. `body` is frozen: every attempt sends the same bytes. */
 export const events = table('events', {
   id: id(),
   appId: bigint('app_id'),
@@ -25,7 +25,7 @@ export const events = table('events', {
   retriesLeft: int('retries_left'),
   /** When it is due; while an attempt runs, when its lease ends, so that what is leased is not due. */
   nextAttemptAt: realTime('next_attempt_at').nullable(),
-  /** A random number of the claim that holds it; 0: nobody does. */
+  /** The random number of the claim that leases it; 0 where none does. */
   lease: bigint('lease'),
   /** When the last lease ends or ended; before the first one, when it was written; null once it is not to be sent any more. */
   leaseUntil: realTime('lease_until').nullable(),
@@ -38,7 +38,7 @@ export const events = table('events', {
 })
 export type Event = Row<typeof events>
 
-/** One try to hand an event over. `httpStatus` is null where no answer came; `error` is null where the app acknowledged. */
+/** One attempt to deliver an event. `httpStatus` is null without an answer; `error` is null where the app acknowledged. */
 export const deliveryAttempts = table('delivery_attempts', {
   id: id(),
   eventId: bigint('event_id'),
@@ -131,10 +131,11 @@ export async function lastEventId(db: Queries): Promise<number> {
 
 /** The first event of the app that was written at a time or after it; null where there is none. */
 export async function firstEventSince(db: Queries, appId: number, since: RealTime): Promise<number | null> {
-  const [first] = await db.all(
-    shape({ id: bigint() }),
-    'SELECT id FROM events WHERE app_id = ? AND written_at >= ? ORDER BY id LIMIT 1',
-    [appId, since],
+  // An app's own time is never behind real time, so that the index on `created_at` narrows the search.
+  const first = await db.one(
+    shape({ id: bigint().nullable() }),
+    'SELECT MIN(id) AS id FROM events WHERE app_id = ? AND created_at >= ? AND written_at >= ?',
+    [appId, since, since],
   )
   return first?.id ?? null
 }
@@ -336,11 +337,11 @@ export async function countFailedEvents(db: Queries, appId: number): Promise<num
   return db.count(events, `WHERE app_id = ? AND delivery_status = 'failed'`, [appId])
 }
 
-/** The ids of an app's failed events, the oldest first. */
-export async function listFailedIds(tx: Tx, appId: number, limit: number): Promise<number[]> {
-  const rows = await tx.all(
+/** The ids of an app's failed events, oldest first; none of these is due, by which the index has them in this order. */
+export async function listFailedIds(db: Queries, appId: number, limit: number): Promise<number[]> {
+  const rows = await db.all(
     shape({ id: id() }),
-    `SELECT id FROM events WHERE app_id = ? AND delivery_status = 'failed' ORDER BY id LIMIT ?`,
+    `SELECT id FROM events WHERE app_id = ? AND delivery_status = 'failed' AND next_attempt_at IS NULL ORDER BY id LIMIT ?`,
     [appId, limit],
   )
   return rows.map(({ id }) => id)
@@ -427,7 +428,7 @@ export async function listWebhookTargets(db: Queries, appIds: readonly number[])
   )
 }
 
-/** What was told about a transaction, in the order in which it was written. */
+/** The events about a transaction, in the order in which they were written. */
 export async function listEventsOfTransaction(db: Queries, transactionId: number): Promise<Event[]> {
   return db.all(events, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
-import { embeddedOrder } from '#db/embedded-order.ts'
+import { embeddedSetup } from '#db/embedded-setup.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 
@@ -140,17 +140,17 @@ describe('a server with settings of its own', () => {
     directory = mkdtempSync(join(tmpdir(), 'paygate-tls-'))
     certificate = join(directory, 'certificate.pem')
     certify(directory, 'db.example')
-    const order = embeddedOrder(directory)
-    const [install = '', ...flags] = order.install
-    execFileSync(install, [...flags, `--datadir=${order.dataDirectory}`], { stdio: 'ignore' })
+    const setup = embeddedSetup(directory)
+    const [install = '', ...flags] = setup.install
+    execFileSync(install, [...flags, `--datadir=${setup.dataDirectory}`], { stdio: 'ignore' })
     const port = await freePort()
-    const [program = '', ...options] = order.server.filter((option) => option !== '--skip-networking')
+    const [program = '', ...options] = setup.server.filter((option) => option !== '--skip-networking')
     const tls = [`--ssl-cert=${certificate}`, `--ssl-key=${join(directory, 'key.pem')}`]
     const theirs = ['--default-time-zone=+07:00', '--transaction-isolation=REPEATABLE-READ', '--sql-mode=']
     server = spawn(program, [...options, ...tls, ...theirs, '--bind-address=127.0.0.1', `--port=${port}`], {
       stdio: 'ignore',
     })
-    admin = await whenReady(() => createConnection({ socketPath: order.serverSocket, user: 'root' }))
+    admin = await whenReady(() => createConnection({ socketPath: setup.serverSocket, user: 'root' }))
     await admin.query("CREATE USER 'paygate'@'127.0.0.1' IDENTIFIED BY 'secret' REQUIRE SSL")
     await admin.query('CREATE DATABASE billing')
     await admin.query("GRANT ALL ON billing.* TO 'paygate'@'127.0.0.1'")

@@ -18,7 +18,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { after, afterEach, before, describe, it } from 'mocha'
-import { embeddedOrder } from '#db/embedded-order.ts'
+import { embeddedSetup } from '#db/embedded-setup.ts'
 import { startEmbedded } from '#db/embedded.ts'
 
 const USER = join(import.meta.dirname, 'database-user.ts')
@@ -51,7 +51,7 @@ describe('the embedded database', () => {
   it('is made and started once, however many processes ask for it at one instant', async () => {
     await Promise.all([1, 2, 3, 4].map(() => startUser()))
     expect(serversOf(home)).to.have.lengthOf(1)
-    expect(keepersOf(home)).to.have.lengthOf(1)
+    expect(supervisorsOf(home)).to.have.lengthOf(1)
   })
 
   it('is shared: what one process writes, another reads', async () => {
@@ -95,11 +95,11 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('comes back for its users when its keeper is killed', async () => {
+  it('comes back for its users when its supervisor is killed', async () => {
     const user = await startUser()
     await user.ask('write kept')
     const servers = serversOf(home)
-    process.kill(keepersOf(home)[0]!, 'SIGKILL')
+    process.kill(supervisorsOf(home)[0]!, 'SIGKILL')
     await until(() => serversOf(home).length === 1 && serversOf(home)[0] !== servers[0], 'a new server')
     await until(async () => (await user.ask('read')).includes('kept'), 'the rows')
   })
@@ -112,10 +112,10 @@ describe('the embedded database', () => {
     expect(serversOf(home)).to.have.lengthOf(1)
   })
 
-  it('is left behind by nobody when user and keeper are killed together, and starts again with what was committed', async () => {
+  it('is left behind by nobody when user and supervisor are killed together, and starts again with what was committed', async () => {
     const user = await startUser()
     await user.ask('write whole')
-    process.kill(keepersOf(home)[0]!, 'SIGKILL')
+    process.kill(supervisorsOf(home)[0]!, 'SIGKILL')
     await user.kill()
     const next = await startUser()
     expect(serversOf(home)).to.have.lengthOf(1)
@@ -142,14 +142,14 @@ describe('the embedded database', () => {
     await user.kill()
     await nothingRuns(directory)
     expect(await (await startUser(deep)).ask('read')).to.equal('here')
-    const { keeperSocket } = embeddedOrder(deep)
-    expect(Buffer.byteLength(keeperSocket)).to.be.below(104)
-    rmSync(join(keeperSocket, '..'), { recursive: true })
+    const { supervisorSocket } = embeddedSetup(deep)
+    expect(Buffer.byteLength(supervisorSocket)).to.be.below(104)
+    rmSync(join(supervisorSocket, '..'), { recursive: true })
   })
 
   it('is one for two spellings of a home', () => {
     mkdirSync(join(directory, 'plain'))
-    expect(embeddedOrder(join(directory, 'x', '..', 'plain'))).to.deep.equal(embeddedOrder(join(directory, 'plain')))
+    expect(embeddedSetup(join(directory, 'x', '..', 'plain'))).to.deep.equal(embeddedSetup(join(directory, 'plain')))
   })
 
   it('that was killed while it was being made is made anew', async () => {
@@ -157,7 +157,7 @@ describe('the embedded database', () => {
     const user = spawnUser(fresh)
     users.push(user)
     await until(() => globSync(join(fresh, 'database', 'installing-*', '*')).length > 0, 'a half-made database')
-    process.kill(keepersOf(fresh)[0]!, 'SIGKILL')
+    process.kill(supervisorsOf(fresh)[0]!, 'SIGKILL')
     await user.kill()
     expect(existsSync(join(fresh, 'database', 'data'))).to.equal(false)
 
@@ -168,7 +168,7 @@ describe('the embedded database', () => {
 
   it('that cannot start says what its log says', async () => {
     const broken = join(directory, 'broken')
-    embeddedOrder(broken)
+    embeddedSetup(broken)
     writeFileSync(join(broken, 'database', 'data'), 'no directory')
     const error = await failureOf(startEmbedded(broken))
     expect(error.message)
@@ -177,7 +177,7 @@ describe('the embedded database', () => {
   })
 
   it('without a server program names the command that installs one', () => {
-    expect(() => embeddedOrder(join(directory, 'nothing'), ['/nowhere'])).to.throw(
+    expect(() => embeddedSetup(join(directory, 'nothing'), ['/nowhere'])).to.throw(
       /apt-get install mariadb-server-core/,
     )
   })
@@ -232,7 +232,7 @@ function serversOf(home: string): number[] {
   return processesWith((argument) => argument === `--datadir=${join(home, 'database', 'data')}`)
 }
 
-function keepersOf(home: string): number[] {
+function supervisorsOf(home: string): number[] {
   return processesWith((argument) =>
     argument.includes(`"dataDirectory":${JSON.stringify(join(home, 'database', 'data'))}`),
   )

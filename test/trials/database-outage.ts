@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { loadConfig } from '#config.ts'
 import type { Context } from '#context.ts'
-import { embeddedOrder } from '#db/embedded-order.ts'
+import { embeddedSetup } from '#db/embedded-setup.ts'
 import { openContext } from '#open-context.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testEnvironment } from '../support/context.ts'
@@ -14,7 +14,7 @@ import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../supp
 import { inTurns } from '../support/in-turns.ts'
 import { Receiver } from '../support/receiver.ts'
 
-/** What happens to the server: stopped in order, killed with -9, or frozen for a while. Its keeper starts it again. */
+/** What happens to the server: stopped in order, killed with -9, or frozen for a while. Its supervisor starts it again. */
 export type DatabaseOutage = 'restart' | 'kill' | 'freeze'
 export const DATABASE_OUTAGES: readonly DatabaseOutage[] = ['restart', 'kill', 'freeze']
 
@@ -187,7 +187,7 @@ async function takeAway(home: string, outage: DatabaseOutage, frozenMs: number):
 
 /** Our own server's process: known by its data directory, which is this trial's alone. */
 function serversOf(home: string): number[] {
-  const { dataDirectory } = embeddedOrder(home)
+  const { dataDirectory } = embeddedSetup(home)
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(`--datadir=${dataDirectory}`))
     .map(Number)

@@ -7,7 +7,7 @@ import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
-import { listAppsWithPending, listDue } from '#webhooks/store.ts'
+import { firstEventSince, listAppsWithPending, listDue, listFailedIds } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver, type ReceivedWebhook } from '../support/receiver.ts'
@@ -85,6 +85,19 @@ describe('a backlog of webhooks', () => {
     })
     expect(pending.map(({ appId, isDue }) => [appId, isDue])).to.deep.equal([[app.id, true]])
     expect(read).to.be.lessThan(200)
+  })
+
+  it('that failed, and events since a time, are found without a look at all others of the app', async () => {
+    const { app } = await anotherApp()
+    await insertDue(app.id, 3000, 'delivered')
+    await insertDue(app.id, 3000, 'failed')
+    await ctx.db.query("UPDATE events SET next_attempt_at = NULL WHERE delivery_status = 'failed'")
+    await ctx.db.query('ANALYZE TABLE events')
+    const [failed] = await plansOf((db) => listFailedIds(db, app.id, 50))
+    expect(failed).to.include({ key: 'events_app_due' })
+    expect(failed!.Extra).not.to.include('filesort')
+    const [since] = await plansOf((db) => firstEventSince(db, app.id, ctx.clock.now()))
+    expect(since).to.include({ key: 'events_app_created' })
   })
 
   it('of one app does not hold back the others', async () => {

@@ -4,17 +4,17 @@ import { accessSync, chmodSync, constants, lstatSync, mkdirSync, realpathSync } 
 import { delimiter, join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 
-/** All that the keeper needs to know; paths are absolute. */
-export interface KeeperOrder {
+/** What the supervisor needs; paths are absolute. */
+export interface EmbeddedSetup {
   readonly dataDirectory: string
   readonly temporaryDirectory: string
   readonly logFile: string
   readonly lockFile: string
-  readonly keeperSocket: string
+  readonly supervisorSocket: string
   readonly serverSocket: string
-  /** Statements that the server runs at each start, before it takes connections. */
+  /** SQL that the server runs at each start, before it takes connections. */
   readonly startStatements: string
-  /** Makes a data directory, which is given as one more argument. */
+  /** The command that creates a data directory, without the directory's argument. */
   readonly install: readonly string[]
   readonly server: readonly string[]
 }
@@ -54,10 +54,10 @@ const SERVER_FLAGS = [
 ]
 
 /**
- * Makes the directories of the embedded server (mode 0700) and says how to run it. Two spellings of one home give one order.
- * Throws an error that names the command to install a server where `directories` hold none.
+ * Creates the directories of the embedded server (mode 0700) and returns how to run it. Two spellings of one home give the same result.
+ * Throws an error with the command to install a server where `directories` hold none.
  */
-export function embeddedOrder(home: string, directories: readonly string[] = programDirectories()): KeeperOrder {
+export function embeddedSetup(home: string, directories: readonly string[] = programDirectories()): EmbeddedSetup {
   const server = findServer(directories)
   mkdirSync(home, { recursive: true, mode: 0o700 })
   const directory = privateDirectory(join(realpathSync(home), 'database'))
@@ -71,16 +71,17 @@ export function embeddedOrder(home: string, directories: readonly string[] = pro
     temporaryDirectory,
     logFile: join(directory, 'server.log'),
     lockFile: join(directory, 'lock'),
-    keeperSocket: join(sockets, 'keeper.sock'),
+    // The name in version 0.1.0, whose processes may be running.
+    supervisorSocket: join(sockets, 'keeper.sock'),
     serverSocket,
     startStatements: `CREATE DATABASE IF NOT EXISTS ${EMBEDDED_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;\n`,
-    // Not --user: mariadb-install-db would change the owner of system files, and stumble over blanks in the path.
+    // Not --user: mariadb-install-db would change the owner of system files, and fails on blanks in the path.
     install: [...server.install, ...(isRoot ? ['--loose-user=root'] : [])],
     server: [
       server.program,
       '--no-defaults',
       ...SERVER_FLAGS,
-      // Both families refuse to run as root unless they are told to.
+      // Both families refuse to run as root without this.
       ...(isRoot ? ['--user=root'] : []),
       `--datadir=${dataDirectory}`,
       `--tmpdir=${temporaryDirectory}`,
@@ -123,7 +124,7 @@ function isMariaDb(program: string): boolean {
   )
 }
 
-/** PATH, and where servers are kept though PATH of an ordinary user does not say so. */
+/** PATH, and the directories of servers that an ordinary user's PATH lacks. */
 function programDirectories(): string[] {
   const onPath = (childEnvironment({})['PATH'] ?? '').split(delimiter)
   return [...onPath.filter((directory) => directory !== ''), ...SYSTEM_DIRECTORIES]
@@ -143,15 +144,15 @@ export function findProgram(name: string, directories: readonly string[] = progr
   return null
 }
 
-/** The directory itself, where a socket's path fits; a short one in /tmp for a deep home. */
+/** The directory itself if a socket's path fits, else a short one in /tmp. */
 function socketDirectory(directory: string): string {
   if (Buffer.byteLength(join(directory, 'keeper.sock')) <= MAX_SOCKET_PATH_BYTES) return directory
   const name = createHash('sha256').update(directory).digest('hex').slice(0, 16)
-  // Not the temporary directory of the environment: daemon and CLI must come to the same one.
+  // Not the environment's temporary directory: daemon and CLI must find the same one.
   return privateDirectory(`/tmp/paygate-${process.getuid?.() ?? 0}-${name}`)
 }
 
-/** Makes sure that the directory is there, is ours, and is closed to others: whoever can enter it owns the database. */
+/** Creates the directory if needed, and makes sure that it is ours and closed to others: whoever can enter it owns the database. */
 function privateDirectory(path: string): string {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   const found = lstatSync(path)

@@ -14,15 +14,15 @@ import {
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { KeeperOrder } from './embedded-order.ts'
-import { READY, logTail } from './keeper-words.ts'
+import type { EmbeddedSetup } from './embedded-setup.ts'
+import { READY, logTail } from './supervisor-protocol.ts'
 
 /**
- * The process that owns the embedded server: `node keeper.ts <order as JSON> <path of setpriv or ''>`, started by `embedded.ts`
- * under a lock that only one keeper of a home can hold. It imports nothing but Node's own modules, so that it is up in an instant.
+ * The process that owns the embedded server: `node supervisor.ts <setup as JSON> <path of setpriv or ''>`, started by `embedded.ts`
+ * under a lock that only one supervisor of a home can hold. It imports only Node's own modules, so that it starts quickly.
  */
 
-/** How long the server waits for a next user after the last: a script's commands share one start. */
+/** How long the server keeps running without users, so that the commands of a script share one start. */
 const LINGER_MS = 300
 const POLL_MS = 10
 const READY_DEADLINE_MS = 115_000
@@ -30,9 +30,9 @@ const STOP_DEADLINE_MS = 30_000
 const MAX_LOG_BYTES = 1_000_000
 const UNFINISHED = 'installing-'
 
-const order = JSON.parse(process.argv[2] ?? '') as KeeperOrder
+const setup = JSON.parse(process.argv[2] ?? '') as EmbeddedSetup
 const setpriv = process.argv[3] ?? ''
-const databaseDirectory = dirname(order.dataDirectory)
+const databaseDirectory = dirname(setup.dataDirectory)
 const users = new Set<Socket>()
 let serverProcess: ChildProcess | null = null
 let isReady = false
@@ -48,14 +48,14 @@ try {
   stopWhenUnused()
 } catch (error) {
   const reason = error instanceof Error ? error.message : String(error)
-  // To the log, for users that have not come yet.
+  // For users that connect later: they read the log.
   process.stderr.write(`${reason}\n`)
-  await Promise.all([...users].map((user) => tell(user, reason)))
+  await Promise.all([...users].map((user) => sendLine(user, reason)))
   await end(1)
 }
 
 function listen(): Server {
-  rmSync(order.keeperSocket, { force: true })
+  rmSync(setup.supervisorSocket, { force: true })
   return createServer((user) => {
     users.add(user)
     if (linger) clearTimeout(linger)
@@ -66,18 +66,18 @@ function listen(): Server {
     })
     user.resume()
     if (isReady) user.write(`${READY}\n`)
-  }).listen(order.keeperSocket)
+  }).listen(setup.supervisorSocket)
 }
 
 async function start(): Promise<void> {
-  if (existsSync(order.logFile) && statSync(order.logFile).size > MAX_LOG_BYTES) truncateSync(order.logFile)
+  if (existsSync(setup.logFile) && statSync(setup.logFile).size > MAX_LOG_BYTES) truncateSync(setup.logFile)
   await endLeftServers()
-  if (!existsSync(order.dataDirectory)) await install()
-  rmSync(order.serverSocket, { force: true })
+  if (!existsSync(setup.dataDirectory)) await install()
+  rmSync(setup.serverSocket, { force: true })
   const startFile = join(databaseDirectory, 'start.sql')
-  writeFileSync(startFile, order.startStatements, { mode: 0o600 })
-  serverProcess = run([...order.server, `--init-file=${startFile}`])
-  // Without its server the keeper is of no use: its users notice that it is gone, and start another.
+  writeFileSync(startFile, setup.startStatements, { mode: 0o600 })
+  serverProcess = run([...setup.server, `--init-file=${startFile}`])
+  // The supervisor ends with its server: its users notice and start another one.
   serverProcess.once('exit', () => {
     if (isReady) void end(1)
   })
@@ -85,13 +85,13 @@ async function start(): Promise<void> {
 }
 
 /**
- * A server that a killed keeper left ends by itself, or is ended here; one that was making a database is of no use any more. Ours
- * are known by their data directory.
+ * Ends the servers that a killed supervisor left behind, those that were creating a database by force. Ours are known by their data
+ * directory.
  */
 async function endLeftServers(): Promise<void> {
   const deadline = performance.now() + STOP_DEADLINE_MS
   for (let isFirst = true; ; isFirst = false) {
-    const servers = processesOn(order.dataDirectory)
+    const servers = processesOn(setup.dataDirectory)
     const makers = processesOn(`${databaseDirectory}/${UNFINISHED}`)
     if (servers.length + makers.length === 0) return
     const isLate = performance.now() > deadline
@@ -127,25 +127,25 @@ function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Made beside its place and moved there when it is whole: a start that was cut short leaves no half of one. */
+/** Creates the data directory beside its place and moves it there when complete: an interrupted start leaves no partial one. */
 async function install(): Promise<void> {
   for (const left of readdirSync(databaseDirectory)) {
     if (left.startsWith(UNFINISHED)) rmSync(join(databaseDirectory, left), { recursive: true, force: true })
   }
   const made = join(databaseDirectory, `${UNFINISHED}${process.pid}`)
-  const installer = run([...order.install, `--datadir=${made}`])
+  const installer = run([...setup.install, `--datadir=${made}`])
   const [code] = (await once(installer, 'exit')) as [number | null]
-  if (code !== 0) throw new Error(`the database could not be made:\n${logTail(order.logFile)}`)
-  renameSync(made, order.dataDirectory)
+  if (code !== 0) throw new Error(`the database could not be created:\n${logTail(setup.logFile)}`)
+  renameSync(made, setup.dataDirectory)
 }
 
-/** Starts a program that the kernel ends with this process, whatever ends this process. */
+/** Starts a program that the kernel terminates when this process ends, for whatever reason. */
 function run(command: readonly string[]): ChildProcess {
-  const log = openSync(order.logFile, 'a', 0o600)
+  const log = openSync(setup.logFile, 'a', 0o600)
   const [program = '', ...parameters] = setpriv === '' ? command : [setpriv, '--pdeathsig', 'TERM', '--', ...command]
   return spawn(program, parameters, {
     stdio: ['ignore', log, log],
-    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', TMPDIR: order.temporaryDirectory },
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C', TMPDIR: setup.temporaryDirectory },
     cwd: databaseDirectory,
   })
 }
@@ -156,16 +156,16 @@ async function untilServerAnswers(server: ChildProcess): Promise<void> {
   server.once('error', () => failed.abort())
   const deadline = performance.now() + READY_DEADLINE_MS
   while (!(await answers())) {
-    if (failed.signal.aborted) throw new Error(`the server ended at once:\n${logTail(order.logFile)}`)
-    if (performance.now() > deadline) throw new Error(`the server does not answer:\n${logTail(order.logFile)}`)
+    if (failed.signal.aborted) throw new Error(`the server ended at once:\n${logTail(setup.logFile)}`)
+    if (performance.now() > deadline) throw new Error(`the server does not answer:\n${logTail(setup.logFile)}`)
     await delay(POLL_MS)
   }
 }
 
-/** Whether the server greets: it listens before it is ready, and greets when it is. */
+/** Whether the server sends its greeting: it listens before it is ready, and greets when it is. */
 async function answers(): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
-  const socket = createConnection(order.serverSocket)
+  const socket = createConnection(setup.serverSocket)
   socket.once('data', () => resolve(true))
   socket.once('error', () => resolve(false))
   socket.once('close', () => resolve(false))
@@ -179,11 +179,11 @@ function stopWhenUnused(): void {
   if (users.size === 0) linger = setTimeout(() => void end(0), LINGER_MS)
 }
 
-/** Stops the server in order, then this process. The lock falls with the process, so the next keeper finds the field clear. */
+/** Shuts the server down, then this process. Its lock ends with it, so that the next supervisor can start. */
 async function end(code: number): Promise<void> {
   if (isEnding) return
   isEnding = true
-  // Removes the socket: from here on, a new user starts a new keeper, which waits for the lock.
+  // Removes the socket, so that a new user starts a new supervisor, which waits for the lock.
   listener.close()
   for (const user of users) user.destroy()
   if (serverProcess) await endServer(serverProcess)
@@ -199,8 +199,8 @@ async function endServer(server: ChildProcess): Promise<void> {
   clearTimeout(kill)
 }
 
-/** Ends the user's connection with a line, and waits until it is out. */
-async function tell(user: Socket, line: string): Promise<void> {
+/** Sends a last line to the user and closes the connection. */
+async function sendLine(user: Socket, line: string): Promise<void> {
   const sent = once(user, 'close')
   user.end(`${line.replaceAll('\n', ' | ')}\n`, () => user.destroy())
   await sent

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
-/** What the keeper tells each user once the server takes connections; any other line is the reason why it does not. */
+/** The line that each user gets once the server takes connections; any other line is the reason why it does not. */
 export const READY = 'ready'
-/** The exit code where another keeper holds the lock. */
-export const ALREADY_KEPT = 75
+/** The exit code where another supervisor holds the lock. */
+export const ALREADY_SUPERVISED = 75
 
 const TAIL_LINES = 12
 
