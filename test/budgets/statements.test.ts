@@ -52,7 +52,7 @@ describe('statement budgets', () => {
     await counted.atMost(7, open)
   })
 
-  it('a payment that extends takes 14: two events are told', async () => {
+  it('a payment that extends takes 14: it writes two events', async () => {
     await story.pay(await story.checkout({ price_id: price, customer_id: customer }))
     const second = await story.checkout({ price_id: price, customer_id: customer })
     await counted.atMost(14, () => story.pay(second))

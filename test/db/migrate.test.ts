@@ -48,7 +48,7 @@ describe('migrations', () => {
     for (const time of times) expect(time).to.match(/^\d{13}$/)
   })
 
-  it('are applied once, in order, and told to the caller that applied them', async () => {
+  it('are applied once, in order, and returned to the caller that applied them', async () => {
     expect(await runMigrations(db)).to.deep.equal(ALL)
     expect(await pendingMigrations(db)).to.deep.equal([])
     expect(await runMigrations(db)).to.deep.equal([])
@@ -75,7 +75,7 @@ describe('migrations', () => {
     expect(end!.at.getTime()).to.be.at.least(lease!.until.getTime())
   })
 
-  it('give their lease back where one fails, and go on behind the last that succeeded', async () => {
+  it('release their lease where one fails, and continue after the last that succeeded', async () => {
     let isBroken = true
     const migrations = [
       migration('First1795200000901', (runner) => runner.query('CREATE TABLE first (id INT PRIMARY KEY)')),

@@ -208,7 +208,7 @@ describe('a transaction', () => {
     expect(await refs()).to.deep.equal(['an', 'binh'])
   })
 
-  it('tells a duplicate by its key, whatever the duplicate value says', async () => {
+  it('recognizes a duplicate by its key, whatever the duplicate value says', async () => {
     await seed("x' for key 'PRIMARY'")
     const error: unknown = await insert(ctx.db, "x' for key 'PRIMARY'").catch((fault: unknown) => fault)
     expect(isDuplicate(error, 'end_users_app_ref')).to.equal(true)

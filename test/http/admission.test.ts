@@ -46,7 +46,7 @@ describe('more callers at once than the database takes', () => {
     expect(countByStatus(answers)).to.deep.equal({ 200: 500 })
   })
 
-  it('are told 429 rate_limited with Retry-After where they would wait longer than 2 s, and nothing was done', async () => {
+  it('get 429 rate_limited with Retry-After where they would wait longer than 2 s, and nothing is done', async () => {
     const { client } = shop.first
     const { service } = shop
     const token = tokenOf(await aCheckout(service.ctx, shop.first.app, PURCHASE))
@@ -72,7 +72,7 @@ describe('more callers at once than the database takes', () => {
     expect((await client.get('/api/v1/plans')).status).to.equal(200)
   })
 
-  it('delay a provider’s notification, which is taken all the same', async () => {
+  it('delay a provider’s notification, which is accepted nevertheless', async () => {
     const card = await shop.open()
     shop.stripe.pay(card.session)
     await holdAll()
@@ -83,7 +83,7 @@ describe('more callers at once than the database takes', () => {
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('are refused at once where the queue moves too slowly, even before a signature is checked; a notification is not', async () => {
+  it('are refused at once where the queue moves too slowly, before a signature is checked; a notification is not', async () => {
     const { service, first } = shop
     const { ctx } = service
     const card = await shop.open()
@@ -114,7 +114,7 @@ describe('more callers at once than the database takes', () => {
     expect([499, 501].map((ms) => isOverload(ms, false))).to.deep.equal([false, true])
   })
 
-  it('leave /healthz and the pages’ files alone', async () => {
+  it('do not affect /healthz and the pages’ files', async () => {
     await holdAll()
     expect((await shop.service.call('GET', '/healthz')).status).to.equal(200)
     expect((await shop.service.call('GET', '/assets/none.css')).status).to.equal(404)

@@ -80,7 +80,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect((await seller.get('/api/v1/transactions')).body.data).to.deep.equal([])
   })
 
-  it('tells of a paid trial what it would be if paid now, and asks for its amount', async () => {
+  it('shows a paid trial as if paid now, and asks for its amount', async () => {
     const { data } = (await seller.post(PATH, subscription(2))).body
     expect(data).to.deep.include({
       activated: false,

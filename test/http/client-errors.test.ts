@@ -7,7 +7,7 @@ import { answerClientErrors } from '#daemon/client-errors.ts'
 import { startService, type TestService } from '../support/api.ts'
 import { until } from '../support/until.ts'
 
-describe('what is no HTTP request', () => {
+describe('a malformed HTTP request', () => {
   let service: TestService
   beforeEach(async () => {
     service = await startService()
@@ -100,7 +100,7 @@ describe('what is no HTTP request', () => {
     })
   })
 
-  it('an expectation that nobody knows is answered as any request, with X-Request-Id', async () => {
+  it('with an unknown expectation is answered like any other, with X-Request-Id', async () => {
     const answer = await exchange('GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: banana\r\nConnection: close\r\n\r\n')
     expect(answer).to.match(/^HTTP\/1\.1 200 /)
     expect(answer).to.match(/\r\nX-Request-Id: req_/)

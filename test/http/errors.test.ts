@@ -65,14 +65,14 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('give way to one order: unknown path, method, signature, access, then the body', async () => {
+    it('are checked in one order: unknown path, method, signature, access, then the body', async () => {
       expectRefusal(await service.call('POST', '/api/v1/nowhere', { raw: '{' }), 404, 'not_found')
       expectRefusal(await service.call('PUT', '/api/v1/plans', { raw: '{' }), 405, 'method_not_allowed')
       expectRefusal(await service.call('POST', '/api/v1/plans', { raw: '{' }), 401, 'unauthorized')
       expectRefusal(await seller.post('/api/v1/plans', null, { raw: '{' }), 400, 'invalid_request')
     })
 
-    it('are internal_error, without a word of what happened, where the fault is ours', async () => {
+    it('are internal_error, without any detail, where the error is on our side', async () => {
       sinon.stub(service.ctx.db, 'all').rejects(new Error('ER_CANARY: SELECT secret FROM plans'))
       const answer = await seller.get('/api/v1/plans')
       expectRefusal(answer, 500, 'internal_error')
@@ -155,7 +155,7 @@ describe('the API when something is wrong', () => {
   })
 
   describe('bodies', () => {
-    it('that are no JSON, or not in UTF-8, answer 400 invalid_request', async () => {
+    it('that are not JSON, or not in UTF-8, answer 400 invalid_request', async () => {
       const raws = [
         '',
         '{',
@@ -184,7 +184,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('that are no objects answer 400 invalid_request', async () => {
+    it('that are not objects answer 400 invalid_request', async () => {
       for (const raw of ['[]', 'null', '"x"', '1', 'true', '[{"name":"An","email":"an@example.com"}]']) {
         expectFault(await seller.post('/api/v1/customers', null, { raw }), null)
         expectFault(await seller.post('/api/v1/checkout-sessions', null, { raw }), null)

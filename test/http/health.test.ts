@@ -39,7 +39,7 @@ describe('health and metrics', () => {
     await until(async () => (await service.call('GET', '/readyz')).status === 200)
   })
 
-  it('GET /readyz answers 503 where the database cannot be reached, and says no more of it', async () => {
+  it('GET /readyz answers 503 where the database cannot be reached, without details', async () => {
     service = await startService()
     const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
     await away.close()
@@ -114,7 +114,7 @@ describe('health and metrics', () => {
     ['1', '203.0.113.9'],
     ['2', '203.0.113.8'],
   ] as const) {
-    it(`the log names the client as ${proxies} trusted proxies tell it`, async () => {
+    it(`the log names the client that ${proxies} trusted proxies report`, async () => {
       service = await startService({ BILLING_TRUST_PROXY: proxies })
       const forwarded = { 'X-Forwarded-For': '198.51.100.1, 203.0.113.8, 203.0.113.9' }
       await service.call('GET', '/healthz', { headers: forwarded })

@@ -21,7 +21,7 @@ type Body = Parameters<typeof mutationsOf>[0]
 /** A call that takes a body, with a good one. `$plan`, `$price` and `$customer` stand for ids of the app. */
 interface Call extends BodyRules {
   readonly route: string
-  /** Tells calls of one route apart. */
+  /** Distinguishes calls of one route. */
   readonly kind?: string
   readonly body: Body
 }
@@ -144,11 +144,11 @@ describe('hostile values', () => {
         expect(mutations.length).to.be.greaterThan(15)
         await eachOf(mutations, async ({ field, raw, what }) => {
           const answer = await send(call.route, raw)
-          const told = `${field} = ${what}: ${answer.status} ${answer.text.slice(0, 300)}`
-          expect(answer.status, told).to.equal(400)
-          expect(answer.body.error.code, told).to.be.oneOf(['invalid_request', 'price_not_found'])
-          expect(isAbout(answer.body.error.field, field), told).to.equal(true)
-          expect(answer.body.error.message, told).to.contain(answer.body.error.field)
+          const shown = `${field} = ${what}: ${answer.status} ${answer.text.slice(0, 300)}`
+          expect(answer.status, shown).to.equal(400)
+          expect(answer.body.error.code, shown).to.be.oneOf(['invalid_request', 'price_not_found'])
+          expect(isAbout(answer.body.error.field, field), shown).to.equal(true)
+          expect(answer.body.error.message, shown).to.contain(answer.body.error.field)
         })
         const good = await send(call.route, JSON.stringify(call.body))
         expect(good.status, `the unchanged body: ${good.text}`).to.be.oneOf([200, 201])
@@ -323,9 +323,9 @@ describe('hostile values', () => {
     return pathname + search
   }
 
-  /** Whether the field told is the one at fault, or lies inside it. */
-  function isAbout(told: string | null, field: string): boolean {
-    return told !== null && (told === field || told.startsWith(`${field}.`))
+  /** Whether the named field is the invalid one, or lies inside it. */
+  function isAbout(named: string | null, field: string): boolean {
+    return named !== null && (named === field || named.startsWith(`${field}.`))
   }
 
   function expectCalm(answer: Response, raw: string): void {

@@ -33,7 +33,7 @@ describe('repeated requests', () => {
   afterEach(() => service.stop())
 
   describe('Idempotency-Key', () => {
-    it('gives the first answer again for the same body, and does nothing twice', async () => {
+    it('repeats the first answer for the same body, and does nothing twice', async () => {
       const first = await post(AN, 'k1')
       service.ctx.clock.advance('5m')
       const second = await post(AN, 'k1')
@@ -80,7 +80,7 @@ describe('repeated requests', () => {
       expect(await numberOfCustomers()).to.equal(2)
     })
 
-    it('gives a refusal again too, with the request id that the refusal had', async () => {
+    it('repeats a refusal too, with the request id that the refusal had', async () => {
       const first = await post({ name: 'An' }, 'k1')
       const second = await post({ name: 'An' }, 'k1')
       expectFault(first, 'email')
@@ -183,7 +183,7 @@ describe('repeated requests', () => {
       let finish = (): void => undefined
       const finished = new Promise<void>((resolve) => (finish = resolve))
       const first = answerOnce(daemon(-5 * HOUR_MS), request, work('first', finished))
-      await until(async () => (await ctx.db.query('SELECT id FROM idempotency_keys')).length === 1)
+      await untilKeyIsClaimed()
       for (const hours of [0, 5, 30, -30]) {
         const refused = await answerOnce(daemon(hours * HOUR_MS), request, work('another')).catch(
           (thrown: unknown) => thrown,
@@ -231,7 +231,7 @@ describe('repeated requests', () => {
       for (const key of ['', 'a'.repeat(256), 'caf\u00e9', 'a\tb']) expectFault(await post(AN, key), 'Idempotency-Key')
     })
 
-    it('tells keys apart by every letter', async () => {
+    it('distinguishes keys by every letter', async () => {
       const first = await post(AN, 'Key')
       const others = [await post(AN, 'key'), await post(AN, 'KEY'), await post(AN, 'Key.')]
       const ids = [first, ...others].map(({ body }) => body.data.id as string)
@@ -294,7 +294,7 @@ describe('repeated requests', () => {
     })
   })
 
-  describe('Idempotency-Key over a line to the database that breaks', () => {
+  describe('Idempotency-Key over a connection to the database that breaks', () => {
     let line: LossyServer
     let lossy: OpenDatabase
 
@@ -303,7 +303,7 @@ describe('repeated requests', () => {
       line = await lossyServer(socketPath)
       const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
       lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 0.4 })
-      // The service asks its context anew for each request.
+      // The service reads its context for each request.
       Object.assign(service.ctx, { db: lossy.db })
     })
 
@@ -314,11 +314,11 @@ describe('repeated requests', () => {
     })
 
     for (const fate of ['lost', 'answer lost'] as const) {
-      it(`does its work once and tells of it, whichever of its statements is ${fate}`, async () => {
+      it(`does its work once and reports it, whichever of its statements is ${fate}`, async () => {
         await breakAtEach(fate, { statement: /./, isGoneForGood: false })
       })
 
-      it(`does its work once and tells of it, where a COMMIT is ${fate} and the database is gone then`, async () => {
+      it(`does its work once and reports it, where a COMMIT is ${fate} and the database is gone afterwards`, async () => {
         await breakAtEach(fate, { statement: /^COMMIT/, isGoneForGood: true })
       })
     }
@@ -339,7 +339,7 @@ describe('repeated requests', () => {
         const first = await post({ ...AN, name: key }, key)
         hasBroken = seen >= breaksAt
         line.fateOf = () => 'pass'
-        // Without the database the key could not be given back.
+        // Without the database the key could not be released.
         service.ctx.clock.advance('21s')
         const second = await post({ ...AN, name: key }, key)
         expect(second.status, `${key}: ${second.text}`).to.equal(201)
@@ -361,12 +361,7 @@ describe('repeated requests', () => {
     return (await seller.get(CUSTOMERS)).body.data.length as number
   }
 
-  async function untilKeyIsClaimed(): Promise<void> {
-    const deadline = performance.now() + 5000
-    while (performance.now() < deadline) {
-      const rows: unknown[] = await service.ctx.db.query('SELECT id FROM idempotency_keys')
-      if (rows.length > 0) return
-    }
-    throw new Error('no key was claimed')
+  function untilKeyIsClaimed(): Promise<void> {
+    return until(async () => (await service.ctx.db.query('SELECT id FROM idempotency_keys')).length === 1)
   }
 })

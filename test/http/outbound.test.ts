@@ -111,7 +111,7 @@ describe('the guard of outgoing requests', () => {
     })
   }
 
-  /** Answers a request with fixed bytes once its head has come, and closes unless told otherwise. */
+  /** Answers a request with fixed bytes once its head has come, and closes. */
   const answering = (bytes: string | Buffer) => (socket: Socket) => socket.once('data', () => socket.end(bytes))
 
   /** A receiver that answers with these bytes, and what a post to it became. */
@@ -215,7 +215,7 @@ describe('the guard of outgoing requests', () => {
       expect(await post(client(), `https://127.0.0.1:${port}/`)).to.include({ httpStatus: null, fault: 'tls_failed' })
     })
 
-    it('says that nobody listens', async () => {
+    it('reports connection_refused where nobody listens', async () => {
       const { port } = await listen((socket) => socket.end())
       await closers.pop()!()
       expect(await post(client(), `http://127.0.0.1:${port}/`)).to.include({ fault: 'connection_refused' })
@@ -338,7 +338,7 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.durationMs).to.be.lessThan(10_000)
     })
 
-    it('times out where the body drips beyond the deadline, and tells the status', async () => {
+    it('times out where the body drips beyond the deadline, and reports the status', async () => {
       const { port } = await listen((socket) => {
         socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
         const drip = setInterval(() => socket.write('x'), 20)
@@ -404,7 +404,7 @@ describe('the guard of outgoing requests', () => {
       expect(answer.headers['x-reason']).to.equal('key')
     })
 
-    it('fail by the deadline where they are silent', async () => {
+    it('fail by the deadline where they do not answer', async () => {
       const { port } = await listen(() => undefined)
       const failure = await requestEndpoint({ method: 'GET', url: `http://127.0.0.1:${port}/`, deadlineMs: 100 }).catch(
         (error: unknown) => error,

@@ -24,7 +24,7 @@ const sandbox = createSandbox()
 describe('signed requests', () => {
   beforeEach(async () => {
     service = await startService()
-    // Sandbox apps are told what is wrong: explain-refusal.test.ts.
+    // Answers to sandbox apps explain what is wrong: explain-refusal.test.ts.
     app = await anApp(service.ctx, { sandbox: false })
   })
 

@@ -53,7 +53,7 @@ describe('the API of subscriptions', () => {
       })
     })
 
-    it('tells of a trial while it is the latest period, also after it ran out', async () => {
+    it('shows a trial while it is the latest period, also after it ran out', async () => {
       await paid(service.ctx, app, { price_id: priceId(plan, 3) })
       const trial = { in_trial: true, trial_ends_at: '2026-03-08 10:00:00', current_period_end: '2026-03-08 10:00:00' }
       expect((await seller.get(PATH)).body.data).to.include({ status: 'active', ...trial })
@@ -81,7 +81,7 @@ describe('the API of subscriptions', () => {
       expectRefusal(await seller.get('/api/v1/subscriptions/nobody'), 404, 'not_found')
     })
 
-    it('tells external_refs apart by every letter', async () => {
+    it('distinguishes external_refs by every letter', async () => {
       await aSubscription(service.ctx, app, plan)
       for (const name of ['USER-1', 'user-1%20', 'us\u00e9r-1']) {
         expectRefusal(

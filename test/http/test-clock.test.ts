@@ -18,7 +18,7 @@ describe('the API of the test clock', () => {
   afterEach(() => service.stop())
 
   describe('GET /api/v1/test-clock', () => {
-    it("tells the app's own time, which is the real one until it is moved, and runs on from there", async () => {
+    it("returns the app's own time, which is real time until it is moved, and runs on from there", async () => {
       expect((await seller.get(PATH)).body).to.deep.equal({ success: true, data: { now: '2026-03-01 10:00:00' } })
       await seller.post(PATH, { advance_seconds: 86_400 })
       service.ctx.clock.advance('5s')

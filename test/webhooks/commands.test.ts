@@ -195,7 +195,7 @@ describe('deliveries in the hands of an operator', () => {
   })
 
   describe('a test delivery', () => {
-    it('is sent at once, signed, and tells how the receiver answered', async () => {
+    it('is sent at once, signed, and reports how the receiver answered', async () => {
       const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({ delivered: true, http_status: 200, error: null })
       expect(result.duration_ms).to.be.within(0, 10_000)
@@ -212,7 +212,7 @@ describe('deliveries in the hands of an operator', () => {
       expect(receiver.received).to.have.length(1)
     })
 
-    it('that fails is told and not tried again', async () => {
+    it('that fails is reported and not tried again', async () => {
       receiver.answer = (response) => response.writeHead(503).end('down for repairs')
       const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({

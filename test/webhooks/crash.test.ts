@@ -104,7 +104,7 @@ describe('senders that are killed', () => {
     expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
 
-  it('told to end, finish what is under way and leave no lease', async () => {
+  it('on SIGTERM finish what is under way and leave no lease', async () => {
     await use(PATIENT)
     await emit(50)
     const child = startSender()

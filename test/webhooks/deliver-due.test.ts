@@ -263,7 +263,7 @@ describe('webhook delivery', () => {
     expect((await event(id!)).deliveryStatus).to.equal('delivered')
   })
 
-  it('sends waiting retries to the address of now', async () => {
+  it('sends waiting retries to the current address', async () => {
     receiver.answer = 500
     await emit()
     await deliverDue(ctx)
@@ -464,8 +464,8 @@ describe('webhook delivery', () => {
     })
   })
 
-  describe('a sender that is told to stop', () => {
-    it('lets what is under way end and gives back what it has not sent', async () => {
+  describe('a sender that is stopped', () => {
+    it('finishes what is under way and releases what it has not sent', async () => {
       const answers: (() => void)[] = []
       receiver.answer = (response) => void answers.push(() => response.writeHead(200).end())
       const ids = await emit(30)

@@ -26,7 +26,7 @@ describe('GET /api/v1/events', () => {
     )
   }
 
-  it('lists what the app was told, newest first, webhook or not', async () => {
+  it('lists the app’s events, newest first, with or without a webhook', async () => {
     await emit('first')
     service.ctx.clock.advance('1s')
     await emit('second')
@@ -46,7 +46,7 @@ describe('GET /api/v1/events', () => {
     expect(body.data[0].id).to.match(/^evt_[1-9]\d*$/)
   })
 
-  it('tells of a delivery that succeeded', async () => {
+  it('shows a delivery that succeeded', async () => {
     const receiver = await Receiver.start()
     const reached = await anApp(service.ctx, { webhookUrl: receiver.url })
     await emit('user-1', reached)
