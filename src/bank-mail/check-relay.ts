@@ -3,48 +3,50 @@ import { listBankAccountRows } from '#bank-accounts/store.ts'
 import type { Context } from '#context.ts'
 import { bankTransfer } from '#providers/bank-transfer/bank-transfer.ts'
 import { listProviders } from '#providers/providers.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { needsMailbox } from './banks/readers.ts'
 
 /** Whether the settings of the bank-mail relay fit each other and the apps that take bank transfers. */
-export async function checkRelay(ctx: Context): Promise<Finding[]> {
+export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
   const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, bankTransfer.method), listApps(ctx.db)])
   const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
   const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx)), ...(await mailboxFaults(ctx))]
   if (faults.length > 0) return faults
   const { secret } = ctx.config.relay
-  return [sound('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other')]
+  return [
+    passed('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other'),
+  ]
 }
 
 /** `isUsed`: whether an app takes bank transfers, so that an untrusted mail may be lost money. */
-function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Finding[] {
+function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): CheckResult[] {
   const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
   if (secret === null) {
     if (others.length === 0 && address === null) return []
     const detail = 'the relay has settings and no secret: its endpoint answers 404'
-    return [fault('relay', detail, 'set BILLING_RELAY_SECRET, the same as in the environment of bin/bank-mail-relay')]
+    return [failed('relay', detail, 'set BILLING_RELAY_SECRET, the same as in the environment of bin/bank-mail-relay')]
   }
-  const findings: Finding[] = []
+  const results: CheckResult[] = []
   if (authservIds.length === 0) {
     const mend = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
-    findings.push(
-      (isUsed ? fault : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend),
+    results.push(
+      (isUsed ? failed : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend),
     )
   }
   if (address === null && env === 'production') {
     const mend = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
-    findings.push(warning('relay', 'operators are not shown the forward address of bank accounts', mend))
+    results.push(warning('relay', 'operators are not shown the forward address of bank accounts', mend))
   }
-  return findings
+  return results
 }
 
 /** Accounts without a mailbox whose bank does not name them in its mails, so that these complete nothing. */
-async function mailboxFaults(ctx: Context): Promise<Finding[]> {
+async function mailboxFaults(ctx: Context): Promise<CheckResult[]> {
   const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
   const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)
-  return lacking.flatMap(({ id, bank }): Finding[] => {
+  return lacking.flatMap(({ id, bank }): CheckResult[] => {
     const paidThere = apps.filter(({ bankAccountId, disabledAt }) => bankAccountId === id && disabledAt === null)
     if (paidThere.length === 0) return []
     const names = paidThere.map((app) => app.id).join(', ')
@@ -54,7 +56,7 @@ async function mailboxFaults(ctx: Context): Promise<Finding[]> {
 }
 
 /** Apps that enabled manual bank transfer and cannot take it. */
-async function transferFaults(ctx: Context): Promise<Finding[]> {
+async function transferFaults(ctx: Context): Promise<CheckResult[]> {
   const reporters = listProviders().filter(({ reportsTransfers }) => reportsTransfers)
   const [methods, apps, accounts, ...reported] = await Promise.all([
     listAppsWithMethod(ctx.db, bankTransfer.method),
@@ -65,7 +67,7 @@ async function transferFaults(ctx: Context): Promise<Finding[]> {
   const usable = new Set(accounts.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const withReports = new Set(reported.flat().flatMap(({ appId, isEnabled }) => (isEnabled ? [appId] : [])))
   const [reporter] = reporters
-  return methods.flatMap(({ appId, isEnabled }): Finding[] => {
+  return methods.flatMap(({ appId, isEnabled }): CheckResult[] => {
     const app = apps.find(({ id }) => id === appId)
     if (!isEnabled || !app || app.disabledAt !== null) return []
     const name = `app ${appId} has ${bankTransfer.method} enabled and does not offer it:`

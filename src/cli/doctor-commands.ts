@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Finding } from '#shared/finding.ts'
+import type { CheckResult } from '#shared/check-result.ts'
 import { stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
@@ -13,34 +13,35 @@ export function registerDoctorCommands(program: Command): void {
     .description('check the whole service; exit 1 when a check fails, each failure with its fix')
     .action(async (_options: object, command: Command) => {
       const out = outputOf(command)
-      const findings = await findAll(out)
-      out.result(findings, () => show(out, findings))
-      if (findings.some(({ ok }) => !ok)) process.exitCode = 1
+      const results = await findAll(out)
+      out.result(results, () => show(out, results))
+      if (results.some(({ ok }) => !ok)) process.exitCode = 1
     })
   withExamples(doctor, 'doctor', 'doctor --json')
 }
 
 /** Settings and database are examined here: without them there is no context to examine the rest with. */
-async function findAll(out: Output): Promise<Finding[]> {
-  const [{ loadConfig, ConfigError }, { openContext, openKeyring }, { examine }, { fault, sound }] = await Promise.all([
-    import('#config.ts'),
-    import('#open-context.ts'),
-    import('#operations/doctor.ts'),
-    import('#shared/finding.ts'),
-  ])
+async function findAll(out: Output): Promise<CheckResult[]> {
+  const [{ loadConfig, ConfigError }, { openContext, openKeyring }, { examine }, { failed, passed }] =
+    await Promise.all([
+      import('#config.ts'),
+      import('#open-context.ts'),
+      import('#operations/doctor.ts'),
+      import('#shared/check-result.ts'),
+    ])
   let config
   try {
     config = { ...loadConfig(), logLevel: 'silent' as const }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return error.faults.map((text) => fault('settings', text, 'correct it in the environment (README, Configuration)'))
+    return error.faults.map((text) => failed('settings', text, 'correct it in the environment (README, Configuration)'))
   }
-  const settings = sound('settings', `${config.env}, base address ${config.baseUrl}`)
+  const settings = passed('settings', `${config.env}, base address ${config.baseUrl}`)
   try {
     openKeyring(config)
   } catch (error) {
     const mend = 'make BILLING_HOME a folder that this user can write to, or set BILLING_ENCRYPTION_KEYS'
-    return [settings, fault('keys', `they cannot be opened: ${explainError(error)}`, mend)]
+    return [settings, failed('keys', `they cannot be opened: ${explainError(error)}`, mend)]
   }
   let opened
   try {
@@ -50,7 +51,7 @@ async function findAll(out: Output): Promise<Finding[]> {
       config.databaseUrl === null
         ? 'install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
         : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
-    return [settings, fault('database', explainError(error), mend)]
+    return [settings, failed('database', explainError(error), mend)]
   }
   try {
     return [
@@ -65,14 +66,14 @@ async function findAll(out: Output): Promise<Finding[]> {
   }
 }
 
-function show(out: Output, findings: readonly Finding[]): void {
-  const rows = findings.flatMap(({ check, ok, detail, mend }) => [
+function show(out: Output, results: readonly CheckResult[]): void {
+  const rows = results.flatMap(({ check, ok, detail, mend }) => [
     [check, stateCell(stateOf(ok, mend)), detail],
     ...(mend === null ? [] : [['', 'fix', mend]]),
   ])
   out.table({ head: ['check', 'state', 'result'], rows, none: '' })
-  const failed = findings.filter(({ ok }) => !ok).length
-  const warnings = findings.filter(({ ok, mend }) => ok && mend !== null).length
+  const failed = results.filter(({ ok }) => !ok).length
+  const warnings = results.filter(({ ok, mend }) => ok && mend !== null).length
   out.line(`${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`)
 }
 

@@ -3,40 +3,40 @@ import type { ClusterNode } from '#db/cluster.ts'
 import { lookAtServers } from '#db/look-at-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { readServerFacts, type ServerFacts } from './store.ts'
 
 const MOST_SKEW_MS = 2 * SECOND_MS
 
 /** Whether the database takes writes, and whether its clock and ours agree. */
-export async function checkDatabase(ctx: Context): Promise<Finding[]> {
+export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {
   const { version, isReadOnly, skewMs } = await lookAtServer(ctx)
   const database = isReadOnly
-    ? fault('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
-    : sound('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
-  return [database, clockFinding(skewMs), ...(await checkCluster(ctx))]
+    ? failed('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
+    : passed('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
+  return [database, clockResult(skewMs), ...(await checkCluster(ctx))]
 }
 
 /** Each server of `BILLING_DATABASE_URL`, where there are several or it is a cluster's node. */
-async function checkCluster({ config: { databaseUrl } }: Context): Promise<Finding[]> {
+async function checkCluster({ config: { databaseUrl } }: Context): Promise<CheckResult[]> {
   if (databaseUrl === null) return []
   const servers = await lookAtServers(databaseUrl)
-  const findings = servers.flatMap(({ place, node, failure }) => {
+  const results = servers.flatMap(({ place, node, failure }) => {
     if (failure !== null)
-      return [fault('cluster', `${place}: ${failure}`, 'start it, or take it out of BILLING_DATABASE_URL')]
+      return [failed('cluster', `${place}: ${failure}`, 'start it, or take it out of BILLING_DATABASE_URL')]
     return node === null ? [] : wrongWith(place, node)
   })
-  if (findings.length > 0) return findings
+  if (results.length > 0) return results
   const sizes = servers.flatMap(({ node }) => (node === null ? [] : [node.size]))
   return sizes.length === 0
     ? []
-    : [sound('cluster', `${Math.min(...sizes)} nodes, synced: ${servers.map(({ place }) => place).join(', ')}`)]
+    : [passed('cluster', `${Math.min(...sizes)} nodes, synced: ${servers.map(({ place }) => place).join(', ')}`)]
 }
 
-function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNode): Finding[] {
+function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNode): CheckResult[] {
   if (!isPrimary)
     return [
-      fault(
+      failed(
         'cluster',
         `${place} is cut off from the majority and serves nobody`,
         "mend its network; where the others are gone for good: SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES' at this one",
@@ -60,7 +60,7 @@ function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNod
 
 /** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
-  const { detail, mend } = clockFinding((await lookAtServer(ctx)).skewMs)
+  const { detail, mend } = clockResult((await lookAtServer(ctx)).skewMs)
   return mend === null ? null : `${detail}: ${mend}`
 }
 
@@ -77,11 +77,12 @@ async function lookAtServer(ctx: Context): Promise<ServerFacts & { readonly skew
 }
 
 /** `skewMs`: how far the database is ahead. */
-function clockFinding(skewMs: number): Finding {
+function clockResult(skewMs: number): CheckResult {
   const seconds = (Math.abs(skewMs) / SECOND_MS).toFixed(1)
-  if (Math.abs(skewMs) <= MOST_SKEW_MS) return sound('clock', `the database and this machine agree within ${seconds} s`)
+  if (Math.abs(skewMs) <= MOST_SKEW_MS)
+    return passed('clock', `the database and this machine agree within ${seconds} s`)
   const direction = skewMs > 0 ? 'ahead of' : 'behind'
-  return fault(
+  return failed(
     'clock',
     `the database is ${seconds} s ${direction} this machine`,
     'set both by NTP (timedatectl set-ntp true): signatures and periods go by this machine’s, leases by the database’s',
@@ -89,8 +90,8 @@ function clockFinding(skewMs: number): Finding {
 }
 
 /** Whether every migration was applied. */
-export async function checkSchema(ctx: Context): Promise<Finding[]> {
+export async function checkSchema(ctx: Context): Promise<CheckResult[]> {
   const pending = await pendingMigrations(ctx.db)
-  if (pending.length === 0) return [sound('schema', 'up to date')]
-  return [fault('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
+  if (pending.length === 0) return [passed('schema', 'up to date')]
+  return [failed('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
 }

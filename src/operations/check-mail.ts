@@ -1,21 +1,21 @@
 import type { Context } from '#context.ts'
 import { openMailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
-import { fault, sound, type Finding } from '#shared/finding.ts'
+import { failed, passed, type CheckResult } from '#shared/check-result.ts'
 
 /** Whether reminders can be mailed. */
-export async function checkMail(ctx: Context): Promise<Finding[]> {
+export async function checkMail(ctx: Context): Promise<CheckResult[]> {
   const mailer = openMailer(ctx.config, ctx.log)
   if (!mailer) {
-    return [fault('smtp', 'no mail server is set: no reminder goes out', 'set BILLING_SMTP_URL and BILLING_MAIL_FROM')]
+    return [failed('smtp', 'no mail server is set: no reminder goes out', 'set BILLING_SMTP_URL and BILLING_MAIL_FROM')]
   }
   try {
     await mailer.verify()
-    if (ctx.config.smtpUrl !== null) return [sound('smtp', 'the mail server takes mails')]
-    return [sound('smtp', `development: mails are files in ${ctx.config.home}/mail`)]
+    if (ctx.config.smtpUrl !== null) return [passed('smtp', 'the mail server takes mails')]
+    return [passed('smtp', `development: mails are files in ${ctx.config.home}/mail`)]
   } catch (error) {
     return [
-      fault(
+      failed(
         'smtp',
         `the mail server does not take mails: ${messageOf(error)}`,
         'check BILLING_SMTP_URL (host, port, user, password), then try billing-cli doctor again',

@@ -4,7 +4,7 @@ import { sumUnallocated } from '#payments/store.ts'
 import { plainMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { listRefusedEvents, sumFlagged, sumSurplus, type FlaggedSum } from './store.ts'
 
 const REFUSED_DAYS = 7
@@ -12,13 +12,13 @@ const MOST_LISTED = 1000
 const MOST_NAMED = 3
 
 /** Payments that an operator must decide about. Those of sandbox apps are no money. */
-export async function checkFlagged(ctx: Context): Promise<Finding[]> {
+export async function checkFlagged(ctx: Context): Promise<CheckResult[]> {
   const sums = await sumFlagged(ctx.db)
-  if (sums.length === 0) return [sound('flagged', 'no transaction needs review')]
+  if (sums.length === 0) return [passed('flagged', 'no transaction needs review')]
   const live = sums.filter(({ isSandbox }) => !isSandbox)
   const mend = 'billing-cli transaction list --flagged, then transaction show <id> and transaction resolve <id>'
   if (live.length === 0) return [warning('flagged', `on sandbox apps: ${wordsOf(sums)}`, mend)]
-  return [fault('flagged', wordsOf(live), mend)]
+  return [failed('flagged', wordsOf(live), mend)]
 }
 
 function wordsOf(sums: readonly FlaggedSum[]): string {
@@ -31,10 +31,10 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
 }
 
 /** Money that is booked for nothing, and money beyond an amount: the first waits for a decision, the second only may be given back. */
-export async function checkPayments(ctx: Context): Promise<Finding[]> {
+export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
   const unallocated = await sumUnallocated(ctx.db, null)
   const surplus = await sumSurplus(ctx.db)
-  const findings = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
+  const results = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
     const unsaid = unknown === 0 ? '' : `, ${unknown} of them of an unknown amount`
     const detail = `${payments} payment(s) with ${plainMoney(amount, currency)} are booked for nothing${unsaid}`
     const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
@@ -48,7 +48,7 @@ export async function checkPayments(ctx: Context): Promise<Finding[]> {
     )
   const told =
     beyond.length === 0 ? 'no surplus' : `surplus: ${beyond.join('; ')} transaction(s), to be refunded or kept`
-  return [...findings, sound('payments', findings.length === 0 ? `no money is booked for nothing; ${told}` : told)]
+  return [...results, passed('payments', results.length === 0 ? `no money is booked for nothing; ${told}` : told)]
 }
 
 const REVIEWS: Readonly<Record<Review, string>> = {
@@ -59,28 +59,28 @@ const REVIEWS: Readonly<Record<Review, string>> = {
 }
 
 /** Bank mails that wait for an operator. A warning, since anybody who knows an account's address can add to them. */
-export async function checkBankMails(ctx: Context): Promise<Finding[]> {
+export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
   const waiting = await countWaitingMails(ctx.db)
   const misaddressed = await countMisaddressedMails(ctx.db, addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS))
-  const findings: Finding[] = []
+  const results: CheckResult[] = []
   if (waiting.length > 0) {
     const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
     const mend = 'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or close <id>'
-    findings.push(warning('mails', `bank mails that wait: ${detail}`, mend))
+    results.push(warning('mails', `bank mails that wait: ${detail}`, mend))
   }
   if (misaddressed > 0) {
     const detail = `${misaddressed} bank mails with a payment's code were invalid_recipient in ${REFUSED_DAYS} days`
     const mend = 'compare mailbox and forward address in billing-cli bank-account list with where the bank writes to'
-    findings.push(warning('mails', detail, mend))
+    results.push(warning('mails', detail, mend))
   }
-  return findings.length > 0 ? findings : [sound('mails', 'no bank mail needs review')]
+  return results.length > 0 ? results : [passed('mails', 'no bank mail needs review')]
 }
 
 /** What providers told that does not fit what was asked of them. */
-export async function checkNotifications(ctx: Context): Promise<Finding[]> {
+export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
   const since = addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS)
   const refused = await listRefusedEvents(ctx.db, since, MOST_LISTED)
-  if (refused.length === 0) return [sound('notifications', `none was refused in ${REFUSED_DAYS} days`)]
+  if (refused.length === 0) return [passed('notifications', `none was refused in ${REFUSED_DAYS} days`)]
   const named = refused.slice(0, MOST_NAMED).map(({ provider, eventId, transactionId, note }) => {
     const subject = transactionId === null ? '' : ` (transaction ${transactionId})`
     return `${provider} ${eventId}${subject}${note === null ? '' : `: ${note}`}`
@@ -91,14 +91,14 @@ export async function checkNotifications(ctx: Context): Promise<Finding[]> {
 }
 
 /** Whether the books add up. */
-export async function checkLedger(ctx: Context): Promise<Finding[]> {
+export async function checkLedger(ctx: Context): Promise<CheckResult[]> {
   const { checked, faults } = await verifyLedger(ctx, null)
-  if (faults.length === 0) return [sound('ledger', `${checked} subscriptions recomputed, no faults`)]
+  if (faults.length === 0) return [passed('ledger', `${checked} subscriptions recomputed, no faults`)]
   const named = faults.slice(0, MOST_NAMED).map(({ subject, fault: text }) => `${subject} ${text}`)
   return [
-    fault(
+    failed(
       'ledger',
-      `${faults.length} fault(s): ${named.join('; ')}`,
+      `${faults.length} failed(s): ${named.join('; ')}`,
       'billing-cli ledger verify lists all; compare with your last backup before changing anything',
     ),
   ]

@@ -7,7 +7,7 @@ import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
 import { messageOf } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 
 /** Providers are asked about this many apps at a time. */
 const AT_ONCE = 8
@@ -16,34 +16,34 @@ const AT_ONCE = 8
 const MANY_FAILURES = 5
 
 /** Whether each provider accepts the credentials of each app that has it enabled, and what is not looked up. */
-export async function checkProviders(ctx: Context): Promise<Finding[]> {
+export async function checkProviders(ctx: Context): Promise<CheckResult[]> {
   return [...(await checkCredentials(ctx)), ...(await checkLookUps(ctx))]
 }
 
-async function checkCredentials(ctx: Context): Promise<Finding[]> {
+async function checkCredentials(ctx: Context): Promise<CheckResult[]> {
   const enabled = await enabledAccounts(ctx)
-  if (enabled.length === 0) return [sound('providers', 'no app has a method that needs credentials')]
-  const findings: Finding[] = []
+  if (enabled.length === 0) return [passed('providers', 'no app has a method that needs credentials')]
+  const results: CheckResult[] = []
   for (let start = 0; start < enabled.length; start += AT_ONCE) {
     const asked = enabled.slice(start, start + AT_ONCE)
-    findings.push(...(await Promise.all(asked.map((account) => checkOne(ctx, account)))))
+    results.push(...(await Promise.all(asked.map((account) => checkOne(ctx, account)))))
   }
-  return findings
+  return results
 }
 
 /** Accounts that are left alone for a while, and sessions that fail again and again. */
-async function checkLookUps(ctx: Context): Promise<Finding[]> {
+async function checkLookUps(ctx: Context): Promise<CheckResult[]> {
   const now = await databaseNow(ctx, ctx.db)
   const paused = (await listPauses(ctx.db)).filter(({ pausedUntil }) => pausedUntil > now)
-  const findings = paused.map(pauseFinding)
+  const results = paused.map(pauseResult)
   const { count, transactionId } = await countFailing(ctx.db, MANY_FAILURES)
-  if (transactionId === null) return findings
+  if (transactionId === null) return results
   const detail = `${count} session(s) fail to be looked up or closed for an hour or longer and may still be paid, the newest of transaction ${transactionId}`
   const mend = `look into the log for "a look-up failed", and for the session into the provider's dashboard`
-  return [...findings, warning('providers', detail, mend)]
+  return [...results, warning('providers', detail, mend)]
 }
 
-function pauseFinding({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): Finding {
+function pauseResult({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): CheckResult {
   const cause = `${failures} failure(s) in a row since ${formatTimestamp(since)} UTC: ${reason}`
   const detail = `app ${appId}, ${provider}: nothing is looked up until ${formatTimestamp(pausedUntil)} UTC, after ${cause}`
   return warning('providers', detail, `it ends by itself; billing-cli reconcile --app ${appId} asks at once`)
@@ -67,18 +67,18 @@ async function enabledAccounts(ctx: Context): Promise<EnabledAccount[]> {
   return accounts
 }
 
-async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): Promise<Finding> {
+async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): Promise<CheckResult> {
   const name = `app ${appId}, ${method}:`
   const mend = `run billing-cli method enable ${appId} ${method} with the right credentials`
   try {
     const account = await currentAccount(ctx, method, spec.schema, appId)
     const { result, message } = account ? await spec.check(ctx.config, account.credentials) : MISSING
-    if (result === 'ok') return sound('providers', `${name} ${message}`)
-    if (result === 'refused') return fault('providers', `${name} ${message}`, mend)
+    if (result === 'ok') return passed('providers', `${name} ${message}`)
+    if (result === 'refused') return failed('providers', `${name} ${message}`, mend)
     return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')
   } catch (error) {
     const opens = `fix what keys, above, says; where that key is lost, ${mend}`
-    return fault('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
+    return failed('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
   }
 }
 

@@ -1,13 +1,13 @@
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
 import type { SealedSecret } from './store.ts'
 
 const MOST_NAMED = 5
 
 /** Whether every secret at rest opens under the keys of the settings. */
-export async function checkSecrets(ctx: Context): Promise<Finding[]> {
+export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
   const closed: string[] = []
   let opened = 0
   let stale = 0
@@ -19,14 +19,14 @@ export async function checkSecrets(ctx: Context): Promise<Finding[]> {
       if (ctx.keyring.isStale(secret.sealed)) stale += 1
     }
   }
-  if (closed.length > 0) return [closedFinding(closed)]
+  if (closed.length > 0) return [closedResult(closed)]
   if (stale > 0) {
     const detail = `${opened} secrets open, ${stale} of them under an older key than "${ctx.keyring.currentId}"`
     return [
       warning('keys', detail, 'run billing-cli key rotate, then take the older key out of BILLING_ENCRYPTION_KEYS'),
     ]
   }
-  return [sound('keys', `${opened} secrets open under key "${ctx.keyring.currentId}"`)]
+  return [passed('keys', `${opened} secrets open under key "${ctx.keyring.currentId}"`)]
 }
 
 function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
@@ -38,9 +38,9 @@ function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
   }
 }
 
-function closedFinding(closed: readonly string[]): Finding {
+function closedResult(closed: readonly string[]): CheckResult {
   const more = closed.length > MOST_NAMED ? `; and ${closed.length - MOST_NAMED} more` : ''
-  return fault(
+  return failed(
     'keys',
     `${closed.length} secret(s) do not open: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
     'add the missing key to BILLING_ENCRYPTION_KEYS; where it is lost, set the secret anew (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',

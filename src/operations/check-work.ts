@@ -7,7 +7,7 @@ import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import { fault, sound, warning, type Finding } from '#shared/finding.ts'
+import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
 
 /** The jobs of the daemon; a test holds them against its schedule. */
@@ -20,7 +20,7 @@ const MOST_COUNTED = 1_000_000
 const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log says why it ended'
 
 /** When each job last ran, and how that ended. */
-export async function checkJobs(ctx: Context): Promise<Finding[]> {
+export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run]))
   if (runs.size === 0)
     return [warning('jobs', 'no job has run yet: the daemon is not running, or has only just started', START)]
@@ -28,7 +28,7 @@ export async function checkJobs(ctx: Context): Promise<Finding[]> {
   if (silent.length === JOBS.length) {
     return [warning('jobs', `the daemon is not running: ${lastRunOf([...runs.values()])}`, START)]
   }
-  return JOBS.map((job) => jobFinding(job, runs.get(job), silent.includes(job)))
+  return JOBS.map((job) => jobResult(job, runs.get(job), silent.includes(job)))
 }
 
 function isSilent(ctx: Context, run: JobRun | undefined): boolean {
@@ -42,91 +42,91 @@ function lastRunOf(runs: readonly JobRun[]): string {
   return `the last run, ${last.job}, was at ${formatTimestamp(last.finishedAt ?? last.startedAt)} UTC`
 }
 
-function jobFinding(job: string, run: JobRun | undefined, isQuiet: boolean): Finding {
+function jobResult(job: string, run: JobRun | undefined, isQuiet: boolean): CheckResult {
   const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
   if (!run) return warning('jobs', `${job}: never ran`, look)
   const at = `at ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`
   if (run.outcome !== 'done' && run.outcome !== null) {
     const { error } = (run.summary ?? {}) as { error?: unknown }
-    return fault('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
+    return failed('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
   }
   if (isQuiet)
-    return fault('jobs', `${job}: silent since ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`, look)
-  return sound('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
+    return failed('jobs', `${job}: silent since ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`, look)
+  return passed('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
 }
 
 /** Apps that do not take their webhooks. */
-export async function checkWebhooks(ctx: Context): Promise<Finding[]> {
+export async function checkWebhooks(ctx: Context): Promise<CheckResult[]> {
   const [standings, apps] = await Promise.all([listWebhookStandings(ctx.db), listApps(ctx.db)])
   const running = apps.filter(({ disabledAt }) => disabledAt === null)
   const live = new Set(running.filter(({ isSandbox }) => !isSandbox).map(({ id }) => id))
-  const findings = [
+  const results = [
     ...running
       .filter(({ webhookUrl, webhookSecret }) => webhookUrl !== null && webhookSecret === null)
-      .map(secretFinding),
+      .map(secretResult),
     // Without an address or a secret nothing can be retried.
     ...standings
       .filter(({ appId }) =>
         apps.some(({ id, webhookUrl, webhookSecret }) => id === appId && webhookUrl && webhookSecret),
       )
-      .map((standing) => standingFinding(standing, live.has(standing.appId))),
+      .map((standing) => standingResult(standing, live.has(standing.appId))),
   ]
-  if (findings.length > 0) return findings
+  if (results.length > 0) return results
   const untold = running.filter(({ webhookUrl }) => webhookUrl === null).length
   const others =
     untold === 0 ? '' : `; ${untold} app(s) have no webhook address, and ask for their events or are told nothing`
-  return [sound('webhooks', `no event has failed${others}`)]
+  return [passed('webhooks', `no event has failed${others}`)]
 }
 
-function secretFinding({ id }: App): Finding {
+function secretResult({ id }: App): CheckResult {
   const mend = `run billing-cli app rotate-webhook-secret ${id}, and give the secret to the app's owner`
   return warning('webhooks', `app ${id}: has a webhook address and no webhook secret: it is told nothing`, mend)
 }
 
 /** What an app of the sandbox or a disabled one does not take is no harm to anybody. */
-function standingFinding(
-  { appId, failed, retrying, failingSince, lastError }: WebhookStanding,
+function standingResult(
+  { appId, failed: failures, retrying, failingSince, lastError }: WebhookStanding,
   isLive: boolean,
-): Finding {
+): CheckResult {
   if (lastError === 'secret_unreadable') {
     const detail = `app ${appId}: its events wait, since its webhook secret does not open`
     const mend = `see keys: the events go out within a minute once the key is back; where it is lost, run billing-cli app rotate-webhook-secret ${appId}`
-    return fault('webhooks', detail, mend)
+    return failed('webhooks', detail, mend)
   }
-  const counts = `${failed} failed for good, ${retrying} to be tried again`
+  const counts = `${failures} failed for good, ${retrying} to be tried again`
   const retry = `webhook retry --failed ${appId}`
   if (failingSince === null) {
     const detail = `app ${appId}: takes events now; before, ${counts}`
-    return failed === 0 ? sound('webhooks', detail) : warning('webhooks', detail, `run billing-cli ${retry}`)
+    return failures === 0 ? passed('webhooks', detail) : warning('webhooks', detail, `run billing-cli ${retry}`)
   }
-  return (isLive ? fault : warning)(
+  return (isLive ? failed : warning)(
     'webhooks',
     `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
-    `contact the app's owner; run billing-cli webhook test ${appId}${failed === 0 ? '' : `, then ${retry}`}`,
+    `contact the app's owner; run billing-cli webhook test ${appId}${failures === 0 ? '' : `, then ${retry}`}`,
   )
 }
 
 /** Events that should have gone out. */
-export async function checkOutbox(ctx: Context): Promise<Finding[]> {
+export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
   if (oldestDueAt !== null && oldestDueAt < addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)) {
     const detail = `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`
-    return [fault('outbox', detail, `where jobs, above, says that the daemon runs, look into its log; else ${START}`)]
+    return [failed('outbox', detail, `where jobs, above, says that the daemon runs, look into its log; else ${START}`)]
   }
-  return [sound('outbox', `${depth} events wait, none is overdue`)]
+  return [passed('outbox', `${depth} events wait, none is overdue`)]
 }
 
 /** Mails of which nobody knows whether they left, mails to addresses that are not there, and mails beyond an app's limit of the day. */
-export async function checkReminders(ctx: Context): Promise<Finding[]> {
-  const findings = [
+export async function checkReminders(ctx: Context): Promise<CheckResult[]> {
+  const results = [
     ...(await unconfirmedFindings(ctx)),
     ...(await refusedFindings(ctx)),
     ...(await heldBackFindings(ctx)),
   ]
-  return findings.length === 0 ? [sound('reminders', 'none is unconfirmed, refused or held back')] : findings
+  return results.length === 0 ? [passed('reminders', 'none is unconfirmed, refused or held back')] : results
 }
 
-async function heldBackFindings(ctx: Context): Promise<Finding[]> {
+async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
   return (await countHeldBack(ctx)).map(({ app, mails, limit }) => {
     const detail = `app ${app.id}: ${mails} mail(s) are held back until tomorrow (UTC): it has sent its ${limit} of today`
     const plan = `billing-cli reminders plan ${app.id} --days 0 shows them`
@@ -137,7 +137,7 @@ async function heldBackFindings(ctx: Context): Promise<Finding[]> {
   })
 }
 
-async function refusedFindings(ctx: Context): Promise<Finding[]> {
+async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
   const refused = await listRefusedReminders(ctx)
   const [newest] = refused
   if (!newest) return []
@@ -147,7 +147,7 @@ async function refusedFindings(ctx: Context): Promise<Finding[]> {
   return [warning('reminders', detail, mend)]
 }
 
-async function unconfirmedFindings(ctx: Context): Promise<Finding[]> {
+async function unconfirmedFindings(ctx: Context): Promise<CheckResult[]> {
   const unconfirmed = await listUnconfirmedReminders(ctx)
   const [newest] = unconfirmed
   if (!newest) return []
@@ -157,12 +157,12 @@ async function unconfirmedFindings(ctx: Context): Promise<Finding[]> {
 }
 
 /** Realtime nodes that are not what they should be. */
-export async function checkRealtime(ctx: Context): Promise<Finding[]> {
+export async function checkRealtime(ctx: Context): Promise<CheckResult[]> {
   const counts = await countRealtimeWrites(ctx.db, null)
   const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MOST_COUNTED)
-  if (counts.failed + abandoned.length === 0) return [sound('realtime', `${counts.done} nodes are written`)]
+  if (counts.failed + abandoned.length === 0) return [passed('realtime', `${counts.done} nodes are written`)]
   const appIds = new Set([...(await listAppsWithFailedWrites(ctx.db)), ...abandoned.map(({ appId }) => appId)])
   const commands = [...appIds].map((appId) => `billing-cli realtime resync ${appId} --failed`)
   const detail = `${counts.failed} writes failed, ${abandoned.length} were left unfinished`
-  return [fault('realtime', detail, `run ${commands.join(', ')}; the messages say why`)]
+  return [failed('realtime', detail, `run ${commands.join(', ')}; the messages say why`)]
 }

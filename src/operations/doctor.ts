@@ -7,9 +7,9 @@ import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
 import { checkMail } from './check-mail.ts'
 import { checkJobs, checkOutbox, checkRealtime, checkReminders, checkWebhooks } from './check-work.ts'
-import { fault, type Finding } from '#shared/finding.ts'
+import { failed, type CheckResult } from '#shared/check-result.ts'
 
-type Check = (ctx: Context) => Promise<Finding[]>
+type Check = (ctx: Context) => Promise<CheckResult[]>
 
 /** What needs nothing but a server that answers. */
 const FIRST: Readonly<Record<string, Check>> = { database: checkDatabase, schema: checkSchema, smtp: checkMail }
@@ -38,7 +38,7 @@ export interface ExamineOptions {
 }
 
 /** Examines the service from its database and settings, whether or not the daemon is up. Reads only; sends nothing to customers. */
-export async function examine(ctx: Context, options: ExamineOptions = {}): Promise<Finding[]> {
+export async function examine(ctx: Context, options: ExamineOptions = {}): Promise<CheckResult[]> {
   const first = await runChecks(ctx, FIRST, options)
   if (first.some(({ check, ok }) => !ok && (check === 'schema' || check === 'database'))) return first
   return [...first, ...(await runChecks(ctx, THEN, options))]
@@ -49,15 +49,15 @@ async function runChecks(
   ctx: Context,
   checks: Readonly<Record<string, Check>>,
   { explain = messageOf, onProgress = () => undefined }: ExamineOptions,
-): Promise<Finding[]> {
-  const findings: Finding[] = []
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = []
   for (const [name, check] of Object.entries(checks)) {
     onProgress(name)
     try {
-      findings.push(...(await check(ctx)))
+      results.push(...(await check(ctx)))
     } catch (error) {
-      findings.push(
-        fault(
+      results.push(
+        failed(
           name,
           `could not be checked: ${explain(error)}`,
           'fix what failed above, then run billing-cli doctor again',
@@ -65,5 +65,5 @@ async function runChecks(
       )
     }
   }
-  return findings
+  return results
 }

@@ -10,7 +10,7 @@ import { insertJobRun } from '#db/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { examine } from '#operations/doctor.ts'
-import type { Finding } from '#shared/finding.ts'
+import type { CheckResult } from '#shared/check-result.ts'
 import { queueRealtimeWrite } from '#realtime/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { parseKeyring } from '#shared/crypto.ts'
@@ -30,7 +30,7 @@ function aContext(settings: Readonly<Record<string, string>> = {}): TestContext 
   return testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
 }
 
-async function finding(ctx: TestContext, check: string): Promise<Finding> {
+async function result(ctx: TestContext, check: string): Promise<CheckResult> {
   const found = (await examine(ctx)).filter((one) => one.check === check)
   return found.find(({ ok }) => !ok) ?? found.find(({ mend }) => mend !== null) ?? found[0]!
 }
@@ -40,9 +40,9 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    const findings = await examine(ctx)
-    expect(findings.filter(({ ok }) => !ok)).to.deep.equal([])
-    expect(findings.map(({ check }) => check)).to.include.members([
+    const results = await examine(ctx)
+    expect(results.filter(({ ok }) => !ok)).to.deep.equal([])
+    expect(results.map(({ check }) => check)).to.include.members([
       'database',
       'schema',
       'clock',
@@ -52,7 +52,7 @@ describe('doctor (contract 6)', () => {
       'providers',
       'jobs',
     ])
-    for (const found of findings) expect(found).to.have.all.keys('check', 'ok', 'detail', 'mend')
+    for (const found of results) expect(found).to.have.all.keys('check', 'ok', 'detail', 'mend')
   })
 
   it('knows the jobs of the schedule', () => {
@@ -64,11 +64,11 @@ describe('doctor (contract 6)', () => {
     const [row] = await ctx.db.query('SELECT name, applied_at FROM schema_migrations ORDER BY name LIMIT 1')
     await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [row.name])
     try {
-      const findings = await examine(ctx)
-      const schema = findings.find(({ check }) => check === 'schema')
+      const results = await examine(ctx)
+      const schema = results.find(({ check }) => check === 'schema')
       expect(schema).to.include({ ok: false, mend: 'run billing-cli migrate' })
       expect(schema?.detail).to.include(row.name)
-      expect(findings.map(({ check }) => check)).to.not.include('ledger')
+      expect(results.map(({ check }) => check)).to.not.include('ledger')
     } finally {
       await ctx.db.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)', [row.name, row.applied_at])
     }
@@ -77,7 +77,7 @@ describe('doctor (contract 6)', () => {
   it('clocks that differ by more than two seconds are a fault', async () => {
     const ctx = aContext()
     ctx.clock.advance('5s')
-    const found = await finding(ctx, 'clock')
+    const found = await result(ctx, 'clock')
     expect(found.ok).to.equal(false)
     expect(found.detail).to.match(/the database is [456]\.\d s behind this machine/)
   })
@@ -85,12 +85,12 @@ describe('doctor (contract 6)', () => {
   it('a secret whose key is missing is named, and so is one that was moved to another app', async () => {
     const ctx = aContext()
     const { app } = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
-    const closed = await finding({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'keys')
+    const closed = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'keys')
     expect(closed.ok).to.equal(false)
     expect(closed.detail).to.include(`the webhook_secret of app ${app.id}`).and.include('needs encryption key "test"')
     const other = await anApp(ctx)
     await ctx.db.query('UPDATE apps SET api_secret = ? WHERE id = ?', [app.apiSecret, other.app.id])
-    expect((await finding(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
+    expect((await result(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
   })
 
   it('events that wait for a secret that does not open are a fault until they are sent', async () => {
@@ -106,13 +106,13 @@ describe('doctor (contract 6)', () => {
       const data = { external_ref: 'u', plan_ref: 'pro', amount: 1, currency: 'VND', status: 'completed' } as const
       await inTransaction(ctx, (tx) => emitEvent(tx, app, 'transaction.completed', data, subject))
       await deliverDue(ctx)
-      const waiting = await finding(ctx, 'webhooks')
+      const waiting = await result(ctx, 'webhooks')
       expect(waiting).to.include({ ok: false })
       expect(waiting.detail).to.equal(`app ${app.id}: its events wait, since its webhook secret does not open`)
       await setSecret(right)
       ctx.clock.advance('1m')
       expect(await deliverDue(ctx)).to.include({ delivered: 1 })
-      expect(await finding(ctx, 'webhooks')).to.include({ ok: true })
+      expect(await result(ctx, 'webhooks')).to.include({ ok: true })
     } finally {
       await receiver.stop()
     }
@@ -121,14 +121,14 @@ describe('doctor (contract 6)', () => {
   it('secrets under an older key are a warning, mended by key rotate', async () => {
     const ctx = aContext()
     await anApp(ctx)
-    const found = await finding({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
+    const found = await result({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
     expect(found.ok).to.equal(true)
     expect(found.mend).to.include('key rotate')
   })
 
   it('a mail server that does not answer is a fault; files in development are said to be files', async () => {
-    expect((await finding(aContext(), 'smtp')).detail).to.include('development: mails are files in')
-    const away = await finding(
+    expect((await result(aContext(), 'smtp')).detail).to.include('development: mails are files in')
+    const away = await result(
       aContext({ BILLING_SMTP_URL: 'smtp://127.0.0.1:9', BILLING_MAIL_FROM: 'pay@example.com' }),
       'smtp',
     )
@@ -138,13 +138,13 @@ describe('doctor (contract 6)', () => {
 
   it('relay settings that cannot work together are faults', async () => {
     const alone = aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
-    const unfinished = await finding(alone, 'relay')
+    const unfinished = await result(alone, 'relay')
     expect(unfinished, 'nobody takes bank transfers').to.include({ ok: true })
     expect(unfinished.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
-    const noSecret = await finding(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
+    const noSecret = await result(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
     expect(noSecret.mend).to.include('BILLING_RELAY_SECRET')
     const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
-    expect(await finding(aContext(both), 'relay')).to.include({ ok: true, mend: null })
+    expect(await result(aContext(both), 'relay')).to.include({ ok: true, mend: null })
     await anApp(alone, { methods: ['bank_transfer'] })
     const believesNobody = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
     expect(believesNobody?.detail).to.include('every bank mail is untrusted')
@@ -161,34 +161,34 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext({ BILLING_STRIPE_API_BASE: base })
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'mai', app, 'card', { secretKey: 'sk_test_wrong', webhookSecret: 'whsec_x' })
-    const refused = await finding(ctx, 'providers')
+    const refused = await result(ctx, 'providers')
     expect(refused).to.include({ ok: false })
     expect(refused.detail).to.equal(`app ${app.id}, card: Stripe does not know this secret key`)
     expect(refused.mend).to.include(`method enable ${app.id} card`)
     await new Promise((resolve) => stripe.close(resolve))
-    const away = await finding(ctx, 'providers')
+    const away = await result(ctx, 'providers')
     expect(away.ok).to.equal(true)
     expect(away.mend).to.not.equal(null)
   })
 
   it('jobs: a daemon that does not run is a warning, a job that failed or fell silent is a fault', async () => {
     const ctx = aContext()
-    expect((await finding(ctx, 'jobs')).detail).to.include('the daemon is not running')
+    expect((await result(ctx, 'jobs')).detail).to.include('the daemon is not running')
     const run = (job: string, minutesAgo: number, outcome: 'done' | 'failed' = 'done') => {
       const at = addMs(ctx.clock.now(), -minutesAgo * MINUTE_MS)
       const summary = outcome === 'failed' ? { error: 'out of paper' } : { done: 1 }
       return insertJobRun(ctx.db, { job, daemon: 'here:1', startedAt: at, finishedAt: at, outcome, summary })
     }
     for (const job of JOBS) await run(job, 60)
-    expect(await finding(ctx, 'jobs')).to.include({ ok: true })
-    expect((await finding(ctx, 'jobs')).detail).to.include('the daemon is not running: the last run')
+    expect(await result(ctx, 'jobs')).to.include({ ok: true })
+    expect((await result(ctx, 'jobs')).detail).to.include('the daemon is not running: the last run')
     for (const job of JOBS.slice(1)) await run(job, 0)
-    expect((await finding(ctx, 'jobs')).detail).to.include(`${JOBS[0]}: silent since`)
+    expect((await result(ctx, 'jobs')).detail).to.include(`${JOBS[0]}: silent since`)
     await run(JOBS[0], 0, 'failed')
-    expect(await finding(ctx, 'jobs')).to.include({ ok: false })
-    expect((await finding(ctx, 'jobs')).detail).to.include('out of paper')
+    expect(await result(ctx, 'jobs')).to.include({ ok: false })
+    expect((await result(ctx, 'jobs')).detail).to.include('out of paper')
     await run(JOBS[0], 0)
-    expect(await finding(ctx, 'jobs')).to.include({ ok: true, mend: null })
+    expect(await result(ctx, 'jobs')).to.include({ ok: true, mend: null })
   })
 
   it('events that are overdue are a fault', async () => {
@@ -196,13 +196,13 @@ describe('doctor (contract 6)', () => {
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
     const since = formatTimestamp(ctx.clock.now())
-    expect((await finding(ctx, 'outbox')).ok).to.equal(true)
+    expect((await result(ctx, 'outbox')).ok).to.equal(true)
     ctx.clock.advance('10m')
-    expect(await finding(ctx, 'outbox')).to.include({
+    expect(await result(ctx, 'outbox')).to.include({
       ok: false,
       detail: `1 events wait; the oldest is due since ${since} UTC`,
     })
-    expect((await finding(ctx, 'outbox')).mend).to.match(
+    expect((await result(ctx, 'outbox')).mend).to.match(
       /where jobs, above, says that the daemon runs.*start the daemon/,
     )
   })
@@ -221,7 +221,7 @@ describe('doctor (contract 6)', () => {
         await deliverDue(ctx)
         return formatTimestamp(ctx.clock.now())
       }
-      const detail = async (): Promise<string> => (await finding(ctx, 'webhooks')).detail
+      const detail = async (): Promise<string> => (await result(ctx, 'webhooks')).detail
       await tell(200)
       const failingSince = await tell(500)
       await tell(500)
@@ -230,7 +230,7 @@ describe('doctor (contract 6)', () => {
         new RegExp(`^${name}: failing since ${failingSince} UTC: 0 failed for good, 2 to be`),
       )
 
-      expect((await finding(ctx, 'webhooks')).mend, 'nothing has failed for good').to.equal(
+      expect((await result(ctx, 'webhooks')).mend, 'nothing has failed for good').to.equal(
         `contact the app's owner; run billing-cli webhook test ${app.app.id}`,
       )
 
@@ -240,7 +240,7 @@ describe('doctor (contract 6)', () => {
       await perform(ctx, operator('linh'), retryEvent, { event_id: `evt_${first!.id}` }, {})
       expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
       await deliverDue(ctx)
-      expect(await finding(ctx, 'webhooks'), 'it mends itself').to.deep.include({
+      expect(await result(ctx, 'webhooks'), 'it mends itself').to.deep.include({
         ok: true,
         detail: `${name}: takes events now; before, 0 failed for good, 2 to be tried again`,
         mend: null,
@@ -248,7 +248,7 @@ describe('doctor (contract 6)', () => {
       await ctx.db.query(
         "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",
       )
-      expect(await finding(ctx, 'webhooks')).to.deep.include({
+      expect(await result(ctx, 'webhooks')).to.deep.include({
         ok: true,
         detail: `${name}: takes events now; before, 2 failed for good, 0 to be tried again`,
         mend: `run billing-cli webhook retry --failed ${app.app.id}`,
@@ -256,11 +256,11 @@ describe('doctor (contract 6)', () => {
 
       const failingAgain = await tell(503)
       expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 failed for good, 1 to be tried again`)
-      expect(await finding(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
+      expect(await result(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
       await ctx.db.query('UPDATE apps SET is_sandbox = 0')
-      expect(await finding(ctx, 'webhooks'), 'a live app').to.include({ ok: false })
+      expect(await result(ctx, 'webhooks'), 'a live app').to.include({ ok: false })
       await ctx.db.query('UPDATE apps SET disabled_at = created_at')
-      expect(await finding(ctx, 'webhooks'), 'a disabled app').to.include({ ok: true })
+      expect(await result(ctx, 'webhooks'), 'a disabled app').to.include({ ok: true })
     } finally {
       await receiver.stop()
     }
@@ -270,13 +270,13 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    expect(await finding(ctx, 'webhooks')).to.deep.include({
+    expect(await result(ctx, 'webhooks')).to.deep.include({
       ok: true,
       detail: 'no event has failed; 1 app(s) have no webhook address, and ask for their events or are told nothing',
       mend: null,
     })
     await perform(ctx, operator('linh'), updateApp, { webhook_url: 'http://127.0.0.1:9/hooks' }, { app: app.app })
-    const { ok, detail, mend } = await finding(ctx, 'webhooks')
+    const { ok, detail, mend } = await result(ctx, 'webhooks')
     expect([ok, detail]).to.deep.equal([
       true,
       `app ${app.app.id}: has a webhook address and no webhook secret: it is told nothing`,
@@ -288,7 +288,7 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext()
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'linh', app, 'card', { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' })
-    const found = await finding({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
+    const found = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
     expect(found).to.include({ ok: false })
     expect(found.detail).to.include('its credentials do not open')
     expect(found.mend).to.include('what keys, above, says')
@@ -297,8 +297,8 @@ describe('doctor (contract 6)', () => {
   it('a host of the database that cannot be reached is a fault, though the others serve', async () => {
     const databaseUrl = 'mysql://root@127.0.0.1:1,127.0.0.1:2/paygate'
     const ctx = aContext()
-    const findings = await examine({ ...ctx, config: { ...ctx.config, databaseUrl } })
-    const hosts = findings.filter(({ check }) => check === 'cluster')
+    const results = await examine({ ...ctx, config: { ...ctx.config, databaseUrl } })
+    const hosts = results.filter(({ check }) => check === 'cluster')
     expect(hosts.map(({ ok, detail }) => [ok, detail])).to.deep.equal([
       [false, '127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1'],
       [false, '127.0.0.1:2: connect ECONNREFUSED 127.0.0.1:2'],
@@ -313,8 +313,8 @@ describe('doctor (contract 6)', () => {
         throw new Error('no time')
       },
     }
-    const findings = await examine({ ...ctx, clock }, { explain })
-    expect(findings.find(({ check }) => check === 'database')?.detail).to.equal(
+    const results = await examine({ ...ctx, clock }, { explain })
+    expect(results.find(({ check }) => check === 'database')?.detail).to.equal(
       'could not be checked: explained: no time',
     )
   })
@@ -325,9 +325,9 @@ describe('doctor (contract 6)', () => {
     const plan = await aPlan(ctx, app)
     await partlyPaid(ctx, app, { price_id: priceId(plan) })
     const words = '1 underpaid with 90000 VND received and not applied'
-    expect(await finding(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
+    expect(await result(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
     await ctx.db.query('UPDATE apps SET is_sandbox = 0')
-    expect(await finding(ctx, 'flagged')).to.include({ ok: false, detail: words })
+    expect(await result(ctx, 'flagged')).to.include({ ok: false, detail: words })
   })
 
   it('a refused notification and an unconfirmed mail are shown, unwritten nodes and a wrong ledger are faults', async () => {
@@ -366,13 +366,13 @@ describe('doctor (contract 6)', () => {
     })
     await ctx.db.query('UPDATE realtime_writes SET wanted_at = ?', [at])
     await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
-    expect((await finding(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
-    expect((await finding(ctx, 'reminders')).mend).to.include('reminders settle')
-    expect(await finding(ctx, 'realtime')).to.include({
+    expect((await result(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
+    expect((await result(ctx, 'reminders')).mend).to.include('reminders settle')
+    expect(await result(ctx, 'realtime')).to.include({
       ok: false,
       mend: `run billing-cli realtime resync ${app.app.id} --failed; the messages say why`,
     })
-    expect(await finding(ctx, 'ledger')).to.include({ ok: false })
-    expect((await finding(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)
+    expect(await result(ctx, 'ledger')).to.include({ ok: false })
+    expect((await result(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)
   })
 })

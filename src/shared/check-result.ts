@@ -1,0 +1,21 @@
+/** The result of one check of `doctor`. A check that is ok and has a `mend` is a warning. */
+export interface CheckResult {
+  readonly check: string
+  readonly ok: boolean
+  readonly detail: string
+  /** What to do; null where nothing is wrong. */
+  readonly mend: string | null
+}
+
+export function passed(check: string, detail: string): CheckResult {
+  return { check, ok: true, detail, mend: null }
+}
+
+/** Works, and needs attention. */
+export function warning(check: string, detail: string, mend: string): CheckResult {
+  return { check, ok: true, detail, mend }
+}
+
+export function failed(check: string, detail: string, mend: string): CheckResult {
+  return { check, ok: false, detail, mend }
+}
