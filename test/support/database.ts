@@ -4,6 +4,7 @@ import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
+import { asked } from './asked.ts'
 
 /** The database as commands see it, and besides, for tests, any statement at all. */
 export interface TestDb extends Database {
@@ -29,6 +30,7 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const HOME = join(ROOT, 'var', 'test')
 const PREFIX = 'paygate_test_'
 let started: Started | null = null
+asked.database = true
 
 export function testDatabase(): TestDatabase {
   if (!started) throw new Error('the test database is started by the root hooks: ask for it inside a test or a hook')
