@@ -49,8 +49,7 @@ async function call(daemon: DaemonProcess, apiKey: string, token: string): Promi
 }
 
 /** The real firebase-admin in a daemon in production settings; Google's certificates come from a local peer through a proxy. */
-describe('identity tokens of a Firebase project', function () {
-  this.timeout(180_000)
+describe('identity tokens of a Firebase project', () => {
   let google: GooglePeer
   let daemon: DaemonProcess
   let canary: Server

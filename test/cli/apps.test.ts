@@ -27,8 +27,7 @@ const EXPORTED = [
   'events',
 ]
 
-describe("the command line: apps, methods and banks' accounts", function () {
-  this.timeout(120_000)
+describe("the command line: apps, methods and banks' accounts", () => {
   let cli: Cli
 
   beforeEach(() => {

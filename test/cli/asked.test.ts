@@ -46,8 +46,7 @@ const yes = (question: string): Step => [question, `y${ENTER}`]
 const APP = pick('Which app?')
 const PHONE = pick('Which app?', 1)
 
-describe('the command line asks on a terminal for whatever was left out', function () {
-  this.timeout(180_000)
+describe('the command line asks on a terminal for whatever was left out', () => {
   let ctx: Context
   let app: TestApp
   const sat = new Set<string>()

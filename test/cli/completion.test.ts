@@ -9,8 +9,7 @@ import { aCheckout, aCustomer, anApp, aPlan, priceId, type TestApp } from '../su
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 
-describe('completion of the command line', function () {
-  this.timeout(120_000)
+describe('completion of the command line', () => {
   let cli: Cli
   let ctx: TestContext
   let app: TestApp

@@ -21,8 +21,7 @@ const OF_NO_APP = ['commit_tokens', 'job_runs']
 /** Of these the demo has no rows, or it is not removed. */
 const OF_THE_OUTSIDE = ['bank_mails', 'provider_events', 'provider_sessions']
 
-describe('the command line: the demo', function () {
-  this.timeout(180_000)
+describe('the command line: the demo', () => {
   let cli: Cli
   let inbox: SmtpInbox
 

@@ -14,8 +14,7 @@ import { TestClock } from '../support/context.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 
-describe('the command line: what developers try out', function () {
-  this.timeout(120_000)
+describe('the command line: what developers try out', () => {
   let service: TestService
   let receiver: Receiver
   let app: TestApp

@@ -22,8 +22,7 @@ import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onPlayedTerminal } from './terminal.ts'
 
-describe('the command line: what support asks', function () {
-  this.timeout(120_000)
+describe('the command line: what support asks', () => {
   let ctx: Context
   let cli: Cli
   let made: BusyService

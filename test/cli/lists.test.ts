@@ -10,8 +10,7 @@ import { onPlayedTerminal } from './terminal.ts'
 
 const [RED, GREEN, YELLOW] = [1, 2, 3]
 
-describe('lists answer questions', function () {
-  this.timeout(120_000)
+describe('lists answer questions', () => {
   let ctx: Context
   let cli: Cli
   let made: BusyService

@@ -15,8 +15,7 @@ import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
-describe('the command line: payments, and work that runs by itself', function () {
-  this.timeout(120_000)
+describe('the command line: payments, and work that runs by itself', () => {
   let cli: Cli
   let ctx: Context
   const stops: (() => Promise<void>)[] = []

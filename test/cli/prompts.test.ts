@@ -12,8 +12,7 @@ import { CTRL_C, DOWN, ENTER, onPlayedTerminal, onTerminal } from './terminal.ts
 
 const ESCAPE = '\u001b'
 
-describe('the command line on a terminal', function () {
-  this.timeout(180_000)
+describe('the command line on a terminal', () => {
   let cli: Cli
   let ctx: Context
 

@@ -20,8 +20,7 @@ import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
-describe('the command line: plans, customers and subscriptions', function () {
-  this.timeout(120_000)
+describe('the command line: plans, customers and subscriptions', () => {
   let cli: Cli
   let ctx: Context
   let app: TestApp

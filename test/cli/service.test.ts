@@ -15,8 +15,7 @@ import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli, type Cli } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
-describe('the command line: the service itself', function () {
-  this.timeout(180_000)
+describe('the command line: the service itself', () => {
   let cli: Cli
 
   beforeEach(() => {

@@ -16,8 +16,7 @@ import { onTerminal } from './terminal.ts'
 const SCREEN_ENTERED = '\u001b[?1049h'
 const SCREEN_LEFT = '\u001b[?1049l'
 
-describe('watch', function () {
-  this.timeout(60_000)
+describe('watch', () => {
   let ctx: Context
   const stops: (() => Promise<unknown>)[] = []
 

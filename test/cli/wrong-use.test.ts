@@ -10,9 +10,7 @@ import { anApp } from '../support/factories.ts'
 import { openCli, PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
-describe('the command line: wrong usage, refusals and a service in trouble', function () {
-  this.timeout(180_000)
-
+describe('the command line: wrong usage, refusals and a service in trouble', () => {
   it('exits 2 with a message for what it does not know, and says how to go on', async () => {
     const cli = openCli()
     const lines = [

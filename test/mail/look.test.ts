@@ -8,8 +8,7 @@ import { SAMPLES } from './samples.ts'
 
 const WIDTHS = { phone: 375, desktop: 1000 } as const
 
-describe('mails in a browser', function () {
-  this.timeout(120_000)
+describe('mails in a browser', () => {
   let browser: Browser
 
   before(async () => {

@@ -37,8 +37,7 @@ function scanFile(path: string): string {
   }).trim()
 }
 
-describe('hosted pages in a browser', function () {
-  this.timeout(180_000)
+describe('hosted pages in a browser', () => {
   let browser: Browser
   let seller: SellerSite
   let story: Story

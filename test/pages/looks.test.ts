@@ -12,8 +12,7 @@ const SCREENS = [
 const NARROW = { width: 320, height: 640 }
 const LONGEST = 'Nguyễn'.repeat(31)
 
-describe('hosted pages are readable and reachable for everybody', function () {
-  this.timeout(180_000)
+describe('hosted pages are readable and reachable for everybody', () => {
   let browser: Browser
   /** A visitor for each screen, who is shown every page. */
   let visitors: Map<string, Visit>

@@ -131,7 +131,7 @@ describe('a payer who comes back to the checkout page', () => {
     expect([answer.status, answer.body.error.code]).to.deep.equal([502, 'provider_error'])
     payos.mode = 'up'
     expect((await choose(token, 'payos')).body.data.redirect_url).to.equal(first)
-  }).timeout(60_000)
+  })
 
   describe('while a debit is under way', () => {
     const delayed = async () => {

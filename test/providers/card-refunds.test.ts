@@ -100,7 +100,7 @@ describe('refunds of card payments', () => {
       expect(await transaction(transactionId)).to.include({ status: 'refunded' })
       expect(shop.stripe.refunds).to.have.lengthOf(1)
       expect(await ledger()).to.deep.equal([])
-    }).timeout(120_000)
+    })
 
     it('that Stripe could not be asked for goes on when the same command is given again', async () => {
       const { transactionId } = await paidCard()
@@ -111,7 +111,7 @@ describe('refunds of card payments', () => {
       shop.stripe.mode = 'up'
       expect(await refund(transactionId)).to.include({ status: 'refunded' })
       expect(shop.stripe.refunds).to.have.lengthOf(1)
-    }).timeout(120_000)
+    })
 
     it('whose answer was lost is not given up where Stripe refuses to be asked for it, so that it is made once', async () => {
       const { transactionId } = await paidCard()
@@ -125,7 +125,7 @@ describe('refunds of card payments', () => {
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
       expect(shop.stripe.refunds).to.have.lengthOf(1)
       expect(await ledger()).to.deep.equal([])
-    }).timeout(120_000)
+    })
 
     it('that Stripe has no time for (429) stays pending, and is made later', async () => {
       const { transactionId } = await paidCard()
@@ -136,7 +136,7 @@ describe('refunds of card payments', () => {
       expect(await reconcile()).to.equal(1)
       expect(await transaction(transactionId)).to.include({ status: 'refunded' })
       expect(shop.stripe.refunds).to.have.lengthOf(1)
-    }).timeout(60_000)
+    })
 
     it('that was given up with its credentials and turns out to have been made is in the books', async () => {
       const { transactionId } = await paidCard()
@@ -153,7 +153,7 @@ describe('refunds of card payments', () => {
       ])
       expect((await failure(refund(transactionId))).message).to.include('all of it was refunded')
       expect(await ledger()).to.deep.equal([])
-    }).timeout(60_000)
+    })
 
     it('that Stripe refuses leaves the transaction as it was', async () => {
       const { transactionId, session } = await paidCard()
@@ -332,7 +332,7 @@ describe('refunds of card payments', () => {
       await told('refund.created', { ...shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded') })
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
       expect(await shop.notes()).to.deep.equal([])
-    }).timeout(60_000)
+    })
 
     it("do not include another seller's charges, whatever they name", async () => {
       const { session, transactionId } = await paidCard()

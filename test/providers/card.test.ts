@@ -143,7 +143,7 @@ describe('paying by card', () => {
         expect(answer.status, answer.text).to.equal(200)
         expect(shop.stripe.sessions).to.have.length(sessions)
         expect((await sessionsStored()).filter(({ status }) => status === 'open')).to.have.length(1)
-      }).timeout(120_000)
+      })
     }
 
     it('a secret key that is not valid any more is 502, and the log names neither key nor address', async () => {

@@ -72,7 +72,7 @@ describe('paying through PayOS', () => {
         expect(shop.payos.links).to.have.length(links)
         expect(answer.body.data.redirect_url).to.equal(`https://pay.payos.vn/web/${shop.payos.links[0]!.id}`)
         expect(await sessions()).to.deep.equal([{ status: 'open', reference: String(shop.payos.links[0]!.orderCode) }])
-      }).timeout(120_000)
+      })
     }
 
     it('an order code that another installation used at the same merchant is left, and another one drawn', async () => {
@@ -230,7 +230,7 @@ describe('paying through PayOS', () => {
       expect((await shop.transaction(transactionId)).status).to.equal('pending')
       shop.payos.mode = 'up'
       expect((await shop.notify(link, transfer)).body.data.status).to.equal('processed')
-    }).timeout(120_000)
+    })
 
     it('an answer of PayOS that is wrongly signed is not believed', async () => {
       const { link, transactionId } = await shop.open()

@@ -185,7 +185,7 @@ describe('payments that stay pending', () => {
       payos.mode = 'up'
       clock.advance('30h')
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 2, closed: 2 })
-    }).timeout(120_000)
+    })
 
     it('a session that Stripe does not know is closed', async () => {
       await byCard()
@@ -233,7 +233,7 @@ describe('payments that stay pending', () => {
       expect((await run()).stillOpen).to.equal(12 - counts.failed)
       clock.advance('1m')
       expect((await run()).stillOpen).to.equal(counts.failed)
-    }).timeout(120_000)
+    })
 
     it('a session is given up 14 days after its end', async () => {
       await byCard()
@@ -304,7 +304,7 @@ describe('payments that stay pending', () => {
       })
       expect(await run()).to.deep.equal({ ...NOTHING, lookedUp: 1, closed: 1 })
       expect(session.status).to.equal('expired')
-    }).timeout(120_000)
+    })
 
     it('an answer that cannot be believed, or says that there are too many questions, delays its own session only', async () => {
       for (let number = 0; number < 6; number += 1) await byPayos({ external_ref: `user-${number}` })
@@ -318,7 +318,7 @@ describe('payments that stay pending', () => {
       await byPayos()
       clock.advance('10m')
       expect((await run()).stillOpen).to.equal(13)
-    }).timeout(120_000)
+    })
 
     it('the accounts take turns: a backlog of one app does not hold back the payment of another', async () => {
       for (let number = 0; number < 40; number += 1) await byCard({ external_ref: `user-${number}` })
@@ -386,7 +386,7 @@ describe('payments that stay pending', () => {
       const all = await run({ all: true })
       expect(all, 'an operator need not wait').to.deep.equal({ ...NOTHING, lookedUp: 40, stillOpen: 40 })
       expect(await pausesSeen(), 'an answer ends it').to.deep.equal([])
-    }).timeout(120_000)
+    })
 
     it('a provider that is unreachable is not called for app after app', async () => {
       for (let number = 0; number < 16; number += 1) {
@@ -397,7 +397,7 @@ describe('payments that stay pending', () => {
       clock.advance('10m')
       // Eight at once, and one more in the place of each of the first two that fail.
       expect((await run()).failed).to.be.within(3, 10)
-    }).timeout(120_000)
+    })
 
     it('sessions that fail for an hour are named by doctor', async () => {
       const { id } = await byCard()
@@ -408,7 +408,7 @@ describe('payments that stay pending', () => {
       }
       const details = (await checkProviders(service.ctx)).map(({ detail }) => detail)
       expect(details.join('\n')).to.include(`1 session(s) fail`).and.include(`the newest of transaction ${id}`)
-    }).timeout(120_000)
+    })
   })
 
   describe('whose transaction was completed in another way', () => {

@@ -126,7 +126,7 @@ describe('credentials at a provider that are replaced', () => {
     expect(stripe.calls.some(({ method, path }) => method === 'POST' && path === '/v1/refunds')).to.equal(true)
     expect([...keysAsked()]).to.deep.equal(['Bearer sk_test_first'])
     expect((await transaction(id)).status).to.equal('refunded')
-  }).timeout(60_000)
+  })
 
   it('a payer who comes back is sent to a fresh session under the new ones, and the old one is closed', async () => {
     const { token, url, session } = await byCard()

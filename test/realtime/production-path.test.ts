@@ -18,8 +18,7 @@ import { aServiceAccount } from '../support/service-account.ts'
  * A daemon in production settings against a real-protocol database over TLS; the token exchange goes through a proxy to a local peer
  * under Google's name. Nothing in the service is changed or weakened for it: proxy and authority are those of its environment.
  */
-describe('the realtime database over TLS, with access tokens', function () {
-  this.timeout(180_000)
+describe('the realtime database over TLS, with access tokens', () => {
   let google: GooglePeer
   let peer: RealtimePeer
   let issuer: OidcIssuer

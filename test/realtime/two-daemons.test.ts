@@ -13,9 +13,7 @@ import { until } from '../support/until.ts'
 
 const CHANGES = 50
 
-describe('two daemons on one database', function () {
-  // Two processes are started.
-  this.timeout(180_000)
+describe('two daemons on one database', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
   let story: ClientStory

@@ -11,8 +11,7 @@ import { aScene, type Scene } from './scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 
-describe('a daemon that is killed around SMTP DATA (T06)', function () {
-  this.timeout(120_000)
+describe('a daemon that is killed around SMTP DATA (T06)', () => {
   let scene: Scene
   let child: ChildProcess | null = null
 

@@ -97,8 +97,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect(recipients.sort()).to.deep.equal(['an@example.com', 'binh@example.com'])
   })
 
-  it('is kept exactly by daemons that send at once', async function () {
-    this.timeout(60_000)
+  it('is kept exactly by daemons that send at once', async () => {
     await openScene(7, 24)
     const daemons = [1, 2, 3].map(() => once(startSweep(7), 'exit'))
     expect((await Promise.all(daemons)).map(([code]) => code as number)).to.deep.equal([0, 0, 0])

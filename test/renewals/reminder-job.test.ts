@@ -10,8 +10,7 @@ import { aScene, type Scene } from './scene.ts'
 
 const DAILY = { ...MONTHLY, interval_unit: 'day', interval_count: 1 }
 
-describe('the jobs of reminders and expiry, in threads of their own', function () {
-  this.timeout(120_000)
+describe('the jobs of reminders and expiry, in threads of their own', () => {
   let scene: Scene
   let schedulers: Scheduler[] = []
 

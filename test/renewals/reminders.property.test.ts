@@ -119,8 +119,7 @@ class History {
   }
 }
 
-describe('reminders over random histories', function () {
-  this.timeout(120_000)
+describe('reminders over random histories', () => {
   it('of payments, switches, clock moves, restarts and mail server faults: no stage twice, none outside its window, none missing', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -8,8 +8,7 @@ import { startBrowser, visit } from '../pages/browser.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Story } from '../support/story.ts'
 
-describe('renewal page in a browser', function () {
-  this.timeout(180_000)
+describe('renewal page in a browser', () => {
   let browser: Browser
   let story: Story
   let path: string

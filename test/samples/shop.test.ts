@@ -219,7 +219,7 @@ describe('the sample shop, by the guide for sellers alone', () => {
     await surviveOutage()
     await refundFlagged()
     await moveFromStripe()
-  }).timeout(180_000)
+  })
 
   it('was followed to the last block, and the guide has no block of another kind', () => {
     const kinds = new Set([...guide.text.matchAll(/^ *```(\w+)/gm)].map(([, kind]) => kind))

@@ -160,8 +160,7 @@ function pick<T>(list: readonly T[], index: number): T | undefined {
 }
 
 describe('what payments do, whatever happens between them (contract 7)', () => {
-  it(`agrees with a model written from the contract, over ${RUNS} random histories, and takes no paid time away`, function () {
-    this.timeout(60_000)
+  it(`agrees with a model written from the contract, over ${RUNS} random histories, and takes no paid time away`, () => {
     fc.assert(
       fc.property(histories(30), (steps) => {
         const ledger = new Ledger()

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-const DEADLINE_MS = 45_000
+const DEADLINE_MS = 150_000
 const POLL_MS = 5
 
 /** Waits until the condition holds; throws where it does not in a time that a slow, busy machine has plenty of. */

@@ -8,5 +8,5 @@ describe('trial: a notification is taken by a process that is killed', () => {
     expect(statements.card).to.be.greaterThan(9)
     expect(statements.payos).to.be.greaterThan(9)
     expect(kills).to.be.at.least(4)
-  }).timeout(120_000)
+  })
 })

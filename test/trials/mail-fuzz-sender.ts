@@ -41,6 +41,8 @@ async function post(raw: Buffer): Promise<string> {
     body,
   })
   const decision = (await answer.json()) as { status?: string; reason?: string }
+  // As the relay does: a busy machine may take longer over a mail than it may take.
+  if (statusCode === 503) return post(raw)
   const isTooLarge = body.length > LARGEST_BODY
   if (isTooLarge !== (statusCode === 400)) throw new Error(`a post of ${body.length} bytes was answered ${statusCode}`)
   return `${statusCode} ${decision.status ?? 'refused'} ${decision.reason ?? ''}`.trim()

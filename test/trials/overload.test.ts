@@ -3,8 +3,7 @@ import { describe, it } from 'mocha'
 import { overload } from './overload.ts'
 
 describe('trial: more requests than the daemon can answer', () => {
-  it('three times as many checkouts as it can open: those that are too many are refused, and payments, webhooks and mails go on', async function () {
-    this.timeout(180_000)
+  it('three times as many checkouts as it can open: those that are too many are refused, and payments, webhooks and mails go on', async () => {
     const figures = await overload({
       perSecond: 1,
       times: 3,

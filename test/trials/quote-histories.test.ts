@@ -3,10 +3,9 @@ import { describe, it } from 'mocha'
 import { quoteHistories } from './quote-histories.ts'
 
 describe('trial: random interleavings of open, switch, pay, refund, end and complete', () => {
-  it('60 histories: after each step plan, price, end, money, flags and pages are those of a model of the contract', async function () {
-    this.timeout(120_000)
-    const { payments, refunded, flags } = await quoteHistories({ histories: 60, seed: 1 })
-    expect(payments).to.be.greaterThan(100)
+  it('30 histories: after each step plan, price, end, money, flags and pages are those of a model of the contract', async () => {
+    const { payments, refunded, flags } = await quoteHistories({ histories: 30, seed: 1 })
+    expect(payments).to.be.greaterThan(50)
     expect(refunded).to.be.greaterThan(10)
     expect(Object.keys(flags)).to.include.members(['superseded', 'already_lifetime', 'duplicate_payment'])
   })
