@@ -1,7 +1,9 @@
 import { nearAddress, providerSources } from './near-address.ts'
 import Router from '@koa/router'
 import { readerOf } from '#apps/page-settings.ts'
+import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { findCustomer } from '#customers/store.ts'
 import type { RequestState } from '#http/errors.ts'
 import {
   keptLanguage,
@@ -25,6 +27,7 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
+import { subscriptionsByRenewalToken } from '#subscriptions/store.ts'
 import { tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
@@ -70,12 +73,18 @@ async function viewOrNull(ctx: Context, http: TokenHttp): Promise<RenewalView | 
   }
 }
 
-async function sendLifetime(ctx: Context, http: PageHttp): Promise<void> {
+async function sendLifetime(ctx: Context, http: TokenHttp): Promise<void> {
+  const subscription = await subscriptionsByRenewalToken.find(ctx.db, tokenOf(http))
+  if (subscription) {
+    const { appId, customerId } = subscription
+    const customer = customerId === null ? null : await findCustomer(ctx.db, appId, customerId)
+    setOwner(http, { app: await getApp(ctx.db, appId), customer }, tokenOf(http))
+  }
   const { lifetimeHeading: heading, lifetimeLines: lines } = renewTexts(pageLocale(http))
   await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines })
 }
 
-function setOwner(http: PageHttp, { app, customer }: RenewalView, token: string): void {
+function setOwner(http: PageHttp, { app, customer }: Pick<RenewalView, 'app' | 'customer'>, token: string): void {
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,

@@ -74,3 +74,32 @@ export async function faultsOf(page: Page): Promise<string[]> {
 export async function contrastFaultsOf(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {${CONTRAST}; return faults })()`)
 }
+
+const CONTROLS = `[...document.querySelectorAll('a[href], button:enabled, summary')].filter((one) => one.checkVisibility())`
+/** Where the keyboard is: its number among the controls, -1 for none; whether it is seen there; how far down the page it is. */
+const FOCUSED = `(() => {
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement)
+  const { top, bottom } = document.activeElement.getBoundingClientRect()
+  return {
+    number: ${CONTROLS}.indexOf(document.activeElement),
+    name: document.activeElement.textContent.trim().slice(0, 30),
+    isSeen: outlineStyle !== 'none' && outlineWidth === '3px' && top >= -1 && bottom <= innerHeight + 1,
+    y: document.activeElement.matches('.skip') ? 0 : top + scrollY,
+  }
+})()`
+
+/** What somebody meets who goes through a page of one column by Tab alone: a control that is left out, not seen, or above the last one. */
+export async function keyboardFaultsOf(page: Page): Promise<string[]> {
+  const count = await page.evaluate<number>(`${CONTROLS}.length`)
+  const faults: string[] = []
+  let last = { number: -1, y: 0 }
+  for (let pressed = 0; pressed < count; pressed += 1) {
+    await page.keyboard.press('Tab')
+    const at = await page.evaluate<{ number: number; name: string; isSeen: boolean; y: number }>(FOCUSED)
+    if (at.number !== last.number + 1) faults.push(`after control ${last.number} comes ${at.number}, "${at.name}"`)
+    if (!at.isSeen) faults.push(`not seen: "${at.name}"`)
+    if (at.y < last.y - 1) faults.push(`goes up to "${at.name}"`)
+    last = at
+  }
+  return faults
+}

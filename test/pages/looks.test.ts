@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
-import { faultsOf } from './audit.ts'
+import { faultsOf, keyboardFaultsOf } from './audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit, type Visit } from './browser.ts'
 import { SCENES, withShop } from './scenes.ts'
 
@@ -40,6 +40,7 @@ describe('hosted pages are readable and reachable for everybody', () => {
             faults[`${screen}, ${colorScheme}`] = await faultsOf(page)
           }
           expect(await page.getAttribute('html', 'lang')).to.equal(locale)
+          if (screen === 'phone') faults['keyboard'] = await keyboardFaultsOf(page)
         }
         const found = Object.fromEntries(Object.entries(faults).filter(([, list]) => list.length > 0))
         expect(found).to.deep.equal({})
