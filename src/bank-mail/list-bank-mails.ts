@@ -1,9 +1,8 @@
-import { z } from 'zod'
 import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { dueOf } from '#payments/balance.ts'
-import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
@@ -40,8 +39,6 @@ export interface Suggestion {
 
 const MOST_CANDIDATES = 2000
 
-const ListBankMailsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
-
 /**
  * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development these came to
  * the secret address of an account, about an account of ours: anybody can get genuine bank mails about their own money.
@@ -51,7 +48,7 @@ export async function listBankMails(
   options: { readonly unmatched?: boolean } = {},
   page: unknown = { limit: '100' },
 ): Promise<Page<ListedMail>> {
-  const { limit, cursor } = validate(ListBankMailsQuery, page)
+  const { limit, cursor } = validate(ListQuery, page)
   const mails = await listBankMailRows(ctx.db, {
     waiting: options.unmatched === true,
     below: parseCursor(cursor),

@@ -5,9 +5,9 @@ import { markOf } from './session.ts'
 /** The colour of each state that a command shows; others have none. */
 const COLOURS: Readonly<Record<Colour, readonly string[]>> = {
   green: ['PASS', 'active', 'completed', 'delivered', 'enabled', 'in use', 'processed', 'sent', 'succeeded', 'yes'],
-  yellow: ['WARN', 'claimed', 'needs review', 'pending', 'underpaid'],
+  yellow: ['WARN', 'claimed', 'due', 'handed_over', 'needs review', 'pending', 'unconfirmed', 'underpaid'],
   red: ['FAIL', 'failed', 'refused', 'rejected'],
-  gray: ['archived', 'disabled', 'expired', 'forgotten', 'not_configured', 'refunded', 'void'],
+  gray: ['archived', 'disabled', 'dropped', 'expired', 'forgotten', 'not_configured', 'refunded', 'void'],
 }
 
 /** A state in its colour. */

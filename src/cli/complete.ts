@@ -196,9 +196,22 @@ const READERS: Readonly<Record<string, Reader>> = {
   }),
   reminders: stored(async (ctx) => {
     const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
-    return (await listUnconfirmedReminders(ctx)).map((reminder) => ({
-      value: String(reminder.reminder_id),
-      description: reminder.external_ref,
+    const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
+    return rows.map((row) => ({ value: String(row.reminder_id), description: row.external_ref }))
+  }),
+  receipts: stored(async (ctx) => {
+    const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+    const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
+    return rows.map((row) => ({ value: String(row.receipt_id), description: row.external_ref }))
+  }),
+  event_id: stored(async (ctx) => {
+    const [{ listNewestEvents }, { formatId }] = await Promise.all([
+      import('#webhooks/store.ts'),
+      import('#shared/ids.ts'),
+    ])
+    return (await listNewestEvents(ctx.db, Number(NEWEST.limit))).map(({ id, eventType, externalRef }) => ({
+      value: formatId('evt', id),
+      description: externalRef === null ? eventType : `${eventType}, ${externalRef}`,
     }))
   }),
   method: {

@@ -36,6 +36,19 @@ export function printEndUser(out: Output, view: EndUserView): void {
       ]),
       none: '',
     })
+  if (view.receipts.length > 0)
+    out.table({
+      head: ['receipt', 'at (UTC)', 'transaction', 'of', 'status', 'error'],
+      rows: view.receipts.map((receipt) => [
+        receipt.receipt_id,
+        minuteCell(receipt.at),
+        receipt.transaction_id,
+        `${moneyCell(receipt.amount, receipt.currency)} ${receipt.kind}`,
+        stateCell(receipt.status),
+        receipt.error,
+      ]),
+      none: '',
+    })
   // A line of its own, to be copied whole.
   if (view.renewal_link !== null) out.line(`renewal link:\n${view.renewal_link}`)
   if (view.next_steps.length === 0) out.line('next step: nothing to do')

@@ -8,6 +8,7 @@ const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   transaction: 'transaction list',
   event: 'webhook list <app>',
   reminder: 'reminders unconfirmed',
+  receipt: 'receipts unconfirmed',
   'bank account': 'bank-account list',
   'bank mail': 'bank-mail list',
 }

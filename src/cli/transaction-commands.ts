@@ -86,9 +86,11 @@ function registerShow(transaction: Command): void {
     .action(async (id: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
         const transactionId = await pickTransaction(session, id)
-        const { tellTransaction } = await import('#operations/tell-transaction.ts')
-        const { printStory } = await import('./transaction-story.ts')
-        printStory(session.out, await tellTransaction(session.ctx, transactionId))
+        const [{ getTransactionTimeline }, { printTimeline }] = await Promise.all([
+          import('#operations/transaction-timeline.ts'),
+          import('./transaction-timeline.ts'),
+        ])
+        printTimeline(session.out, await getTransactionTimeline(session.ctx, transactionId))
       })
     })
   withExamples(show, 'transaction show 17', 'transaction show 17 --json')

@@ -1,46 +1,131 @@
 import type { Command } from 'commander'
 import { requiredChoice } from './ask.ts'
-import { appCell, minuteCell, stageCell } from './cells.ts'
+import { appCell, minuteCell, moneyCell, stageCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
-import { inSession, performAs, withSandbox } from './session.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
+import { inSession, performAs, withSandbox, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `reminders unconfirmed` and `settle`: mails of which nobody knows whether they left; `refused`: mails to addresses that are not there. */
+type ListOptions = PageOptions & { readonly limit: string }
+
+/**
+ * `reminders unconfirmed` and `settle`, and the same of receipts: mails that may or may not have been sent. `reminders refused`: mails to
+ * addresses that do not exist.
+ */
 export function registerUnconfirmedCommands(program: Command): void {
   const reminders = program.commands.find((command) => command.name() === 'reminders')
   if (!reminders) throw new Error('the reminders group is declared first')
-  registerList(reminders)
-  registerSettle(reminders)
+  registerUnconfirmedReminders(reminders)
+  registerSettle(reminders, {
+    noun: 'reminder',
+    sent: 'it was sent: the app gets its event',
+    notSent: 'it was not: the next sweep sends it where its stage still holds',
+    listed: async ({ ctx }) => {
+      const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
+      const { rows } = await listUnconfirmedReminders(ctx, NEWEST)
+      return rows.map(({ reminder_id: id, external_ref: ref, handed_over_at: at }) => ({
+        id,
+        name: `${ref}, handed over ${at} UTC`,
+      }))
+    },
+    record: async (session, id, outcome) => {
+      const { settleReminder } = await import('#renewals/unconfirmed-reminders.ts')
+      await performAs(session, settleReminder, { outcome }, { reminderId: id })
+    },
+  })
   registerRefused(reminders)
+  const receipts = program.command('receipts').description('mails about money that came or was refunded')
+  registerUnconfirmedReceipts(receipts)
+  registerSettle(receipts, {
+    noun: 'receipt',
+    sent: 'it was sent',
+    notSent: 'it was not: the next sweep sends it',
+    listed: async ({ ctx }) => {
+      const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+      const { rows } = await listUnconfirmedReceipts(ctx, NEWEST)
+      return rows.map(({ receipt_id: id, external_ref: ref, created_at: at }) => ({ id, name: `${ref}, of ${at} UTC` }))
+    },
+    record: async (session, id, outcome) => {
+      const { settleReceipt } = await import('#renewals/unconfirmed-receipts.ts')
+      await performAs(session, settleReceipt, { outcome }, { receiptId: id })
+    },
+  })
 }
 
-function registerList(reminders: Command): void {
+/** For a menu. */
+const NEWEST = { limit: '100' }
+
+function registerUnconfirmedReminders(reminders: Command): void {
   const list = reminders
     .command('unconfirmed')
-    .description('mails that were handed over without an answer: the mail server’s log tells whether they left')
-    .action(async (_options: object, command: Command) => {
+    .description(
+      'reminders that were handed over without an answer: the mail server’s log shows whether they were sent',
+    )
+    .action(async (options: ListOptions, command: Command) => {
+      const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
         const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
-        const found = await withSandbox(ctx, await listUnconfirmedReminders(ctx))
+        const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReminders(ctx, page))
+        const found = await withSandbox(ctx, rows)
         out.result(found, () => {
-          const rows = found.map((row) => [
-            row.reminder_id,
-            appCell(row),
-            row.external_ref,
-            stageCell(row.reminder_day),
-            minuteCell(row.handed_over_at),
-            row.last_error,
-          ])
           out.table({
             head: ['id', 'app', 'external_ref', 'stage', 'handed over (UTC)', 'error'],
-            rows,
+            rows: found.map((row) => [
+              row.reminder_id,
+              appCell(row),
+              row.external_ref,
+              stageCell(row.reminder_day),
+              minuteCell(row.handed_over_at),
+              row.last_error,
+            ]),
             none: 'none is unconfirmed',
           })
         })
       })
     })
+  withPages(list, '1000')
   withExamples(list, 'reminders unconfirmed', 'reminders unconfirmed --json')
+}
+
+function registerUnconfirmedReceipts(receipts: Command): void {
+  const list = receipts
+    .command('unconfirmed')
+    .description('receipts that were handed over without an answer: the mail server’s log shows whether they were sent')
+    .action(async (options: ListOptions, command: Command) => {
+      const limit = readLimit(options.limit)
+      await inSession(command, async ({ ctx, out }) => {
+        const { listUnconfirmedReceipts } = await import('#renewals/unconfirmed-receipts.ts')
+        const rows = await gatherRows(out, limit, options, (page) => listUnconfirmedReceipts(ctx, page))
+        const found = await withSandbox(ctx, rows)
+        out.result(found, () => {
+          out.table({
+            head: ['id', 'app', 'transaction', 'external_ref', 'of', 'at (UTC)', 'error'],
+            rows: found.map((row) => [
+              row.receipt_id,
+              appCell(row),
+              row.transaction_id,
+              row.external_ref,
+              `${moneyCell(row.amount, row.currency)} ${row.kind}`,
+              minuteCell(row.created_at),
+              row.last_error,
+            ]),
+            none: 'none is unconfirmed',
+          })
+        })
+      })
+    })
+  withPages(list, '1000')
+  withExamples(list, 'receipts unconfirmed', 'receipts unconfirmed --json')
+}
+
+interface Settling {
+  /** What the mail is called, in the field of the answer too: `reminder_id`. */
+  readonly noun: 'reminder' | 'receipt'
+  readonly sent: string
+  readonly notSent: string
+  readonly listed: (session: Session) => Promise<{ readonly id: number; readonly name: string }[]>
+  readonly record: (session: Session, id: number, outcome: 'sent' | 'not_sent') => Promise<void>
 }
 
 interface SettleOptions {
@@ -48,43 +133,37 @@ interface SettleOptions {
   readonly notSent?: boolean
 }
 
-function registerSettle(reminders: Command): void {
-  const settle = reminders
+function registerSettle(group: Command, { noun, sent, notSent, listed, record }: Settling): void {
+  const settle = group
     .command('settle [id]')
-    .description('record whether an unconfirmed mail left')
-    .option('--sent', 'it left: the app is told')
-    .option('--not-sent', 'it did not: the next sweep sends it where its stage still holds')
-    .action(async (id: string | undefined, options: SettleOptions, command: Command) => {
+    .description(`record whether an unconfirmed ${noun} was sent`)
+    .option('--sent', sent)
+    .option('--not-sent', notSent)
+    .action(async (given: string | undefined, options: SettleOptions, command: Command) => {
       await inChange(command, async (session) => {
-        const { ctx, out } = session
         if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
-        const [{ listUnconfirmedReminders, settleReminder }, { parseNumericId }] = await Promise.all([
-          import('#renewals/unconfirmed-reminders.ts'),
-          import('#shared/ids.ts'),
-        ])
-        const named = await requiredChoice(id, '<id>', 'Which mail?', async () =>
-          (await listUnconfirmedReminders(ctx)).map((row) => ({
-            value: String(row.reminder_id),
-            name: `${row.reminder_id}: ${row.external_ref}, handed over ${row.handed_over_at} UTC`,
-          })),
+        const { parseNumericId } = await import('#shared/ids.ts')
+        const picked = await requiredChoice(given, '<id>', 'Which mail?', async () =>
+          (await listed(session)).map(({ id, name }) => ({ value: String(id), name: `${id}: ${name}` })),
         )
-        const reminderId = parseNumericId(named)
-        if (reminderId === null) throw new UsageError('<id> must be the number that reminders unconfirmed shows')
+        const id = parseNumericId(picked)
+        if (id === null) throw new UsageError(`<id> must be the number that ${group.name()} unconfirmed shows`)
         const outcome = options.sent === true ? 'sent' : 'not_sent'
-        await performAs(session, settleReminder, { outcome }, { reminderId })
-        out.result({ reminder_id: reminderId, outcome }, () => out.line(`reminder ${reminderId}: ${outcome}`))
+        await record(session, id, outcome)
+        session.out.result({ [`${noun}_id`]: id, outcome }, () => session.out.line(`${noun} ${id}: ${outcome}`))
       })
     })
   withDryRun(settle)
-  withExamples(settle, 'reminders settle 12 --sent', 'reminders settle 12 --not-sent')
+  withExamples(settle, `${group.name()} settle 12 --sent`, `${group.name()} settle 12 --not-sent`)
 }
 
 function registerRefused(reminders: Command): void {
   const refused = reminders
     .command('refused')
-    .description('mails whose address the mail server refused for good; sent once the customer has another one')
-    .option('--retry', 'let the next sweep try them again, after the mail server was fixed')
-    .action(async (options: { retry?: boolean }, command: Command) => {
+    .description('reminders whose address the mail server refused for good; sent once the customer has another one')
+    .option('--retry', 'let the next sweep try all of them again, after the mail server was fixed')
+    .action(async (options: ListOptions & { retry?: boolean }, command: Command) => {
+      const limit = readLimit(options.limit)
       await inChange(command, async ({ ctx, out, caller }) => {
         const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
         if (options.retry) {
@@ -92,20 +171,25 @@ function registerRefused(reminders: Command): void {
           out.result({ retried }, () => out.line(`${retried} mail(s) are tried again by the next sweep`))
           return
         }
-        const found = await withSandbox(ctx, await listRefusedReminders(ctx))
+        const rows = await gatherRows(out, limit, options, (page) => listRefusedReminders(ctx, page))
+        const found = await withSandbox(ctx, rows)
         out.result(found, () => {
-          const rows = found.map((row) => [
-            row.reminder_id,
-            appCell(row),
-            row.external_ref,
-            stageCell(row.reminder_day),
-            row.to,
-            row.last_error,
-          ])
-          out.table({ head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'], rows, none: 'none is refused' })
+          out.table({
+            head: ['id', 'app', 'external_ref', 'stage', 'to', 'error'],
+            rows: found.map((row) => [
+              row.reminder_id,
+              appCell(row),
+              row.external_ref,
+              stageCell(row.reminder_day),
+              row.to,
+              row.last_error,
+            ]),
+            none: 'none is refused',
+          })
         })
       })
     })
+  withPages(refused, '1000')
   withDryRun(refused)
   withExamples(refused, 'reminders refused', 'reminders refused --retry')
 }

@@ -24,11 +24,12 @@ export interface Position {
   readonly id: number
 }
 
-/** What follows the position in a list that is ordered by `column DESC, id DESC`. */
+/** What follows the position in a list that is ordered by `column DESC, id DESC`, both of the same table: `r.claimed_at` and `r.id`. */
 export function below(position: Position | null, column = 'created_at'): Condition {
   if (!position) return null
   const { createdAt, id } = position
-  return [`(${column} < ? OR (${column} = ? AND id < ?))`, createdAt, createdAt, id]
+  const idColumn = column.replace(/\w+$/, 'id')
+  return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 
 /** Few different lengths, so that few statements are prepared. */

@@ -14,6 +14,9 @@ export const listQueryFields = {
   cursor: z.string().optional().describe('The `next_cursor` of the page before.'),
 }
 
+/** The query of a list that has no fields of its own. */
+export const ListQuery = z.object(listQueryFields)
+
 /** One page, and where the next one starts. */
 export interface Page<T> {
   readonly rows: T[]

@@ -4,8 +4,9 @@ import { databaseNow } from '#db/database-now.ts'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import { countRealtimeWrites, listAbandoned, listAppsWithFailedWrites } from '#realtime/store.ts'
 import { countHeldBack } from '#renewals/plan-reminders.ts'
-import { listRefusedReminders } from '#renewals/refused-reminders.ts'
-import { listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
+import { countRefusedReminders, listRefusedReminders } from '#renewals/refused-reminders.ts'
+import { countUnconfirmedReceipts, listUnconfirmedReceipts } from '#renewals/unconfirmed-receipts.ts'
+import { countUnconfirmedReminders, listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
@@ -138,22 +139,29 @@ async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
 }
 
 async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
-  const refused = await listRefusedReminders(ctx)
-  const [newest] = refused
+  const [newest] = (await listRefusedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${refused.length} mail(s) go to addresses that the mail server refuses for good, the newest to ${newest.external_ref}`
+  const detail = `${await countRefusedReminders(ctx)} mail(s) go to addresses that the mail server refuses for good, the newest to ${newest.external_ref}`
   const mend =
     'run billing-cli reminders refused; ask the app for the right address, or fix the mail server and add --retry'
   return [warning('reminders', detail, mend)]
 }
 
 async function unconfirmedFindings(ctx: Context): Promise<CheckResult[]> {
-  const unconfirmed = await listUnconfirmedReminders(ctx)
-  const [newest] = unconfirmed
+  const [newest] = (await listUnconfirmedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${unconfirmed.length} mail(s) may or may not have left, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
+  const detail = `${await countUnconfirmedReminders(ctx)} mail(s) may or may not have left, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
   const mend = 'look into the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
   return [warning('reminders', detail, mend)]
+}
+
+/** Mails about money of which nobody knows whether they were sent. */
+export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
+  const [newest] = (await listUnconfirmedReceipts(ctx, { limit: '1' })).rows
+  if (!newest) return [passed('receipts', 'none is unconfirmed')]
+  const detail = `${await countUnconfirmedReceipts(ctx)} receipt(s) may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
+  const mend = 'look into the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
+  return [warning('receipts', detail, mend)]
 }
 
 /** Realtime nodes that are not what they should be. */

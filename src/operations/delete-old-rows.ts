@@ -7,6 +7,7 @@ import { deleteOldIdempotencyKeys } from '#http/store.ts'
 import { deleteMoneylessMails } from '#bank-mail/store.ts'
 import { deleteOldDailyMails } from '#renewals/store.ts'
 import { addMs, DAY_MS, type RealTime } from '#shared/time.ts'
+import { deleteOldReceipts } from '#transactions/store.ts'
 import { deleteOldAttempts } from '#webhooks/store.ts'
 
 const BATCH_SIZE = 50
@@ -30,6 +31,7 @@ const KEPT = [
   { name: 'dailyMailsDeleted', forMs: 30 * DAY_MS, remove: deleteOldDailyMails },
   { name: 'mailsDeleted', forMs: 90 * DAY_MS, remove: deleteMoneylessMails },
   { name: 'attemptsDeleted', forMs: 400 * DAY_MS, remove: deleteOldAttempts },
+  { name: 'receiptsDeleted', forMs: 400 * DAY_MS, remove: deleteOldReceipts },
 ] as const satisfies readonly Kept[]
 
 export type DeletedRows = Record<(typeof KEPT)[number]['name'], number>
@@ -39,18 +41,10 @@ export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<DeletedRows> {
-  const deleted: DeletedRows = {
-    keysDeleted: 0,
-    tokensDeleted: 0,
-    runsDeleted: 0,
-    dailyMailsDeleted: 0,
-    mailsDeleted: 0,
-    attemptsDeleted: 0,
-  }
-  for (const { name, forMs, remove } of KEPT) {
-    deleted[name] = await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(tx.now, -forMs), BATCH_SIZE))
-  }
-  return deleted
+  const deleted: [name: string, rows: number][] = []
+  for (const { name, forMs, remove } of KEPT)
+    deleted.push([name, await inBatches(ctx, options.signal, (tx) => remove(tx, addMs(tx.now, -forMs), BATCH_SIZE))])
+  return Object.fromEntries(deleted) as DeletedRows
 }
 
 async function inBatches(

@@ -6,7 +6,7 @@ import { checkBankMails, checkFlagged, checkLedger, checkNotifications, checkPay
 import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
 import { checkMail } from './check-mail.ts'
-import { checkJobs, checkOutbox, checkRealtime, checkReminders, checkWebhooks } from './check-work.ts'
+import { checkJobs, checkOutbox, checkRealtime, checkReceipts, checkReminders, checkWebhooks } from './check-work.ts'
 import { failed, type CheckResult } from '#shared/check-result.ts'
 
 type Check = (ctx: Context) => Promise<CheckResult[]>
@@ -23,6 +23,7 @@ const THEN: Readonly<Record<string, Check>> = {
   outbox: checkOutbox,
   webhooks: checkWebhooks,
   reminders: checkReminders,
+  receipts: checkReceipts,
   realtime: checkRealtime,
   flagged: checkFlagged,
   payments: checkPayments,

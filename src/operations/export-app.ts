@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import { createWriteStream, mkdirSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
-import { stringify } from 'csv-stringify'
+import { stringify } from 'csv-stringify/sync'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
@@ -14,9 +13,10 @@ import { getPlan, plans } from '#plans/store.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
+import { reminders } from '#renewals/store.ts'
 import { paymentApplications, subscriptions } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { transactions } from '#transactions/store.ts'
+import { receipts, transactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
 import { guardCell } from './formula-cell.ts'
@@ -26,16 +26,17 @@ type Shown = Readonly<Record<string, unknown>>
 
 interface Part {
   readonly name: string
-  readonly rows: (ctx: Context, app: App) => AsyncGenerator<Shown>
+  readonly pages: (ctx: Context, app: App) => AsyncGenerator<readonly Shown[]>
 }
 
 const PAGE = 500
 
-/** What is exported, as the API shows it: no secret, no token, no key of a provider. */
+/** What is exported, as the API shows it, without secrets, tokens and keys of providers. */
 const PARTS: readonly Part[] = [
   part('plans', plans, async (ctx, app, { id }) => presentPlan(await getPlan(ctx.db, app.id, id), { all: true })),
   part('customers', customers, (_ctx, _app, row) => presentCustomer(row)),
   part('subscriptions', subscriptions, async (ctx, app, row) => ({
+    subscription_id: row.id,
     external_ref: row.externalRef,
     ...presentSubscription(await viewSubscription(ctx.db, row), appNow(app, ctx.clock.now())),
     anchor_day: row.anchorDay,
@@ -84,12 +85,29 @@ const PARTS: readonly Part[] = [
     anchor_day: row.anchorAfter,
     applied_at: formatTimestamp(row.appliedAt),
   })),
+  part('reminders', reminders, (_ctx, _app, row) => ({
+    reminder_id: row.id,
+    subscription_id: row.subscriptionId,
+    reminder_day: row.stage,
+    period_end: formatTimestamp(row.periodEnd),
+    status: row.status,
+    sent_at: formatTimestampOrNull(row.sentAt),
+  })),
+  part('receipts', receipts, (_ctx, _app, row) => ({
+    receipt_id: row.id,
+    transaction_id: row.transactionId,
+    kind: row.kind,
+    amount: row.amount,
+    status: row.status,
+    created_at: formatTimestamp(row.createdAt),
+    sent_at: formatTimestampOrNull(row.sentAt),
+  })),
   part('events', events, (_ctx, _app, row) => ({ ...presentEvent(row) })),
 ]
 
 /**
- * Writes all of an app's data into a folder, each table as JSON Lines and as CSV; returns how many rows of each. Reads page by page,
- * so that its memory does not grow with the app.
+ * Writes all of an app's data into a folder, each table as JSON Lines and as CSV; returns how many rows of each. Reads and writes page
+ * by page, so that its memory does not grow with the app.
  */
 export async function exportApp(
   ctx: Context,
@@ -113,10 +131,10 @@ function part<T extends AppRow>(
 ): Part {
   return {
     name,
-    async *rows(ctx, app) {
+    async *pages(ctx, app) {
       for (let afterId = 0; ;) {
         const page = await listRowsAfter(ctx.db, schema, app.id, afterId, PAGE)
-        for (const row of page) yield present(ctx, app, row)
+        yield await Promise.all(page.map((row) => present(ctx, app, row)))
         if (page.length < PAGE) return
         afterId = page.at(-1)?.id ?? afterId
       }
@@ -124,24 +142,23 @@ function part<T extends AppRow>(
   }
 }
 
-async function writePart(ctx: Context, app: App, folder: string, { name, rows }: Part): Promise<number> {
-  const lines = createWriteStream(join(folder, `${name}.jsonl`), { mode: 0o600 })
-  const table = createWriteStream(join(folder, `${name}.csv`), { mode: 0o600 })
-  const csv = stringify({
-    header: true,
+async function writePart(ctx: Context, app: App, folder: string, { name, pages }: Part): Promise<number> {
+  await using lines = await open(join(folder, `${name}.jsonl`), 'w', 0o600)
+  await using table = await open(join(folder, `${name}.csv`), 'w', 0o600)
+  let count = 0
+  for await (const rows of pages(ctx, app)) {
+    await lines.appendFile(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+    await table.appendFile(formatCsv(rows, count === 0))
+    count += rows.length
+  }
+  return count
+}
+
+function formatCsv(rows: readonly Shown[], header: boolean): string {
+  return stringify([...rows], {
+    header,
     cast: { string: guardCell, boolean: String, object: (value) => JSON.stringify(value) },
-    // Some spreadsheets part cells by semicolons: what follows one would be a cell of its own.
+    // To a spreadsheet that separates cells by semicolons, what follows one would be a cell of its own.
     quoted_match: ';',
   })
-  csv.pipe(table)
-  let count = 0
-  for await (const row of rows(ctx, app)) {
-    count += 1
-    csv.write(row)
-    if (!lines.write(`${JSON.stringify(row)}\n`)) await once(lines, 'drain')
-  }
-  csv.end()
-  lines.end()
-  await Promise.all([finished(lines), finished(table)])
-  return count
 }

@@ -21,7 +21,7 @@ import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from './formula-cell.ts'
 
-/** A line of the file; texts as they stand there. */
+/** A line of the file, before it is interpreted. */
 const ImportLine = z.strictObject({
   external_ref: text(191),
   price_id: z.string(),
@@ -32,14 +32,14 @@ const ImportLine = z.strictObject({
     .regex(/^([1-9]|[12]\d|3[01])?$/, 'must be a day from 1 to 31')
     .optional(),
   customer_email: z.union([z.literal(''), emailAddress]).optional(),
-  customer_name: z.string().max(191).optional(),
+  customer_name: z.union([z.literal(''), text(191)]).optional(),
 })
 type ImportLine = z.infer<typeof ImportLine>
 
 const COLUMNS = ['external_ref', 'price_id', 'current_period_end']
 
 export interface LineReport {
-  /** Of the file; the header is line 1. */
+  /** Of the file, the last one where a quoted cell holds line ends; the header is line 1. */
   readonly line: number
   readonly external_ref: string
   readonly result: 'imported' | 'would_import' | 'skipped' | 'refused'
@@ -54,10 +54,10 @@ export interface ImportReport {
 }
 
 /**
- * Takes over subscriptions that were sold elsewhere, from CSV with the header `external_ref,price_id,current_period_end` and, if
- * wanted, `anchor_day,customer_email,customer_name`. End users who have a subscription are skipped, so that a run that was cut short is
- * simply run again. The apostrophe that `app export` puts before what a spreadsheet would run is taken off. Nothing is written in a
- * dry run. Throws `invalid_request` for a file that is no such table.
+ * Takes over subscriptions that were sold elsewhere, from CSV with the columns `external_ref,price_id,current_period_end` and
+ * optionally `anchor_day,customer_email,customer_name`. End users who have a subscription are skipped, so that a run that was
+ * interrupted can be repeated. The apostrophe that `app export` puts before a cell that a spreadsheet would execute is removed. A dry run
+ * writes nothing. Throws `invalid_request` for a file that is not such a table.
  */
 export async function importSubscriptions(
   ctx: Context,
@@ -66,28 +66,38 @@ export async function importSubscriptions(
   csv: string,
   options: { readonly dryRun: boolean; readonly onLine?: (done: number, of: number) => void },
 ): Promise<ImportReport> {
-  const records = readTable(csv)
+  const rows = readTable(csv)
   const lines: LineReport[] = []
-  for (const [index, record] of records.entries()) {
-    lines.push(await takeLine(ctx, caller, app, { line: index + 2, record, isDryRun: options.dryRun }))
-    options.onLine?.(index + 1, records.length)
+  for (const row of rows) {
+    lines.push(await takeLine(ctx, caller, app, { ...row, isDryRun: options.dryRun }))
+    options.onLine?.(lines.length, rows.length)
   }
   const count = (result: LineReport['result']) => lines.filter((line) => line.result === result).length
   return { imported: count('imported'), skipped: count('skipped'), refused: count('refused'), lines }
 }
 
-function readTable(csv: string): Record<string, string>[] {
+interface TableRow {
+  readonly line: number
+  readonly record: Readonly<Record<string, string>>
+}
+
+function readTable(csv: string): TableRow[] {
   try {
-    return parse(csv, { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true, cast: bareCell })
+    const options = { columns: requireColumns, bom: true, trim: true, skip_empty_lines: true, cast: bareCell }
+    const rows = parse(csv, { ...options, info: true }) as unknown as {
+      record: TableRow['record']
+      info: { lines: number }
+    }[]
+    return rows.map(({ record, info }) => ({ line: info.lines, record }))
   } catch (error) {
-    throw new AppError('invalid_request', `the file is no CSV table: ${messageOf(error)}`)
+    throw new AppError('invalid_request', `the file is not a CSV table: ${messageOf(error)}`)
   }
 }
 
-/** Without this a file parted by semicolons would be refused line by line, for what it seems to lack. */
+/** Otherwise each line of a file that separates cells by semicolons would be refused by itself. */
 function requireColumns(header: string[]): string[] {
-  const lacking = COLUMNS.filter((name) => !header.includes(name))
-  if (lacking.length > 0) throw new Error(`its first line, parted by commas, lacks ${lacking.join(', ')}`)
+  const missing = COLUMNS.filter((name) => !header.includes(name))
+  if (missing.length > 0) throw new Error(`missing CSV columns: ${missing.join(', ')}`)
   return header
 }
 
@@ -95,7 +105,7 @@ async function takeLine(
   ctx: Context,
   caller: Caller,
   app: App,
-  { line, record, isDryRun }: { line: number; record: Record<string, string>; isDryRun: boolean },
+  { line, record, isDryRun }: TableRow & { readonly isDryRun: boolean },
 ): Promise<LineReport> {
   const named = { line, external_ref: record['external_ref'] ?? '' }
   const inner = isDryRun ? { ...ctx, rehearsal: { changes: [], events: [] } } : ctx
@@ -112,11 +122,11 @@ async function takeLine(
 async function requirePrice(tx: Tx, app: App, { price_id }: ImportLine): Promise<PriceWithPlan> {
   const id = parseId('price', price_id)
   const found = id === null ? null : await findPrice(tx, app.id, id)
-  if (!found) throw new AppError('invalid_request', `price_id: ${clipped(price_id)} is no price of this app`)
+  if (!found) throw new AppError('invalid_request', `price_id: ${clipped(price_id)} is not a price of this app`)
   return found
 }
 
-/** The period that ends as the file says; it began one interval before. The anchor keeps month ends through the move. */
+/** The period ends as the file says, and began one interval earlier. The anchor keeps month ends through the move. */
 function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period {
   const interval = intervalOf(price, false)
   const end = parseAppTime(input.current_period_end)
@@ -136,7 +146,7 @@ function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period
   return { start, end, anchorDay }
 }
 
-/** One line: whether the subscription is new; false where the end user has one. */
+/** Imports one line; false where the end user has a subscription already. */
 const importSubscription = command({
   name: 'subscription.import',
   input: ImportLine,

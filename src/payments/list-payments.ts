@@ -1,6 +1,5 @@
-import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { validate } from '#shared/validate.ts'
 import { presentPayment } from './present.ts'
 import {
@@ -11,15 +10,13 @@ import {
   type ListedPayment,
 } from './store.ts'
 
-const ListPaymentsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
-
 /** A page of payments, the newest first. `waiting` lists those of which money waits for a decision; `appId` null lists those of all apps. */
 export async function listPayments(
   ctx: Context,
   filter: { readonly appId: number | null; readonly waiting: boolean },
   page: unknown,
 ): Promise<Page<ListedPayment>> {
-  const { limit, cursor } = validate(ListPaymentsQuery, page)
+  const { limit, cursor } = validate(ListQuery, page)
   const rows = await listPaymentRows(ctx.db, { ...filter, below: parseCursor(cursor), limit: limit + 1 })
   return pageBy(rows, limit, ({ receivedAt }) => receivedAt)
 }

@@ -3,12 +3,14 @@ import type { Caller } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { DAY_MS, addMs, formatTimestamp } from '#shared/time.ts'
-import { releaseRefused, listRefused } from './store.ts'
+import type { Position } from '#db/conditions.ts'
+import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
+import { countRefused, releaseRefused, listRefused, type RefusedReminder } from './store.ts'
 
 /** Longer than the stages of one period last. */
 const LISTED_FOR_MS = 14 * DAY_MS
-const MOST_LISTED = 1000
 const BATCH = 100
 
 /** A mail that is not sent: the mail server said that the address does not exist, and the customer still has that address. */
@@ -23,10 +25,26 @@ export interface RefusedReminderView {
   readonly last_error: string | null
 }
 
-/** Newest first, at most 1000. Each is sent as soon as the customer has another address. */
-export async function listRefusedReminders(ctx: Context): Promise<RefusedReminderView[]> {
-  const rows = await listRefused(ctx.db, addMs(await databaseNow(ctx, ctx.db), -LISTED_FOR_MS), MOST_LISTED)
-  return rows.map((row) => ({
+/** A page of them, newest first. They are sent as soon as the customer has another address. */
+export async function listRefusedReminders(ctx: Context, page: unknown = {}): Promise<Page<RefusedReminderView>> {
+  const { limit, cursor } = validate(ListQuery, page)
+  const filter = { below: parseCursor(cursor), limit: limit + 1 }
+  const found = await listRefused(ctx.db, await listedSince(ctx), filter)
+  const { rows, next } = pageBy(found, limit, ({ refusedAt }) => refusedAt)
+  return { rows: rows.map(present), next }
+}
+
+/** How many there are. */
+export async function countRefusedReminders(ctx: Context): Promise<number> {
+  return countRefused(ctx.db, await listedSince(ctx))
+}
+
+async function listedSince(ctx: Context): Promise<RealTime> {
+  return addMs(await databaseNow(ctx, ctx.db), -LISTED_FOR_MS)
+}
+
+function present(row: RefusedReminder): RefusedReminderView {
+  return {
     reminder_id: row.id,
     app_id: row.appId,
     external_ref: row.externalRef,
@@ -35,18 +53,21 @@ export async function listRefusedReminders(ctx: Context): Promise<RefusedReminde
     to: row.refusedTo,
     refused_at: formatTimestamp(row.refusedAt),
     last_error: row.lastError,
-  }))
+  }
 }
 
 /** Lets the next sweep retry all refused mails whose stage still applies, after an operator fixed the cause. Returns how many. */
 export async function retryRefusedReminders(ctx: Context, caller: Caller): Promise<number> {
-  const refused = await listRefusedReminders(ctx)
-  let freed = 0
-  for (let start = 0; start < refused.length; start += BATCH) {
-    const reminderIds = refused.slice(start, start + BATCH).map((row) => row.reminder_id)
-    freed += await perform(ctx, caller, retryBatch, undefined, { reminderIds })
-  }
-  return freed
+  let retried = 0
+  let below: Position | null = null
+  do {
+    const found: RefusedReminder[] = await listRefused(ctx.db, await listedSince(ctx), { below, limit: BATCH + 1 })
+    const { rows, next }: Page<RefusedReminder> = pageBy(found, BATCH, ({ refusedAt }) => refusedAt)
+    const reminderIds = rows.map(({ id }) => id)
+    if (reminderIds.length > 0) retried += await perform(ctx, caller, retryBatch, undefined, { reminderIds })
+    below = next
+  } while (below !== null)
+  return retried
 }
 
 const retryBatch = command({

@@ -1,4 +1,5 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
+import { below, where, type Position, type Where } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Present } from '#db/database-now.ts'
@@ -414,7 +415,12 @@ export interface RefusedReminder {
  * Mails of current periods that were refused after `since` for the customer's present address, newest first. Subscriptions that were
  * renewed or opted out and those of disabled apps are left out.
  */
-export async function listRefused(db: Queries, since: RealTime, limit: number): Promise<RefusedReminder[]> {
+export async function listRefused(
+  db: Queries,
+  since: RealTime,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<RefusedReminder[]> {
+  const refused = refusedSince(since, page.below)
   return db.all(
     shape({
       id: id(),
@@ -428,14 +434,31 @@ export async function listRefused(db: Queries, since: RealTime, limit: number): 
     }),
     `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
        r.refused_to AS refusedTo, r.last_error AS lastError, r.claimed_at AS refusedAt
-     FROM reminders r
+     ${refused.sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
+    [...refused.params, page.limit],
+  )
+}
+
+/** How many `listRefused` lists in all. */
+export async function countRefused(db: Queries, since: RealTime): Promise<number> {
+  const refused = refusedSince(since, null)
+  const counted = await db.one(shape({ mails: bigint() }), `SELECT COUNT(*) AS mails ${refused.sql}`, refused.params)
+  return counted?.mails ?? 0
+}
+
+function refusedSince(since: RealTime, position: Position | null): Where {
+  const { sql, params } = where(
+    [`r.status = 'refused' AND r.claimed_at >= ?`, since],
+    ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
+    below(position, 'r.claimed_at'),
+  )
+  return {
+    sql: `FROM reminders r
      JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
      JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
-     JOIN apps a ON a.id = s.app_id
-     WHERE r.status = 'refused' AND r.claimed_at >= ? AND s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL
-     ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
-    [since, limit],
-  )
+     JOIN apps a ON a.id = s.app_id ${sql}`,
+    params,
+  }
 }
 
 /** Whether any mail that was tried after `since` has failed. */
@@ -466,12 +489,50 @@ export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): 
   await tx.update(reminders, heldBy(claim), { lastError })
 }
 
-/** Mails that were handed over by `before` and not confirmed, newest first. */
-export async function listUnconfirmed(db: Queries, before: RealTime, limit: number): Promise<Reminder[]> {
-  return db.all(reminders, `WHERE status = 'claimed' AND handed_over_at <= ? ORDER BY claimed_at DESC LIMIT ?`, [
-    before,
-    limit,
-  ])
+/** A mail that may have left: it was handed over, and no answer came. */
+export interface UnconfirmedMail {
+  readonly id: number
+  readonly appId: number
+  readonly externalRef: string
+  readonly stage: Stage
+  readonly periodEnd: AppTime
+  readonly claimedAt: RealTime
+  readonly handedOverAt: RealTime
+  readonly lastError: string | null
+}
+
+/** Mails that were handed over at `before` or earlier and not confirmed since; newest first. */
+export async function listUnconfirmed(
+  db: Queries,
+  before: RealTime,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<UnconfirmedMail[]> {
+  const unconfirmed = where(
+    [`r.status = 'claimed' AND r.handed_over_at <= ?`, before],
+    below(page.below, 'r.claimed_at'),
+  )
+  return db.all(
+    shape({
+      id: id(),
+      appId: bigint(),
+      externalRef: text(),
+      stage: int().as<Stage>(),
+      periodEnd: appTime(),
+      claimedAt: realTime(),
+      handedOverAt: realTime(),
+      lastError: text().nullable(),
+    }),
+    `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
+       r.claimed_at AS claimedAt, r.handed_over_at AS handedOverAt, r.last_error AS lastError
+     FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
+     ${unconfirmed.sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
+    [...unconfirmed.params, page.limit],
+  )
+}
+
+/** How many `listUnconfirmed` lists in all. */
+export async function countUnconfirmed(db: Queries, before: RealTime): Promise<number> {
+  return db.count(reminders, `WHERE status = 'claimed' AND handed_over_at <= ?`, [before])
 }
 
 /** A mail that a sweep has claimed and not finished. */

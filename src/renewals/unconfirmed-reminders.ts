@@ -5,17 +5,25 @@ import { findCustomer } from '#customers/store.ts'
 import { command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import type { Queries } from '#db/queries.ts'
+import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { MINUTE_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import { MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
-import { claimOf, findReminder, releaseClaim, listUnconfirmed, type Reminder } from './store.ts'
+import {
+  claimOf,
+  countUnconfirmed,
+  findReminder,
+  releaseClaim,
+  listUnconfirmed,
+  type Reminder,
+  type UnconfirmedMail,
+} from './store.ts'
 
 /** A mail that was handed over this long ago will not be confirmed any more. */
 const CONFIRMATION_MS = 3 * MINUTE_MS
-const MOST_LISTED = 1000
 
 /** A mail that may or may not have left: the connection or the daemon died between the hand-over and the mail server's answer. */
 export interface UnconfirmedReminder {
@@ -28,29 +36,45 @@ export interface UnconfirmedReminder {
   readonly last_error: string | null
 }
 
-/** Newest first, at most 1000. An operator finds out from the mail server's log what happened, and records it by `settleReminder`. */
-export async function listUnconfirmedReminders(ctx: Context): Promise<UnconfirmedReminder[]> {
-  const rows = await listUnconfirmed(ctx.db, addMs(await databaseNow(ctx, ctx.db), -CONFIRMATION_MS), MOST_LISTED)
-  return Promise.all(
-    rows.map(async (row) => ({
-      reminder_id: row.id,
-      app_id: row.appId,
-      external_ref: await externalRefOf(ctx.db, row.subscriptionId),
-      reminder_day: row.stage,
-      period_end: formatTimestamp(row.periodEnd),
-      handed_over_at: row.handedOverAt ? formatTimestamp(row.handedOverAt) : '',
-      last_error: row.lastError,
-    })),
-  )
+/** A page of them, newest first. The mail server's log shows what became of each; `settleReminder` records it. */
+export async function listUnconfirmedReminders(ctx: Context, page: unknown = {}): Promise<Page<UnconfirmedReminder>> {
+  const { limit, cursor } = validate(ListQuery, page)
+  const filter = { below: parseCursor(cursor), limit: limit + 1 }
+  const found = await listUnconfirmed(ctx.db, await confirmedBy(ctx), filter)
+  const { rows, next } = pageBy(found, limit, ({ claimedAt }) => claimedAt)
+  return { rows: rows.map(present), next }
 }
 
-async function externalRefOf(db: Queries, subscriptionId: number): Promise<string> {
-  return (await findSubscriptionById(db, subscriptionId))?.externalRef ?? ''
+/** How many there are. */
+export async function countUnconfirmedReminders(ctx: Context): Promise<number> {
+  return countUnconfirmed(ctx.db, await confirmedBy(ctx))
+}
+
+/** Whether the mail was handed over so long before `now`, by the database's clock, that no answer will come. */
+export function isUnconfirmed({ status, handedOverAt }: Reminder, now: RealTime): boolean {
+  return status === 'claimed' && handedOverAt !== null && handedOverAt <= addMs(now, -CONFIRMATION_MS)
+}
+
+async function confirmedBy(ctx: Context): Promise<RealTime> {
+  return addMs(await databaseNow(ctx, ctx.db), -CONFIRMATION_MS)
+}
+
+function present(row: UnconfirmedMail): UnconfirmedReminder {
+  return {
+    reminder_id: row.id,
+    app_id: row.appId,
+    external_ref: row.externalRef,
+    reminder_day: row.stage,
+    period_end: formatTimestamp(row.periodEnd),
+    handed_over_at: formatTimestamp(row.handedOverAt),
+    last_error: row.lastError,
+  }
 }
 
 /**
  * Records what an operator found out about an unconfirmed mail. `sent` marks it as sent and emits its event; `not_sent` lets the next sweep
- * send it, if its stage still applies. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed.
+ * send it, if its stage still applies. Throws `not_found`, and `invalid_request` for a mail that is not unconfirmed, or not yet: it may
+ * be on its way.
  */
 export const settleReminder = command({
   name: 'reminder.settle',
@@ -58,9 +82,8 @@ export const settleReminder = command({
   async run(tx, { outcome }, { reminderId }: { readonly reminderId: number }) {
     const reminder = await findReminder(tx, reminderId)
     if (!reminder) throw notFound('reminder')
-    if (reminder.status !== 'claimed' || !reminder.handedOverAt) {
+    if (!isUnconfirmed(reminder, await databaseNow(tx.ctx, tx)))
       throw new AppError('invalid_request', 'this reminder is not unconfirmed')
-    }
     const claim = claimOf(reminder)
     if (outcome === 'not_sent') await releaseClaim(tx, claim, 'an operator recorded that it was not sent')
     else await recordSent(tx, [{ due: await subjectOf(tx, reminder), claim }])

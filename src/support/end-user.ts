@@ -15,7 +15,20 @@ export interface MailView {
   readonly reminder_id: number
   readonly reminder_day: number
   readonly period_end: string
-  /** `sent`, `failed`, `refused`, `claimed` (under way), `unconfirmed` (nobody knows whether it left). */
+  /** `sent`, `failed`, `refused`, `claimed` (under way), `unconfirmed` (it may have been sent). */
+  readonly status: string
+  readonly at: string
+  readonly error: string | null
+}
+
+/** A mail about money; `kind` `received`, `part` or `refunded`. `at` is real time. */
+export interface ReceiptView {
+  readonly receipt_id: number
+  readonly transaction_id: number
+  readonly kind: string
+  readonly amount: number
+  readonly currency: string
+  /** `due`, `handed_over` (under way), `unconfirmed` (it may have been sent), `sent`, `dropped`. */
   readonly status: string
   readonly at: string
   readonly error: string | null
@@ -39,5 +52,7 @@ export interface EndUser {
     readonly link: string | null
   })[]
   readonly mails: readonly MailView[]
+  /** Those of `transactions`, the newest first. */
+  readonly receipts: readonly ReceiptView[]
   readonly events: { readonly pending: number; readonly failed: number; readonly last_failed: string | null }
 }

@@ -11,7 +11,13 @@ const ENDS_SOON_MS = 7 * DAY_MS
 
 /** What is to be done about an end user, the most urgent first; empty where nothing is. `now` is the app's own time. */
 export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
-  return [...moneySteps(view), ...mailSteps(view), ...eventSteps(view), ...renewalSteps(view, now)]
+  return [
+    ...moneySteps(view),
+    ...mailSteps(view),
+    ...receiptSteps(view),
+    ...eventSteps(view),
+    ...renewalSteps(view, now),
+  ]
 }
 
 function moneySteps({ transactions }: Pick<EndUser, 'transactions'>): NextStep[] {
@@ -68,7 +74,7 @@ function mailSteps(view: EndUser): NextStep[] {
     ...(unconfirmed
       ? [
           {
-            what: `nobody knows whether reminder ${unconfirmed.reminder_id} was sent: look into the mail server's log`,
+            what: `reminder ${unconfirmed.reminder_id} may or may not have been sent: look into the mail server's log`,
             command: `billing-cli reminders settle ${unconfirmed.reminder_id} --sent`,
           },
         ]
@@ -82,6 +88,15 @@ function mailSteps(view: EndUser): NextStep[] {
           },
         ]),
   ]
+}
+
+function receiptSteps({ receipts }: Pick<EndUser, 'receipts'>): NextStep[] {
+  return receipts
+    .filter(({ status }) => status === 'unconfirmed')
+    .map(({ receipt_id: id }) => ({
+      what: `receipt ${id} may or may not have been sent: look into the mail server's log`,
+      command: `billing-cli receipts settle ${id} --sent`,
+    }))
 }
 
 function eventSteps({ events, app_id: app }: Pick<EndUser, 'events' | 'app_id'>): NextStep[] {

@@ -4,17 +4,20 @@ import { checkoutUrl } from '#checkout/create-session.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { presentCustomer } from '#customers/present.ts'
 import { findPrice, type Price } from '#plans/store.ts'
 import { renewalLink } from '#renewals/renewal-link.ts'
-import { listRemindersOf, type Reminder } from '#renewals/store.ts'
+import { isUnconfirmed } from '#renewals/unconfirmed-reminders.ts'
+import { listRemindersOf } from '#renewals/store.ts'
+import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { formatId } from '#shared/ids.ts'
-import { formatTimestamp, formatTimestampOrNull, type AppTime } from '#shared/time.ts'
+import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
 import { presentSubscription, viewSubscription } from '#subscriptions/present.ts'
 import { findSubscription, type Subscription } from '#subscriptions/store.ts'
 import { presentTransaction } from '#transactions/present.ts'
-import { listTransactionRows, type Transaction } from '#transactions/store.ts'
-import type { EndUser, MailView, PriceView } from './end-user.ts'
+import { listReceiptsOf, listTransactionRows, type Transaction } from '#transactions/store.ts'
+import type { EndUser, MailView, PriceView, ReceiptView } from './end-user.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
 import { readUndelivered } from './store.ts'
 
@@ -25,6 +28,7 @@ export interface EndUserView extends EndUser {
 
 const MOST_TRANSACTIONS = 10
 const MOST_MAILS = 10
+const MOST_RECEIPTS = 10
 
 /** One screen about an end user, whether or not there is a subscription. */
 export async function viewEndUser(ctx: Context, appId: number, externalRef: string): Promise<EndUserView> {
@@ -37,6 +41,7 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
   })
   const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, appId, customerId)
+  const realNow = await databaseNow(ctx, ctx.db)
   const { pending, failed, lastFailed } = await readUndelivered(ctx.db, appId, externalRef)
   const view = {
     app_id: appId,
@@ -48,7 +53,8 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
     reminders_stopped_at: formatTimestampOrNull(subscription?.remindersStoppedAt ?? null),
     renewal_link: subscription?.currentPeriodEnd ? renewalLink(ctx.config.baseUrl, subscription.renewalToken) : null,
     transactions: await Promise.all(transactions.map((row) => presentWithLink(ctx, app, row))),
-    mails: subscription ? await mailsOf(ctx, subscription) : [],
+    mails: subscription ? await mailsOf(ctx, subscription, realNow) : [],
+    receipts: await receiptsOf(ctx, transactions, realNow),
     events: { pending, failed, last_failed: lastFailed === null ? null : formatId('evt', lastFailed) },
   }
   return { ...view, next_steps: nextSteps(view, now) }
@@ -74,19 +80,30 @@ async function presentWithLink(ctx: Context, app: App, transaction: Transaction)
   }
 }
 
-async function mailsOf(ctx: Context, { id }: Subscription): Promise<MailView[]> {
+async function mailsOf(ctx: Context, { id }: Subscription, now: RealTime): Promise<MailView[]> {
   const reminders = await listRemindersOf(ctx.db, [id])
   const newest = reminders.toSorted((a, b) => b.claimedAt.getTime() - a.claimedAt.getTime())
   return newest.slice(0, MOST_MAILS).map((reminder) => ({
     reminder_id: reminder.id,
     reminder_day: reminder.stage,
     period_end: formatTimestamp(reminder.periodEnd),
-    status: statusOf(reminder),
+    status: isUnconfirmed(reminder, now) ? 'unconfirmed' : reminder.status,
     at: formatTimestamp(reminder.sentAt ?? reminder.handedOverAt ?? reminder.claimedAt),
     error: reminder.lastError,
   }))
 }
 
-function statusOf({ status, handedOverAt }: Reminder): string {
-  return status === 'claimed' && handedOverAt !== null ? 'unconfirmed' : status
+async function receiptsOf(ctx: Context, transactions: readonly Transaction[], now: RealTime): Promise<ReceiptView[]> {
+  const currencies = new Map(transactions.map(({ id, currency }) => [id, currency]))
+  const receipts = await listReceiptsOf(ctx.db, [...currencies.keys()])
+  return receipts.slice(0, MOST_RECEIPTS).map((receipt) => ({
+    receipt_id: receipt.id,
+    transaction_id: receipt.transactionId,
+    kind: receipt.kind,
+    amount: receipt.amount,
+    currency: currencies.get(receipt.transactionId) ?? '',
+    status: receiptState(receipt, now),
+    at: formatTimestamp(receipt.sentAt ?? receipt.createdAt),
+    error: receipt.lastError,
+  }))
 }

@@ -1,13 +1,10 @@
-import { z } from 'zod'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
 import { listNotedEvents, type ProviderEvent } from './store.ts'
 
 const OUTCOMES = ['refused', 'noted'] as const
-
-const ListNotificationsQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
 
 /** A page of the provider events that paid nothing and need attention; `appId` null lists those of all apps. */
 export async function listNotifications(
@@ -15,7 +12,7 @@ export async function listNotifications(
   appId: number | null,
   page: unknown,
 ): Promise<Page<ProviderEvent>> {
-  const { limit, cursor } = validate(ListNotificationsQuery, page)
+  const { limit, cursor } = validate(ListQuery, page)
   const filter = { appId, outcomes: OUTCOMES, below: parseCursor(cursor), limit: limit + 1 }
   return pageBy(await listNotedEvents(ctx.db, filter), limit, ({ receivedAt }) => receivedAt)
 }

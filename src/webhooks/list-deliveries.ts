@@ -1,7 +1,6 @@
-import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { ListQuery, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { validate } from '#shared/validate.ts'
@@ -20,8 +19,6 @@ export interface DeliveryView {
   readonly last_error: string | null
 }
 
-const ListDeliveriesQuery = z.object({ limit: listQueryFields.limit, cursor: listQueryFields.cursor })
-
 /** A page of an app's deliveries, newest first; `status` null lists all. */
 export async function listDeliveries(
   ctx: Context,
@@ -29,7 +26,7 @@ export async function listDeliveries(
   status: DeliveryStatus | null = null,
   page: unknown = { limit: '100' },
 ): Promise<Page<DeliveryView>> {
-  const { limit, cursor } = validate(ListDeliveriesQuery, page)
+  const { limit, cursor } = validate(ListQuery, page)
   const filter = { appId: app.id, status, below: parseCursor(cursor), limit: limit + 1 }
   const { rows, next } = pageOf(await listEventRows(ctx.db, filter), limit)
   return { rows: rows.map(presentDelivery), next }

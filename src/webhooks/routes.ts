@@ -1,6 +1,7 @@
 import { route, type AppRoute } from '#apps/authenticate.ts'
+import { ListQuery } from '#http/page-of.ts'
 import { requireId } from '#shared/ids.ts'
-import { listEvents, ListEventsQuery } from './list-events.ts'
+import { listEvents } from './list-events.ts'
 import { EventOutput, presentEvent } from './present.ts'
 import { getEvent } from './store.ts'
 
@@ -9,7 +10,7 @@ export const eventRoutes: readonly AppRoute[] = [
     id: 'listEvents',
     summary: 'List events',
     description: 'Newest first. Read it to catch up after your receiver was away.',
-    filter: ListEventsQuery,
+    filter: ListQuery,
     method: 'GET',
     path: '/api/v1/events',
     access: 'hmac',

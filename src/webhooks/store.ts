@@ -129,6 +129,11 @@ export async function lastEventId(db: Queries): Promise<number> {
   return last
 }
 
+/** The newest events of all apps. */
+export async function listNewestEvents(db: Queries, limit: number): Promise<Event[]> {
+  return db.all(events, 'ORDER BY id DESC LIMIT ?', [limit])
+}
+
 /** The first event of the app that was written at a time or after it; null where there is none. */
 export async function firstEventSince(db: Queries, appId: number, since: RealTime): Promise<number | null> {
   // An app's own time is never behind real time, so that the index on `created_at` narrows the search.

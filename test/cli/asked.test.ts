@@ -30,7 +30,7 @@ import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
-import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import type { Step } from './command-threads.ts'
 import { DOWN, ENTER, onPlayedTerminal } from './terminal.ts'
 
@@ -184,6 +184,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
     await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, phone.app.id) })
     const reminder = await anUnconfirmedReminder(ctx, shop)
+    const receipt = await anUnconfirmedReceipt(ctx, shop)
     const [event] = await (await ctx.db.dataSource()).query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
     await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })
     const money = await unmatchedMoney(ctx, app, 99_000)
@@ -221,6 +222,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
         ['webhook retry', [type('<event_id>', `evt_${event.id}`)], `evt_${event.id} is due again`],
         ['webhook test', [second], /delivered +yes/],
         ['reminders settle', [pick('Which mail?')], `reminder ${reminder}: not_sent`, ['--not-sent']],
+        ['receipts settle', [pick('Which mail?')], `receipt ${receipt}: sent`, ['--sent']],
         ['mail test', [type('Your address', 'me@example.com')], 'the mail to me@example.com was taken'],
         ['realtime resync', [pick('Which app?', 2), type('<external_ref>', 'user-1')], '1 written, 0 failed'],
       ],

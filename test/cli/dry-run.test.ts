@@ -14,7 +14,7 @@ import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
-import { anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 /** Commands that change nothing in the database. */
 const READS = [
@@ -32,6 +32,7 @@ const READS = [
   ],
   ...[
     'reminders unconfirmed',
+    'receipts unconfirmed',
     'audit list',
     'stats',
     'doctor',
@@ -73,7 +74,9 @@ describe('--dry-run', () => {
     const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '12345678', holder: 'NGUYEN VAN AN' })
     const { transaction, mail } = await unmatchedMoney(ctx, seller, 99_000)
     const payment = String((await ctx.db.one(bankMails, 'WHERE id = ?', [mail]))!.paymentId)
-    const reminder = String(await anUnconfirmedReminder(ctx, await anApp(ctx)))
+    const other = await anApp(ctx)
+    const reminder = String(await anUnconfirmedReminder(ctx, other))
+    const receipt = String(await anUnconfirmedReceipt(ctx, other))
     const file = join(scratchFolder('cli'), 'service-account.json')
     writeFileSync(file, aServiceAccountFile())
     const [event] = await testDatabase().db.query<{ id: number }[]>(
@@ -142,6 +145,7 @@ describe('--dry-run', () => {
         told('subscription.renewal_reminder_sent'),
       ],
       [['reminders', 'refused', '--retry'], [], []],
+      [['receipts', 'settle', receipt, '--not-sent'], [`receipt ${receipt}`], []],
       [['key', 'rotate'], [], []],
     ]
     const commands = leavesOf(await createProgram())

@@ -154,11 +154,19 @@ describe('the command line: what support asks', () => {
     }
   })
 
-  it('a mail is found by its Message-ID, as the mail server logs it', async () => {
+  it('a mail is found by its Message-ID, as the mail server logs it, and stands on the screen of its end user', async () => {
     const subscription = (await ctx.db.one(subscriptions, "WHERE app_id = ? AND external_ref = 'user-1'", [app]))!
     const row = { appId: Number(app), transactionId: made.flagged, kind: 'part', amount: 1, total: 1 } as const
     const times = { nextTryAt: ctx.clock.now(), createdAt: ctx.clock.now(), sentAt: null }
     const receipt = await ctx.db.insert(receipts, { ...row, ...times, status: 'sent', failures: 0, lastError: null })
+    const [person] = (await cli.json(['find', `receipt.${receipt}@pay.example`])).end_users
+    expect(person.receipts).to.have.length(1)
+    expect(person.receipts[0]).to.include({
+      receipt_id: receipt,
+      transaction_id: made.flagged,
+      kind: 'part',
+      status: 'sent',
+    })
     expect(await namesOf(`<receipt.${receipt}@pay.example>`)).to.deep.equal([`transaction ${made.flagged}`])
     expect(await namesOf(`reminder.${subscription.id}.1774952400.3@pay.example`)).to.deep.equal(['end user user-1'])
   })

@@ -16,6 +16,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
     'ledger',
     'webhook',
     'reminders',
+    'receipts',
     'mail',
     'reconcile',
     'realtime',

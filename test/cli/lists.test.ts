@@ -66,7 +66,13 @@ describe('lists answer questions', () => {
 
   it('every row of a list of all apps names its app as JSON, and whether it is a sandbox', async () => {
     const lists = ['transaction list', 'payment list', 'bank-mail list', 'reminders plan --days 40']
-    for (const list of [...lists, 'reminders unconfirmed', 'audit list', `webhook list ${made.reader.app.id}`]) {
+    for (const list of [
+      ...lists,
+      'reminders unconfirmed',
+      'receipts unconfirmed',
+      'audit list',
+      `webhook list ${made.reader.app.id}`,
+    ]) {
       const rows: { app_id: number | null; sandbox: boolean | null }[] = await cli.json(list.split(' '))
       expect(rows, list).not.to.have.length(0)
       for (const { app_id: appId, sandbox } of rows)

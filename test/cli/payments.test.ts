@@ -13,7 +13,7 @@ import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { aBankMail, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 
 describe('the command line: payments, and work that runs by itself', () => {
   let cli: Cli
@@ -455,6 +455,43 @@ describe('the command line: payments, and work that runs by itself', () => {
     )
     const away = openCli({ BILLING_SMTP_URL: 'smtp://127.0.0.1:1', BILLING_MAIL_FROM: 'a@example.com' })
     expect(await away.refused(['mail', 'test', 'me@example.com'])).to.include('BILLING_SMTP_URL')
+  })
+
+  it('settles receipts that may or may not have been sent, of which the timeline says so', async () => {
+    const app = await anApp(ctx)
+    const { transaction_id: transaction } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
+    const id = String(await anUnconfirmedReceipt(ctx, app))
+    const { value, text } = await cli.both(['receipts', 'unconfirmed'])
+    expect(value).to.have.length(1)
+    expect(value[0]).to.deep.include({
+      ...{ receipt_id: Number(id), transaction_id: transaction, external_ref: 'user-1', kind: 'received' },
+      ...{ amount: 99_000, currency: 'VND', last_error: 'no answer' },
+    })
+    expect(text).to.include('₫99,000').and.include('received')
+    const mails = async (): Promise<string[]> => {
+      const { timeline } = await cli.json(['transaction', 'show', String(transaction)])
+      return timeline.flatMap(({ part, text: line }: { part: string; text: string }) => (part === 'mail' ? [line] : []))
+    }
+    expect(await mails()).to.deep.equal([`receipt ${id} of 99000 VND received: unconfirmed`])
+    expect(await cli.misused(['receipts', 'settle', id])).to.include('--sent')
+    expect(await cli.json(['receipts', 'settle', id, '--sent'])).to.deep.equal({
+      ...{ receipt_id: Number(id), outcome: 'sent' },
+    })
+    expect(await mails()).to.deep.equal([`receipt ${id} of 99000 VND received: sent`])
+    expect(await cli.table(['receipts', 'unconfirmed'])).to.include('none is unconfirmed')
+    expect(await cli.refused(['receipts', 'settle', id, '--not-sent'])).to.include('not unconfirmed')
+    expect(
+      await cli.table(['receipts', 'settle', String(await anUnconfirmedReceipt(ctx, await paidApp())), '--not-sent']),
+    ).to.match(/^receipt \d+: not_sent\n$/)
+    await cli.faults(
+      [2, ['receipts', 'settle', 'x', '--sent'], 'receipts unconfirmed'],
+      [1, ['receipts', 'settle', '999', '--sent'], 'receipts unconfirmed'],
+    )
+    async function paidApp() {
+      const other = await anApp(ctx)
+      await paid(ctx, other, { price_id: priceId(await aPlan(ctx, other)) })
+      return other
+    }
   })
 
   it('looks pending payments up', async () => {

@@ -6,7 +6,7 @@ import { assignTransferCode } from '#providers/bank-transfer/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { HOUR_MS, addMs } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { transactions } from '#transactions/store.ts'
+import { receipts, transactions } from '#transactions/store.ts'
 import {
   aCheckout,
   aCustomer,
@@ -92,6 +92,17 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
   })
 }
 
+/** A receipt of the app's first transaction that was handed over an hour ago and never answered. Gives its id. */
+export async function anUnconfirmedReceipt(ctx: Context, app: TestApp): Promise<number> {
+  const transaction = (await ctx.db.one(transactions, 'WHERE app_id = ? ORDER BY id', [app.app.id]))!
+  const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
+  return ctx.db.insert(receipts, {
+    ...{ appId: app.app.id, transactionId: transaction.id, kind: 'received', amount: 99_000, total: 99_000 },
+    ...{ status: 'handed_over', failures: 0, lastError: 'no answer', sentAt: null },
+    ...{ nextTryAt: anHourAgo, createdAt: anHourAgo },
+  })
+}
+
 /** What `aBusyService` made. */
 export interface BusyService {
   readonly shop: TestApp
@@ -117,7 +128,9 @@ export async function aBusyService(ctx: Context): Promise<BusyService> {
   await partlyPaid(ctx, reader, { external_ref: 'user-1', price_id: priceId(plan) })
   await unmatchedMoney(ctx, shop, 99_000)
   await aBankMail(ctx, { bank: 'ACB', status: 'processed', amount: 99_000, appId: shop.app.id, reason: null })
-  await anUnconfirmedReminder(ctx, await anApp(ctx, { name: 'Phone' }))
+  const phone = await anApp(ctx, { name: 'Phone' })
+  await anUnconfirmedReminder(ctx, phone)
+  await anUnconfirmedReceipt(ctx, phone)
   await ctx.db.run("UPDATE events SET delivery_status = 'failed', attempts = 6, last_error = '500' LIMIT 1")
   const flagged = await ctx.db.one(transactions, 'WHERE flag_reason IS NOT NULL')
   return { shop, reader, plan: `plan_${plan.id}`, flagged: flagged!.id }

@@ -4,7 +4,7 @@ import type { Context } from '#context.ts'
 import { commitTokens, insertCommitToken } from '#commands/store.ts'
 import { insertJobRun } from '#db/store.ts'
 import { deleteOldRows } from '#operations/delete-old-rows.ts'
-import { tellTransaction } from '#operations/tell-transaction.ts'
+import { getTransactionTimeline } from '#operations/transaction-timeline.ts'
 import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
@@ -14,6 +14,7 @@ import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { testContext } from '../support/context.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
+import { receipts } from '#transactions/store.ts'
 
 const NOTHING = {
   keysDeleted: 0,
@@ -22,6 +23,7 @@ const NOTHING = {
   dailyMailsDeleted: 0,
   mailsDeleted: 0,
   attemptsDeleted: 0,
+  receiptsDeleted: 0,
 }
 
 describe('rows that are kept for a time', () => {
@@ -89,6 +91,22 @@ describe('rows that are kept for a time', () => {
     expect(left.map(({ token }) => token)).to.deep.equal(['new'])
   })
 
+  it('are removed once it is over: receipts that were sent or dropped after 400 days, and no other', async () => {
+    const ctx = testContext()
+    const states = ['sent', 'dropped', 'due', 'handed_over'] as const
+    for (const [index, status] of states.entries())
+      await ctx.db.insert(receipts, {
+        ...{ appId: 1, transactionId: index + 1, kind: 'received', amount: 1, total: 1, status, failures: 0 },
+        ...{ nextTryAt: ctx.clock.now(), lastError: null, createdAt: ctx.clock.now(), sentAt: null },
+      })
+    ctx.clock.advance('400d')
+    expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
+    ctx.clock.advance('1s')
+    expect(await deleteOldRows(ctx)).to.deep.equal({ ...NOTHING, receiptsDeleted: 2 })
+    const left = await ctx.db.all(receipts, 'ORDER BY id')
+    expect(left.map(({ status }) => status)).to.deep.equal(['due', 'handed_over'])
+  })
+
   it('end no work that was told to stop', async () => {
     const ctx = testContext()
     await noteAttempts(ctx, 1)
@@ -114,7 +132,7 @@ describe('what is kept for good', () => {
     await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', TRANSFER)))
     const odd = bankMail('ACB', TRANSFER, {}, 'a new kind of notice')
     await shop.relay(await receivedBy(OUR_MX, await signed(odd, 'acb.com.vn')))
-    const story = await tellTransaction(ctx, booked.id)
+    const timeline = await getTransactionTimeline(ctx, booked.id)
 
     ctx.clock.advance('90d')
     const { tokensDeleted } = await deleteOldRows(ctx)
@@ -125,7 +143,7 @@ describe('what is kept for good', () => {
     ctx.clock.advance('3650d')
     expect(await deleteOldRows(ctx)).to.deep.equal(NOTHING)
 
-    expect(await tellTransaction(ctx, booked.id)).to.deep.equal(story)
+    expect(await getTransactionTimeline(ctx, booked.id)).to.deep.equal(timeline)
     expect((await shop.relay(await genuineMail('ACB', money))).body).to.deep.equal({ status: 'duplicate' })
     expect((await shop.transaction(booked.id)).amountReceived).to.equal(TRANSFER.amount)
     const [notUnderstood, unmatched] = (await listBankMails(ctx, { unmatched: true })).rows

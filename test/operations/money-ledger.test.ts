@@ -10,7 +10,7 @@ import { movePayment } from '#operations/move-payment.ts'
 import { refundPayment } from '#operations/refund-payment.ts'
 import { resolveTransaction, type ResolveInput } from '#operations/resolve-transaction.ts'
 import { gatherStats } from '#operations/stats.ts'
-import { tellTransaction } from '#operations/tell-transaction.ts'
+import { getTransactionTimeline } from '#operations/transaction-timeline.ts'
 import { listPaymentRows, listPaymentsOf } from '#payments/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
@@ -187,7 +187,7 @@ describe('money is its own ledger (contract 7)', () => {
     await move(await newestOf(lifetime), target)
     story.at('2026-03-01 10:05:00')
     await resolve(lifetime, 'refund', { amount: 1000, note: 'goodwill' })
-    const { timeline } = await tellTransaction(ctx, lifetime)
+    const { timeline } = await getTransactionTimeline(ctx, lifetime)
     const told = timeline
       .filter(({ part }) => part === 'money' || part === 'effect')
       .map(({ at, text }) => `${at.slice(14, 16)} ${text.replace(/[:,(].*$/, '').replace(/ \d+ of \d+/, '')}`)
@@ -227,7 +227,7 @@ describe('money is its own ledger (contract 7)', () => {
       await move(input)
     }
     for (const [id, at] of opened) {
-      const [first] = (await tellTransaction(ctx, id)).timeline
+      const [first] = (await getTransactionTimeline(ctx, id)).timeline
       expect(first).to.include({ part: 'checkout', at })
     }
   })

@@ -1,4 +1,4 @@
-import { readFileSync, readdirSync } from 'node:fs'
+import { mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
@@ -13,6 +13,8 @@ import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
+import { sendDueReminders } from '#renewals/send-due-reminders.ts'
+import { changeApp } from '../support/operators.ts'
 import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -89,6 +91,15 @@ describe('moving in and out', () => {
       ])
     })
 
+    it('names the line of the file, whatever stands before it', async () => {
+      const quoted = `"two\nlines",${plan.prices[0]},2026-04-30 10:00:00,,,`
+      const { lines } = await take(`${HEADER}\n\n${quoted}\n\nb,${plan.prices[0]},2026-04-30 10:00:00,,,\n`)
+      expect(lines.map(({ line, result }) => [line, result])).to.deep.equal([
+        [4, 'refused'],
+        [6, 'imported'],
+      ])
+    })
+
     it('refuses an anchor_day that the end does not fit', async () => {
       const ends: [end: string, anchor: string, result: string][] = [
         ['2026-03-31 10:00:00', '1', 'refused'],
@@ -136,16 +147,17 @@ describe('moving in and out', () => {
 
   describe('app export', () => {
     it('writes every table as JSON Lines and as CSV, which agree, and no secret', async () => {
-      await story.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
-      const checkout = await story.checkout({ price_id: plan.prices[0] })
+      const { ctx } = story.service
+      const app = await changeApp(ctx, 'mai', story.app.app, { receipts: true })
+      const made = await story.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
+      const checkout = await story.checkout({ price_id: plan.prices[0], customer_id: made.body.data.id })
       await story.pay(checkout)
+      story.at('2026-03-29 10:00:00')
+      await sendDueReminders(ctx)
       const refund = { action: 'refund', amount: 1000, note: 'asked', reference: 'FT-BACK' } as const
-      await resolveTransaction(story.service.ctx, operator('mai'), {
-        transactionId: checkout.transaction_id,
-        ...refund,
-      })
+      await resolveTransaction(ctx, operator('mai'), { transactionId: checkout.transaction_id, ...refund })
       const folder = join(scratchFolder('export'), 'out')
-      const counts = await exportApp(story.service.ctx, story.app.app, folder)
+      const counts = await exportApp(ctx, app, folder)
       expect(counts).to.deep.equal({
         plans: 1,
         customers: 1,
@@ -155,7 +167,9 @@ describe('moving in and out', () => {
         allocations: 2,
         refunds: 1,
         ledger: 1,
-        events: 1,
+        reminders: 1,
+        receipts: 2,
+        events: 2,
       })
       for (const [name, count] of Object.entries(counts)) {
         const lines = readFileSync(join(folder, `${name}.jsonl`), 'utf8')
@@ -171,6 +185,39 @@ describe('moving in and out', () => {
         .map((file) => readFileSync(join(folder, file), 'utf8'))
         .join('\n')
       expect(all).to.not.include(story.app.secret).and.not.include('sk_').and.not.include('/renew/')
+    })
+
+    it('fails with the reason where a file cannot be written', async () => {
+      for (const file of ['plans.csv', 'plans.jsonl']) {
+        const folder = scratchFolder('export')
+        mkdirSync(join(folder, file))
+        const failed: unknown = await exportApp(story.service.ctx, story.app.app, folder).catch(
+          (error: unknown) => error,
+        )
+        expect(failed, file).to.have.property('code', 'EISDIR')
+      }
+    })
+
+    it('writes all pages of a table that has several', async () => {
+      const { ctx } = story.service
+      const rows = Array.from({ length: 1001 }, (_, n) => [
+        story.app.app.id,
+        `customer ${n}`,
+        'an@example.com',
+        '[]',
+        '[]',
+      ])
+      await ctx.db.query(
+        `INSERT INTO customers (app_id, name, email, cc_emails, bcc_emails, locale, created_at, updated_at)
+         VALUES ${rows.map(() => "(?, ?, ?, ?, ?, 'en', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3))").join(', ')}`,
+        rows.flat(),
+      )
+      const folder = scratchFolder('export')
+      expect(await exportApp(ctx, story.app.app, folder)).to.include({ customers: 1001 })
+      const table: Record<string, string>[] = parse(readFileSync(join(folder, 'customers.csv'), 'utf8'), {
+        columns: true,
+      })
+      expect(table.map(({ name }) => name)).to.deep.equal(rows.map(([, name]) => name))
     })
 
     it('marks each cell of CSV that a spreadsheet would run, and quotes each that holds a semicolon', async () => {

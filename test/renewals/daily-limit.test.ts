@@ -129,7 +129,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect(mails()).to.equal(1)
     expect((await planned()).sort()).to.deep.equal(['daily_limit', 'unconfirmed'])
     scene.ctx.clock.advance('5m')
-    const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
+    const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
     const reminderId = unconfirmed?.reminder_id ?? 0
     await perform(scene.ctx, operator('linh'), settleReminder, { outcome: 'not_sent' }, { reminderId })
     await sendDueReminders(scene.ctx)

@@ -3,11 +3,16 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openBankPage } from '#checkout/open-bank-page.ts'
 import { operator } from '#commands/caller.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { perform } from '#commands/perform.ts'
+import { formatCursor } from '#http/page-of.ts'
+import { checkReceipts } from '#operations/check-work.ts'
+import { countUnconfirmedReceipts, listUnconfirmedReceipts, settleReceipt } from '#renewals/unconfirmed-receipts.ts'
 import { hasDueReceipts } from '#renewals/has-due-receipts.ts'
 import { sendDueReceipts } from '#renewals/send-receipts.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { updateAppRow } from '#apps/store.ts'
 import { DAY_MS } from '#shared/time.ts'
+import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-story.ts'
@@ -186,6 +191,41 @@ describe('receipts', () => {
     scene.ctx.clock.advance('1h')
     await sweep()
     expect(subjects()).to.have.length(2)
+  })
+
+  it('that may or may not have been sent are listed page by page, counted by doctor, and settled by an operator', async () => {
+    scene.inbox.mood = 'lose-answer'
+    for (let made = 0; made < 3; made += 1) {
+      await pay(await open(), 99_000)
+      await sweep()
+      scene.ctx.clock.advance('1s')
+    }
+    expect(await countUnconfirmedReceipts(scene.ctx), 'they may still be on their way').to.equal(0)
+    scene.ctx.clock.advance('3m')
+    const first = await listUnconfirmedReceipts(scene.ctx, { limit: '2' })
+    const rest = await listUnconfirmedReceipts(scene.ctx, { limit: '2', cursor: formatCursor(first.next) })
+    const ids = [...first.rows, ...rest.rows].map(({ receipt_id: id }) => id)
+    expect(ids)
+      .to.deep.equal(ids.toSorted((a, b) => b - a))
+      .and.to.have.length(3)
+    expect(first.rows[0]).to.include({ kind: 'received', amount: 99_000, currency: 'VND' })
+    const [found] = await checkReceipts(scene.ctx)
+    expect(found!.detail).to.equal(
+      `3 receipt(s) may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
+    )
+    scene.inbox.mood = 'accept'
+    const settle = (receiptId: number, outcome: string) =>
+      perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { receiptId })
+    await settle(ids[0]!, 'sent')
+    await settle(ids[1]!, 'not_sent')
+    const again: unknown = await settle(ids[1]!, 'sent').catch((error: unknown) => error)
+    expect(again).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
+    const before = scene.inbox.mails.length
+    await sweep()
+    expect(scene.inbox.mails.slice(before).map(({ parsed }) => parsed.messageId)).to.deep.equal([
+      `<receipt.${ids[1]}@pay.example>`,
+    ])
+    expect(await countUnconfirmedReceipts(scene.ctx)).to.equal(1)
   })
 
   it('that the mail server refuses temporarily are tried again later', async () => {

@@ -11,9 +11,13 @@ import { checkReminders } from '#operations/check-work.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { optOut, setReminders } from '#renewals/opt-out.ts'
 import { planReminders } from '#renewals/plan-reminders.ts'
-import { listRefusedReminders, retryRefusedReminders } from '#renewals/refused-reminders.ts'
+import { countRefusedReminders, listRefusedReminders, retryRefusedReminders } from '#renewals/refused-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { listUnconfirmedReminders, settleReminder } from '#renewals/unconfirmed-reminders.ts'
+import { reminders } from '#renewals/store.ts'
+import { subscriptions } from '#subscriptions/store.ts'
+import { formatCursor } from '#http/page-of.ts'
+import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
@@ -392,7 +396,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
       scene.inbox.mood = 'accept'
       expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
-      const [refused] = await listRefusedReminders(scene.ctx)
+      const [refused] = (await listRefusedReminders(scene.ctx)).rows
       expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
       expect(refused!.last_error).to.include('no such mailbox')
       const [planned] = await planReminders(scene.ctx, null, 0)
@@ -413,7 +417,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await change({ name: 'An Nguyen' })
       expect(await sweep()).to.deep.equal(NOTHING)
       await change({ email: 'an@right.example' })
-      expect(await listRefusedReminders(scene.ctx)).to.deep.equal([])
+      expect((await listRefusedReminders(scene.ctx)).rows).to.deep.equal([])
       expect((await planReminders(scene.ctx, null, 0))[0]).to.include({ will_send: true, reason: null })
       expect((await Promise.all([sweep(), sweep()])).map(({ sent }) => sent).sort()).to.deep.equal([0, 1])
       expect(scene.inbox.mails.map(({ recipients }) => recipients)).to.deep.equal([['an@right.example']])
@@ -478,7 +482,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
         await sweepAt('2026-03-29 18:00:00')
         expect(scene.inbox.messagesSeen).to.equal(1)
         expect(await reminderEvents(scene)).to.deep.equal([])
-        const [unconfirmed, ...more] = await listUnconfirmedReminders(scene.ctx)
+        const [unconfirmed, ...more] = (await listUnconfirmedReminders(scene.ctx)).rows
         expect(more).to.deep.equal([])
         expect(unconfirmed).to.include({
           app_id: scene.seller.app.id,
@@ -495,9 +499,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       scene.inbox.mood = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
-      const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
+      const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
       await settle(unconfirmed!.reminder_id, 'sent')
-      expect(await listUnconfirmedReminders(scene.ctx)).to.deep.equal([])
+      expect((await listUnconfirmedReminders(scene.ctx)).rows).to.deep.equal([])
       expect((await reminderEvents(scene)).map(({ data }) => data.reminder_day)).to.deep.equal([3])
     })
 
@@ -506,11 +510,65 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       scene.inbox.mood = 'drop-late'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
-      const [unconfirmed] = await listUnconfirmedReminders(scene.ctx)
+      const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
       await settle(unconfirmed!.reminder_id, 'not_sent')
       scene.inbox.mood = 'accept'
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])
+    })
+
+    it('are listed page by page, unconfirmed or refused, and all refused ones are tried again', async () => {
+      for (let n = 1; n <= 3; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+      scene.ctx.clock.set('2026-03-29 10:00:00')
+      const claimed = { claimedAt: scene.ctx.clock.now(), handedOverAt: scene.ctx.clock.now() }
+      const pageThrough = async (list: typeof listRefusedReminders | typeof listUnconfirmedReminders) => {
+        const first = await list(scene.ctx, { limit: '2' })
+        const cursor = formatCursor(first.next) ?? ''
+        const second = await list(scene.ctx, { limit: '2', cursor })
+        return [...first.rows, ...second.rows].map((row) => row.external_ref).join(' ')
+      }
+      for (const { id, currentPeriodEnd } of await scene.ctx.db.all(subscriptions, 'ORDER BY id'))
+        await scene.ctx.db.insert(reminders, {
+          ...{
+            appId: scene.seller.app.id,
+            subscriptionId: id,
+            periodEnd: currentPeriodEnd!,
+            stage: 3,
+            status: 'claimed',
+          },
+          ...{
+            ...claimed,
+            sentAt: null,
+            retryAt: null,
+            failures: 0,
+            lastError: null,
+            refusedTo: null,
+            countedOn: null,
+          },
+        })
+      scene.ctx.clock.advance('5m')
+      expect(await pageThrough(listUnconfirmedReminders)).to.equal('user-3 user-2 user-1')
+      await scene.ctx.db.query(
+        `UPDATE reminders r JOIN subscriptions s ON s.id = r.subscription_id JOIN customers c ON c.id = s.customer_id
+         SET r.status = 'refused', r.refused_to = c.email, r.handed_over_at = NULL`,
+      )
+      expect(await pageThrough(listRefusedReminders)).to.equal('user-3 user-2 user-1')
+      expect(await countRefusedReminders(scene.ctx)).to.equal(3)
+      expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(3)
+      expect(await countRefusedReminders(scene.ctx)).to.equal(0)
+    })
+
+    it('an operator cannot settle a mail that may still be on its way', async () => {
+      await scene.subscribe()
+      scene.inbox.mood = 'lose-answer'
+      await sweepAt('2026-03-29 10:00:00')
+      const [{ id }] = (await scene.ctx.db.query('SELECT id FROM reminders')) as [{ id: number }]
+      scene.ctx.clock.advance('2m')
+      const refused: unknown = await settle(Number(id), 'not_sent').catch((error: unknown) => error)
+      expect(refused).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
+      scene.ctx.clock.advance('1m')
+      await settle(Number(id), 'not_sent')
+      expect((await listUnconfirmedReminders(scene.ctx)).rows).to.deep.equal([])
     })
 
     it('a mail server that is dead for an hour loses nothing and doubles nothing', async () => {

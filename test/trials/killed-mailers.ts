@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { childEnvironment } from '#config.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
-import { listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
+import { countUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { partsOf, aScene, type Scene } from '../renewals/scene.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -87,7 +87,7 @@ async function judge(scene: Scene, mails: number, kills: number): Promise<Killed
   const twice = [...arrivals].filter(([, times]) => times > 1)
   if (twice.length > 0) throw new Error(`came twice: ${twice.map(([key]) => key).join(', ')}`)
   const rows: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
-  const unconfirmed = (await listUnconfirmedReminders(scene.ctx)).length
+  const unconfirmed = await countUnconfirmedReminders(scene.ctx)
   if (rows.length + unconfirmed !== mails) {
     throw new Error(`${mails} mails, ${rows.length} recorded and ${unconfirmed} shown to operators`)
   }

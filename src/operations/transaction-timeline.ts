@@ -2,6 +2,7 @@ import { getApp, type App } from '#apps/store.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import type { Context } from '#context.ts'
 import { findClockOffsetAt, listAuditEntries } from '#commands/store.ts'
+import { databaseNow } from '#db/database-now.ts'
 import {
   listAllocationsOfTransaction,
   listPaymentsOf,
@@ -12,6 +13,7 @@ import {
 } from '#payments/store.ts'
 import { listProviderSessionsOf } from '#providers/store.ts'
 import { listRemindersOf } from '#renewals/store.ts'
+import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
@@ -27,24 +29,25 @@ import {
   findTransaction,
   listChanges,
   listProviderEvents,
+  listReceiptsOf,
   type Transaction,
   type TransactionChange,
 } from '#transactions/store.ts'
 import { listAttempts, listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 
 /** One thing that happened; `at` is real time, in UTC. */
-export interface StoryLine {
+export interface TimelineEntry {
   readonly at: string
   /** `checkout`, `money`, `provider`, `effect`, `event`, `webhook`, `mail`, `audit` */
   readonly part: string
   readonly text: string
 }
 
-/** A payment's whole story (issue of support: what came, what it did, who was told, who decided). */
-export interface TransactionStory {
+/** What happened to a transaction: what came, what it did, what was sent to whom, who decided. */
+export interface TransactionTimeline {
   readonly app: { readonly app_id: number; readonly name: string; readonly sandbox: boolean }
   readonly transaction: ReturnType<typeof presentTransaction>
-  readonly timeline: readonly StoryLine[]
+  readonly timeline: readonly TimelineEntry[]
 }
 
 interface Moment {
@@ -53,8 +56,8 @@ interface Moment {
   readonly text: string
 }
 
-/** Gathers all that is known of a transaction into one timeline; throws `not_found`. */
-export async function tellTransaction(ctx: Context, transactionId: number): Promise<TransactionStory> {
+/** Gathers all that is known of a transaction; throws `not_found`. */
+export async function getTransactionTimeline(ctx: Context, transactionId: number): Promise<TransactionTimeline> {
   const transaction = await findTransaction(ctx.db, transactionId)
   if (!transaction) throw notFound(`transaction ${transactionId}`)
   const app = await getApp(ctx.db, transaction.appId)
@@ -63,8 +66,9 @@ export async function tellTransaction(ctx: Context, transactionId: number): Prom
     providerMoments(ctx, transaction),
     moneyMoments(ctx, transaction),
     effectMoments(ctx, transaction),
-    toldMoments(ctx, transaction),
-    mailMoments(ctx, transaction),
+    eventMoments(ctx, transaction),
+    reminderMoments(ctx, transaction),
+    receiptMoments(ctx, transaction),
     auditMoments(ctx, transaction),
   ])
   const moments = parts.flat().sort((a, b) => a.at.getTime() - b.at.getTime())
@@ -80,7 +84,7 @@ async function checkoutMoments(ctx: Context, app: App, transaction: Transaction)
   const opened = session
     ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}, link until ${formatTimestamp(session.expiresAt)}`
     : `opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}`
-  // The test clock may have been moved since: its offset of then counts.
+  // The test clock may have been moved since.
   const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
   const clock = offset === null ? app : { clockOffsetMs: offset }
   return [{ at: realTime(clock, transaction.createdAt), part: 'checkout', text: opened }]
@@ -97,7 +101,7 @@ async function providerMoments(ctx: Context, { id }: Transaction): Promise<Momen
     ...events.map((event) => ({
       at: event.receivedAt,
       part: 'provider',
-      text: `${event.provider} told ${event.eventType}: ${event.outcome}${event.note === null ? '' : ` (${event.note})`}`,
+      text: `${event.provider} sent ${event.eventType}: ${event.outcome}${event.note === null ? '' : ` (${event.note})`}`,
     })),
   ]
 }
@@ -117,7 +121,7 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
   return [...moved, ...refunds.flatMap((refund) => refundMoments(refund, currency))]
 }
 
-/** Null for what the lines about refunds say. */
+/** Null where the entries of refunds say it. */
 function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
   const { provider, reference, paidAt } = payment
   const money = plainMoney(Math.abs(amount), currency)
@@ -174,7 +178,7 @@ async function effectMoments(ctx: Context, transaction: Transaction): Promise<Mo
   }))
 }
 
-/** A completion that nobody decided and nothing is wrong with is told by its first event alone, which is as old as it. */
+/** A completion without a decision or a flag has no change of its own: its first event is as old as it is. */
 async function plainCompletion(
   ctx: Context,
   { id, completedAt }: Transaction,
@@ -213,7 +217,7 @@ function effectText(application: {
   return `completed; period ${application.kind}: ${before} -> ${formatTimestampOrNull(application.endAfter) ?? 'lifetime'}`
 }
 
-async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
+async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
   const moments: Moment[] = []
   for (const event of await listEventsOfTransaction(ctx.db, id)) {
     moments.push({
@@ -233,13 +237,13 @@ async function toldMoments(ctx: Context, { id }: Transaction): Promise<Moment[]>
   return moments
 }
 
-/** Tells the outcome by itself: the single attempts are not kept for ever. */
+/** The outcome of all attempts: single ones are deleted after 400 days. */
 function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
   const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatTimestamp(deliveredAt)}` : ''
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 
-async function mailMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
+async function reminderMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   if (!subscription) return []
@@ -248,6 +252,15 @@ async function mailMoments(ctx: Context, transaction: Transaction): Promise<Mome
     at: reminder.claimedAt,
     part: 'mail',
     text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${formatTimestamp(reminder.periodEnd)}: ${reminder.status}`,
+  }))
+}
+
+async function receiptMoments(ctx: Context, { id, currency }: Transaction): Promise<Moment[]> {
+  const now = await databaseNow(ctx, ctx.db)
+  return (await listReceiptsOf(ctx.db, [id])).map((receipt) => ({
+    at: receipt.sentAt ?? receipt.createdAt,
+    part: 'mail',
+    text: `receipt ${receipt.id} of ${plainMoney(receipt.amount, currency)} ${receipt.kind}: ${receiptState(receipt, now)}`,
   }))
 }
 
