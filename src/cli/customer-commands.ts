@@ -29,7 +29,8 @@ export function registerCustomerCommands(program: Command): void {
           const rows = await gatherRows(out, limit, options, (page) =>
             listCustomers(ctx, app.id, { ...filter, ...page }),
           )
-          out.result(rows.map(presentCustomer), () => {
+          const shown = rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...presentCustomer(row) }))
+          out.result(shown, () => {
             out.line(banner(app))
             const cells = rows.map((row) => [`cus_${row.id}`, row.name, row.email, row.merchantCustomerId, row.locale])
             out.table({ head: ['id', 'name', 'email', 'merchant id', 'locale'], rows: cells, none: 'no customers' })

@@ -30,6 +30,7 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   cursor: '--cursor',
 }
 const UNREACHABLE = /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT)$/
+const LOST = /^(PROTOCOL_CONNECTION_LOST|ER_SERVER_SHUTDOWN|ER_CONNECTION_KILLED)$/
 const DENIED = /^ER_(ACCESS_DENIED|DBACCESS_DENIED|BAD_DB)/
 const OLD_SCHEMA = /^ER_(NO_SUCH_TABLE|BAD_FIELD_ERROR)$/
 
@@ -63,6 +64,7 @@ function ofDatabase(error: Error): string | null {
     const place = address === undefined ? '' : ` at ${address}${port === undefined ? '' : `:${port}`}`
     return `the database cannot be reached${place} (${code}): is the server up, and is BILLING_DATABASE_URL right?`
   }
+  if (LOST.test(code)) return `the connection to the database was lost (${code}): is the server up?`
   if (DENIED.test(code))
     return `the database refuses us (${code}): check user, password and name in BILLING_DATABASE_URL`
   if (OLD_SCHEMA.test(code)) return "the database's schema is not up to date: run billing-cli migrate"

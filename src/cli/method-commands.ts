@@ -150,7 +150,8 @@ async function listed({ ctx }: Session, app: App): Promise<ListedMethod[]> {
 async function printMethods(session: Session, app: App): Promise<void> {
   const { out } = session
   const methods = await listed(session, app)
-  out.result(methods, () => {
+  const shown = methods.map((each) => ({ app_id: app.id, sandbox: app.isSandbox, ...each }))
+  out.result(shown, () => {
     out.line(banner(app))
     out.table({
       head: ['method', 'enabled', 'credentials'],

@@ -38,24 +38,18 @@ function registerReads(plan: Command): void {
           app.id,
           options.status === undefined ? {} : { status: options.status },
         )
-        session.out.result(
-          plans.map((found) => presentPlan(found, { all: false })),
-          () => {
-            session.out.line(banner(app))
-            const rows = plans.map((found) => [
-              `plan_${found.id}`,
-              found.code,
-              found.name,
-              stateCell(found.status),
-              found.prices.filter(({ status }) => status === 'active').length,
-            ])
-            session.out.table({
-              head: ['id', 'code', 'name', 'status', 'prices'],
-              rows,
-              none: 'No plans yet: billing-cli plan create',
-            })
-          },
-        )
+        const shown = plans.map((found) => ({
+          ...{ app_id: app.id, sandbox: app.isSandbox },
+          ...presentPlan(found, { all: false }),
+        }))
+        session.out.result(shown, () => {
+          session.out.line(banner(app))
+          session.out.table({
+            head: ['id', 'code', 'name', 'status', 'prices'],
+            rows: shown.map((row) => [row.id, row.code, row.name, stateCell(row.status), row.prices.length]),
+            none: 'No plans yet: billing-cli plan create',
+          })
+        })
       })
     })
   withExamples(list, 'plan list 1', 'plan list 1 --status archived --json')

@@ -96,10 +96,10 @@ const GROUPS: readonly Group[] = [
     section: 'Webhooks and mails',
     words: {
       reminders: 'renewal mails',
-      receipts: 'mails about money that came or was refunded',
       mail: 'the mail server',
       reconcile: 'look up pending payments at their providers now',
       realtime: 'the realtime databases of client-side apps',
+      receipts: 'mails about money that came or was refunded',
     },
     load: async () => {
       const [{ registerRenewalCommands }, { registerUnconfirmedCommands }] = await Promise.all([

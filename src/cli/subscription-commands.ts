@@ -6,6 +6,7 @@ import { minuteCell, stateCell } from './cells.ts'
 import { inChange, noteFor, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
+import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession, performAs, type Session } from './session.ts'
 import { registerImport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
@@ -19,7 +20,11 @@ export function registerSubscriptionCommands(program: Command): void {
   registerImport(subscription)
 }
 
-interface ListOptions {
+/** A hundred years: a date that far ahead still fits the database. */
+const MOST_WITHIN_MS = 36_500 * 86_400_000
+
+interface ListOptions extends PageOptions {
+  readonly limit: string
   readonly status?: 'active' | 'expired'
   readonly expiringWithin?: string
 }
@@ -31,6 +36,7 @@ function registerReads(subscription: Command): void {
     .option('--status <status>', 'active or expired', oneOf('active', 'expired'))
     .option('--expiring-within <duration>', 'only active ones that end within, such as 7d')
     .action(async (named: string | undefined, options: ListOptions, command: Command) => {
+      const limit = readLimit(options.limit)
       await inSession(command, async ({ ctx, out, app: pick }) => {
         const [{ listSubscriptions }, { parseDuration }] = await Promise.all([
           import('#subscriptions/list-subscriptions.ts'),
@@ -38,12 +44,14 @@ function registerReads(subscription: Command): void {
         ])
         const app = await pick(named)
         const withinMs = options.expiringWithin === undefined ? null : parseDuration(options.expiringWithin)
-        if (options.expiringWithin !== undefined && withinMs === null)
-          throw new UsageError('--expiring-within must be such as 36h or 7d')
-        const found = await listSubscriptions(ctx, app, { status: options.status ?? null, withinMs })
+        if (options.expiringWithin !== undefined && (withinMs === null || withinMs > MOST_WITHIN_MS))
+          throw new UsageError('--expiring-within must be such as 36h or 7d, and at most 36500d')
+        const filter = { status: options.status ?? null, withinMs }
+        const rows = await gatherRows(out, limit, options, (page) => listSubscriptions(ctx, app, filter, page))
+        const found = rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...row }))
         out.result(found, () => {
           out.line(banner(app))
-          const rows = found.map((row) => [
+          const cells = found.map((row) => [
             row.external_ref,
             row.plan_ref,
             row.price_id,
@@ -54,13 +62,14 @@ function registerReads(subscription: Command): void {
           ])
           out.table({
             head: ['external_ref', 'plan', 'price', 'status', 'ends (UTC)', 'trial', 'customer'],
-            rows,
+            rows: cells,
             none: 'no subscriptions',
             optional: ['price', 'trial'],
           })
         })
       })
     })
+  withPages(list)
   withExamples(
     list,
     'subscription list 1',

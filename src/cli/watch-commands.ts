@@ -1,12 +1,14 @@
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
 import type { WatchReading } from '#support/read-watch.ts'
 import { isTerminal } from './ask.ts'
 import { withExamples } from './examples.ts'
+import { explainError } from './explain-error.ts'
 import { inSession, withSandbox } from './session.ts'
 import { terminalWidth } from './table.ts'
 import { UsageError } from './usage-error.ts'
-import { drawWatch } from './watch-screen.ts'
+import { drawFailure, drawWatch } from './watch-screen.ts'
 
 const EVERY_MS = 2000
 /** Between the two readings of `--once`: a rate needs two. */
@@ -53,9 +55,13 @@ async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> 
   const onKey = (keys: Buffer | string): void => {
     if (/[qQ]/.test(String(keys)) || String(keys).includes(CTRL_C)) quit.abort()
   }
+  const quitting = once(quit.signal, 'abort').then(() => null)
   let shown: WatchReading | null = null
+  let failure: string | null = null
   const draw = (): void => {
-    if (shown) stdout.write(frameOf(drawWatch(shown, sizeOf(stdout.rows || USUAL_ROWS))))
+    const size = sizeOf(stdout.rows || USUAL_ROWS)
+    if (failure !== null) stdout.write(frameOf(drawFailure(failure, shown, size)))
+    else if (shown) stdout.write(frameOf(drawWatch(shown, size)))
   }
   stdout.write(ENTER)
   stdin.setRawMode(true).on('data', onKey)
@@ -63,7 +69,13 @@ async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> 
   process.once('SIGTERM', () => quit.abort())
   try {
     while (!quit.signal.aborted) {
-      shown = await read()
+      try {
+        // A database that hangs does not keep whoever wants to quit.
+        shown = (await Promise.race([read(), quitting])) ?? shown
+        failure = null
+      } catch (error) {
+        failure = explainError(error)
+      }
       draw()
       await delay(EVERY_MS, undefined, { signal: quit.signal }).catch(() => undefined)
     }

@@ -23,6 +23,14 @@ export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize):
   return [...upper, ...linesOf(paymentTable(reading, columns, room))].slice(0, rows)
 }
 
+/** A reading that failed, above the last one that did not: never more lines than the screen's rows. */
+export function drawFailure(failure: string, last: WatchReading | null, { columns, rows }: ScreenSize): string[] {
+  const upper = [`Paygate  ${KEYS}`, '', ...linesOf(formatFields({ failed: new Coloured(failure, 'red') }, columns))]
+  if (!last) return upper.slice(0, rows)
+  const [, ...below] = drawWatch(last, { columns, rows: Math.max(1, rows - upper.length - 1) })
+  return [...upper, '', `as of ${last.at} UTC`, ...below].slice(0, rows)
+}
+
 function linesOf(text: string): string[] {
   return text.split('\n')
 }

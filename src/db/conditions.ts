@@ -28,7 +28,7 @@ export interface Position {
 export function below(position: Position | null, column = 'created_at'): Condition {
   if (!position) return null
   const { createdAt, id } = position
-  const idColumn = column.replace(/\w+$/, 'id')
+  const idColumn = [...column.split('.').slice(0, -1), 'id'].join('.')
   return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 

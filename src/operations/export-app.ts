@@ -134,7 +134,7 @@ function part<T extends AppRow>(
     async *pages(ctx, app) {
       for (let afterId = 0; ;) {
         const page = await listRowsAfter(ctx.db, schema, app.id, afterId, PAGE)
-        yield await Promise.all(page.map((row) => present(ctx, app, row)))
+        yield await Promise.all(page.map(async (row) => present(ctx, app, row)))
         if (page.length < PAGE) return
         afterId = page.at(-1)?.id ?? afterId
       }

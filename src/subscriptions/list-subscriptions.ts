@@ -2,9 +2,12 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { listPlansByIds } from '#plans/store.ts'
-import { addMs } from '#shared/time.ts'
+import type { Position } from '#db/conditions.ts'
+import { ListQuery, pageBy, parseCursor } from '#http/page-of.ts'
+import { addMs, asAppTime } from '#shared/time.ts'
+import { validate } from '#shared/validate.ts'
 import { presentSubscription, viewSubscription, type SubscriptionView } from './present.ts'
-import { getSubscription, listSubscriptionsByEnd } from './store.ts'
+import { getSubscription, listSubscriptionsByEnd, type EndPosition } from './store.ts'
 
 export interface SubscriptionFilter {
   /** The effective status; null takes both. */
@@ -13,24 +16,38 @@ export interface SubscriptionFilter {
   readonly withinMs: number | null
 }
 
-/** An app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
-export async function listSubscriptions(ctx: Context, app: App, { status, withinMs }: SubscriptionFilter) {
+/** The time by which a cursor sorts lifetime subscriptions: behind all others. */
+const LIFETIME = new Date(9_999_999_999_999)
+
+/** A page of an app's subscriptions as the API presents them, with their `external_ref`, the earliest end first. */
+export async function listSubscriptions(ctx: Context, app: App, filter: SubscriptionFilter, page: unknown) {
+  const { limit, cursor } = validate(ListQuery, page)
+  const { status, withinMs } = filter
   const now = appNow(app, ctx.clock.now())
-  const isActive = withinMs === null ? status : 'active'
-  const rows = await listSubscriptionsByEnd(ctx.db, app.id, {
-    status: isActive,
+  const found = await listSubscriptionsByEnd(ctx.db, app.id, {
+    status: withinMs === null ? status : 'active',
     now,
     endsBy: withinMs === null ? null : addMs(now, withinMs),
+    after: endPosition(parseCursor(cursor)),
+    limit: limit + 1,
   })
+  const { rows, next } = pageBy(found, limit, ({ currentPeriodEnd }) => currentPeriodEnd ?? LIFETIME)
   const plans = await listPlansByIds(
     ctx.db,
     rows.map(({ planId }) => planId),
   )
-  return rows.flatMap((subscription) => {
+  const shown = rows.flatMap((subscription) => {
     const plan = plans.get(subscription.planId)
     if (!plan) return []
     return [{ external_ref: subscription.externalRef, ...presentSubscription({ subscription, plan }, now) }]
   })
+  return { rows: shown, next }
+}
+
+function endPosition(position: Position | null): EndPosition | null {
+  if (!position) return null
+  const { createdAt, id } = position
+  return { end: createdAt.getTime() === LIFETIME.getTime() ? null : asAppTime(createdAt), id }
 }
 
 /** One subscription of the app, for presentation; throws `not_found`. */

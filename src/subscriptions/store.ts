@@ -293,18 +293,45 @@ export async function listSubscriptionsAfter(
   return db.all(subscriptions, `${listed.sql} ORDER BY id LIMIT ?`, [...listed.params, limit])
 }
 
-/** An app's subscriptions, the earliest end first and lifetime ones last. `now` and `endsBy` are in the app's own time. */
+/** Where a list by end goes on: behind this subscription; `end` null where it is a lifetime one. */
+export interface EndPosition {
+  readonly end: AppTime | null
+  readonly id: number
+}
+
+/**
+ * At most `limit` of an app's subscriptions, those behind `after`: the earliest end first, lifetime ones last. `now` and `endsBy` are in the
+ * app's own time.
+ */
 export async function listSubscriptionsByEnd(
   db: Queries,
   appId: number,
-  filter: { readonly status: 'active' | 'expired' | null; readonly now: AppTime; readonly endsBy: AppTime | null },
+  filter: {
+    readonly status: 'active' | 'expired' | null
+    readonly now: AppTime
+    readonly endsBy: AppTime | null
+    readonly after: EndPosition | null
+    readonly limit: number
+  },
 ): Promise<Subscription[]> {
+  const { status, now, endsBy, after, limit } = filter
+  const isAmongLifetimes = after !== null && after.end === null
   const listed = where(
-    ['app_id = ?', appId],
-    filter.status === 'active' ? ['(current_period_end IS NULL OR current_period_end > ?)', filter.now] : null,
-    filter.status === 'expired' ? ['current_period_end <= ?', filter.now] : null,
-    filter.endsBy && ['current_period_end <= ?', filter.endsBy],
+    ['app_id = ? AND current_period_end IS NOT NULL', appId],
+    status === 'active' ? ['current_period_end > ?', now] : null,
+    status === 'expired' ? ['current_period_end <= ?', now] : null,
+    endsBy && ['current_period_end <= ?', endsBy],
+    after && ['current_period_end >= ? AND (current_period_end > ? OR id > ?)', after.end, after.end, after.id],
   )
-  const order = 'ORDER BY current_period_end IS NULL, current_period_end, id'
-  return db.all(subscriptions, `${listed.sql} ${order}`, listed.params)
+  // Two statements, since an index has the lifetime ones first.
+  const ending = isAmongLifetimes
+    ? []
+    : await db.all(subscriptions, `${listed.sql} ORDER BY current_period_end, id LIMIT ?`, [...listed.params, limit])
+  if (ending.length === limit || status === 'expired' || endsBy) return ending
+  const lifetime = await db.all(
+    subscriptions,
+    'WHERE app_id = ? AND current_period_end IS NULL AND id > ? ORDER BY id LIMIT ?',
+    [appId, isAmongLifetimes ? after.id : 0, limit - ending.length],
+  )
+  return [...ending, ...lifetime]
 }

@@ -3,6 +3,7 @@ import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
+import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { shownOn, type ShownLine } from '../support/screen.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { aBusyService, type BusyService } from './states.ts'
@@ -64,15 +65,13 @@ describe('lists answer questions', () => {
     expect(lines[0]!.text).to.match(/^check +state +result/)
   })
 
-  it('every row of a list of all apps names its app as JSON, and whether it is a sandbox', async () => {
-    const lists = ['transaction list', 'payment list', 'bank-mail list', 'reminders plan --days 40']
-    for (const list of [
-      ...lists,
-      'reminders unconfirmed',
-      'receipts unconfirmed',
-      'audit list',
-      `webhook list ${made.reader.app.id}`,
-    ]) {
+  it('every row of a list names its app as JSON, and whether it is a sandbox', async () => {
+    const ofAll = ['transaction list', 'payment list', 'bank-mail list', 'reminders plan --days 40', 'audit list']
+    const unconfirmed = ['reminders unconfirmed', 'receipts unconfirmed']
+    const ofOne = ['webhook', 'plan', 'customer', 'subscription', 'method'].map(
+      (word) => `${word} list ${made.reader.app.id}`,
+    )
+    for (const list of [...ofAll, ...unconfirmed, ...ofOne]) {
       const rows: { app_id: number | null; sandbox: boolean | null }[] = await cli.json(list.split(' '))
       expect(rows, list).not.to.have.length(0)
       for (const { app_id: appId, sandbox } of rows)
@@ -82,7 +81,8 @@ describe('lists answer questions', () => {
 
   it('goes on where it ended: the cursor is said on standard error, to scripts too', async () => {
     const lists = ['transaction list', 'payment list', 'bank-mail list', 'audit list']
-    for (const list of [...lists, `webhook list ${made.reader.app.id}`]) {
+    const reader = made.reader.app.id
+    for (const list of [...lists, `webhook list ${reader}`, `subscription list ${reader}`]) {
       const words = list.split(' ')
       const all: object[] = await cli.json(words)
       const first = await cli.run([...words, '--limit', '1', '--json'])
@@ -92,6 +92,30 @@ describe('lists answer questions', () => {
       expect([...JSON.parse(first.stdout), ...rest], list).to.deep.equal(all)
     }
     expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
+  })
+
+  it('goes through subscriptions page by page, those that end together and lifetime ones too', async () => {
+    const app = await anApp(ctx)
+    const own = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME] })
+    for (const ref of ['c', 'a', 'b']) await aSubscription(ctx, app, own, { external_ref: ref })
+    for (const ref of ['e', 'd']) await aSubscription(ctx, app, own, { external_ref: ref, price_id: priceId(own, 1) })
+    await ctx.db.run(`UPDATE subscriptions SET current_period_end = '2099-01-01' WHERE external_ref IN ('a', 'b', 'c')`)
+    for (const [options, expected] of [
+      [[], 'c a b e d'],
+      [['--status', 'active'], 'c a b e d'],
+      [['--status', 'expired'], ''],
+      [['--expiring-within', '36500d'], 'c a b'],
+    ] as const) {
+      const words = ['subscription', 'list', String(app.app.id), '--limit', '1', ...options]
+      const refs: string[] = []
+      for (let cursor: string[] | null = []; cursor !== null;) {
+        const { stdout, stderr } = await cli.run([...words, ...cursor, '--json'])
+        refs.push(...JSON.parse(stdout).map((row: { external_ref: string }) => row.external_ref))
+        const next = /--cursor (\S+),/.exec(stderr)?.[1]
+        cursor = next === undefined ? null : ['--cursor', next]
+      }
+      expect(refs.join(' '), options.join(' ')).to.equal(expected)
+    }
   })
 
   for (const columns of [60, 80, 120, 200]) {

@@ -202,6 +202,7 @@ describe('the command line: plans, customers and subscriptions', () => {
       [1, ['subscription', 'show', id, 'nobody'], 'billing-cli subscription list'],
       [2, ['subscription', 'list', id, '--status', 'old'], '--status'],
       [2, ['subscription', 'list', id, '--expiring-within', 'soon'], '7d'],
+      [2, ['subscription', 'list', id, '--expiring-within', '36501d'], '36500d'],
       [2, ['subscription', 'reminders', id, 'user-1', 'maybe'], 'on or off'],
     )
 

@@ -1,12 +1,15 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { drawWatch } from '#cli/watch-screen.ts'
 import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
 import { openWatch, sumOf } from '#support/read-watch.ts'
+import { lossyServer } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
+import { testDatabase, urlOf } from '../support/database.ts'
 import { shownOn } from '../support/screen.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli } from './run-cli.ts'
@@ -102,6 +105,27 @@ describe('watch', () => {
       'two frames, one screen',
     ).to.have.length(1)
     expect(lines).to.have.length(24)
+  })
+
+  it('shows that the database is gone above the last reading, and still quits', async () => {
+    const { socketPath, name } = testDatabase()
+    const line = await lossyServer(socketPath)
+    stops.push(() => line.close())
+    let readings = 0
+    line.fateOf = (statement) => {
+      // Once in each reading.
+      if (statement.includes('VERSION()')) readings += 1
+      return readings < 2 ? 'pass' : 'lost'
+    }
+    const { env } = openCli({ BILLING_DATABASE_URL: urlOf(line.socketPath, name), BILLING_PORT: '1' })
+    const sat = await onTerminal(env, ['watch'], [['as of', 'q']])
+    expect([sat.code, sat.left], sat.text).to.deep.equal([0, []])
+    const [first = '', second = ''] = sat.raw
+      .split('\u001b[H')
+      .slice(1)
+      .map((frame) => stripVTControlCharacters(frame))
+    expect(first).to.match(/^Paygate {2}20.* UTC {2}q quits/)
+    expect(second).to.match(/^Paygate {2}q quits[^]*failed +.*[^]*as of 20.* UTC[^]*outbox/)
   })
 
   it('prints one reading for scripts, and needs a terminal otherwise', async () => {

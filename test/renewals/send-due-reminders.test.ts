@@ -562,12 +562,12 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       await scene.subscribe()
       scene.inbox.mood = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
-      const [{ id }] = (await scene.ctx.db.query('SELECT id FROM reminders')) as [{ id: number }]
+      const { id } = (await scene.ctx.db.one(reminders, 'ORDER BY id'))!
       scene.ctx.clock.advance('2m')
-      const refused: unknown = await settle(Number(id), 'not_sent').catch((error: unknown) => error)
+      const refused: unknown = await settle(id, 'not_sent').catch((error: unknown) => error)
       expect(refused).to.be.instanceOf(AppError).and.to.include({ code: 'invalid_request' })
       scene.ctx.clock.advance('1m')
-      await settle(Number(id), 'not_sent')
+      await settle(id, 'not_sent')
       expect((await listUnconfirmedReminders(scene.ctx)).rows).to.deep.equal([])
     })
 
