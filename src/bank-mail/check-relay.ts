@@ -71,18 +71,19 @@ async function transferFaults(ctx: Context): Promise<CheckResult[]> {
     const app = apps.find(({ id }) => id === appId)
     if (!isEnabled || !app || app.disabledAt !== null) return []
     const name = `app ${appId} has ${bankTransfer.method} enabled and does not offer it:`
+    const findings: CheckResult[] = []
     if (app.bankAccountId === null || !usable.has(app.bankAccountId)) {
       const mend = `run billing-cli bank-account assign ${appId} <bank_account_id>`
-      return [warning('relay', `${name} no active bank account is assigned`, mend)]
+      findings.push(warning('relay', `${name} no active bank account is assigned`, mend))
     }
     if (!withReports.has(appId) && reporter) {
       const mend = `run billing-cli method enable ${appId} ${reporter.method}`
-      return [warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend)]
+      findings.push(warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend))
     }
-    if (ctx.config.relay.secret === null) {
+    if (findings.length === 0 && ctx.config.relay.secret === null) {
       const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`
-      return [warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and docs/payments.md')]
+      findings.push(warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and docs/payments.md'))
     }
-    return []
+    return findings
   })
 }

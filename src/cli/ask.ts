@@ -1,7 +1,7 @@
 import { printable } from './printable.ts'
 import { UsageError } from './usage-error.ts'
 
-/** Whether somebody can be asked. Piped input is no answer to a question that it never saw. */
+/** Whether the command may ask. Piped input cannot answer a question that its sender never saw. */
 export function isTerminal(): boolean {
   return process.stdin.isTTY && process.stderr.isTTY
 }
@@ -18,7 +18,7 @@ export class DeclinedError extends Error {
   }
 }
 
-/** The value, or on a terminal the answer to a question; elsewhere its absence is wrong usage. */
+/** The value, or on a terminal the answer to a question. Elsewhere a missing value is wrong usage. */
 export async function required(value: string | undefined, name: string, question = `${name}:`): Promise<string> {
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)
@@ -26,7 +26,7 @@ export async function required(value: string | undefined, name: string, question
   return input({ message: question, required: true }, prompts)
 }
 
-/** Why an operator does something. Whoever sits at a terminal is asked once it is known that it can be done. */
+/** The operator's reason. Ask for it only when the change is known to be possible. */
 export async function askNote(note: string | undefined): Promise<string> {
   return required(note, '--note', 'Why? (kept in the audit log)')
 }
@@ -52,7 +52,7 @@ export async function requiredChoice<T extends string>(
   return select({ message, choices: found.map((choice) => ({ ...choice, name: printable(choice.name) })) }, prompts)
 }
 
-/** A secret: from its environment variable, or typed on a terminal without being shown; never an argument. */
+/** A secret, from its environment variable or typed on a terminal without echo. Never an argument. */
 export async function requiredSecret(
   variable: string,
   fromEnvironment: string | undefined,
@@ -64,7 +64,7 @@ export async function requiredSecret(
   return password({ message, mask: '*' }, prompts)
 }
 
-/** Whether to go on: `--yes` says so, a terminal is asked, anything else is wrong usage. */
+/** Whether to continue: `--yes`, or the answer on a terminal. Anywhere else a missing `--yes` is wrong usage. */
 export async function confirmed(isYes: boolean | undefined, message: string): Promise<boolean> {
   if (isYes === true) return true
   if (!isTerminal()) throw new UsageError(`${message} Use --yes to skip this prompt.`)
@@ -72,7 +72,7 @@ export async function confirmed(isYes: boolean | undefined, message: string): Pr
   return confirm({ message: printable(message), default: false }, prompts)
 }
 
-/** Asks whoever sits at a terminal before the command goes on; a script is not asked. Throws `DeclinedError`. */
+/** Asks on a terminal before the command continues; a script is not asked. Throws `DeclinedError`. */
 export async function goAhead(isYes: boolean | undefined, message: string): Promise<void> {
   if (process.stdin.isTTY && !(await confirmed(isYes, message))) throw new DeclinedError()
 }

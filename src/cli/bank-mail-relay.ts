@@ -8,14 +8,14 @@ import { systemClock, unixSeconds } from '#shared/time.ts'
 import { openOutput, printError } from './output.ts'
 
 /**
- * `bank-mail-relay <envelope recipient>…`: reads one mail on standard input, as a mail server's pipe gives it, signs it and posts it to
- * the service (contract 5). What it needs of the settings is `BILLING_RELAY_SECRET` and `BILLING_BASE_URL` (or the listen address).
+ * `bank-mail-relay <envelope recipient>…`: reads one mail from standard input, as a mail server pipes it, signs it and posts it to the
+ * service (contract 5). Of the settings, it reads `BILLING_RELAY_SECRET` and `BILLING_BASE_URL` (or the listen address).
  *
  * Exit codes, which mail servers know from sysexits.h:
- *   0   decided: the service took the mail, for every recipient, whatever it made of it
+ *   0   the service accepted the mail for every recipient, whatever it decided about it
  *   64  wrong usage: no recipient
- *   65  the mail is larger than the service takes, so that no later try will do
- *   75  everything else, such as a service that is away or a secret that is wrong: the mail server keeps the mail and tries again
+ *   65  the mail exceeds the service's limit, so that retrying is pointless
+ *   75  anything else, such as an unreachable service or a wrong secret: the mail server keeps the mail and tries again
  */
 const DECIDED = 0
 const WRONG_USAGE = 64
@@ -34,10 +34,10 @@ async function relay(recipients: readonly string[]): Promise<number> {
   const mail = await readMail()
   const bodies = recipients.map((envelopeTo) => bodyOf(mail, envelopeTo))
   if (bodies.some((body) => body.length > RELAY_BODY_BYTES)) {
-    printError('the mail is larger than the service takes')
+    printError('the mail is larger than the service accepts')
     return TOO_LARGE
   }
-  // One after another: where one is decided and the next is not, the mail comes again for both, and the first knows it.
+  // One after another. If a later recipient fails, the mail comes again for all, and the service recognizes the earlier ones.
   for (const body of bodies) openOutput(false).line(await post(body))
   return DECIDED
 }
@@ -46,7 +46,7 @@ function bodyOf(mail: Buffer, envelopeTo: string): Buffer {
   return Buffer.from(JSON.stringify({ envelope_to: envelopeTo, raw: mail.toString('base64') }))
 }
 
-/** The mail's bytes, up to one more than ever fit. What is not kept is read all the same: mail servers mind a closed pipe. */
+/** The mail's bytes, up to a little more than the limit. The rest is read and discarded, since mail servers mind a closed pipe. */
 async function readMail(): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
@@ -57,7 +57,7 @@ async function readMail(): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** What the service decided, in a line. Throws where it did not. */
+/** Returns the service's decision as one line. Throws if it made none. */
 async function post(body: Buffer): Promise<string> {
   const { secret, url } = settings()
   const timestamp = String(unixSeconds(systemClock.now()))
@@ -79,7 +79,7 @@ async function post(body: Buffer): Promise<string> {
 }
 
 function settings(): { secret: string; url: string } {
-  // Production asks for keys and a database, which a mail server's user has no business with.
+  // Production requires keys and a database, which a mail server's user must not have.
   const { relay: relaySettings, baseUrl, port } = loadConfig(childEnvironment({ BILLING_ENV: 'development' }))
   if (relaySettings.secret === null) throw new Error('BILLING_RELAY_SECRET is not set')
   if (port === 0 && baseUrl.endsWith(':0')) throw new Error('BILLING_BASE_URL is not set')

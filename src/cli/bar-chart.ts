@@ -1,16 +1,16 @@
 export interface Bar {
   readonly label: string
-  /** Its share of the greatest value is the bar's length; negative ones are drawn as nothing. */
+  /** Determines the length of the bar, relative to the greatest value. Negative values have no bar. */
   readonly value: number
-  /** What stands behind the bar. */
+  /** Printed after the bar. */
   readonly text: string
 }
 
-/** A bar needs this much to be worth drawing. */
+/** In columns. Shorter bars are not worth drawing. */
 const LEAST_BAR = 8
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A line for each bar, as wide as the terminal at most; without bars where there is no room for them. */
+/** A line for each bar, at most `width` columns wide. Where there is no room for bars, the lines have none. */
 export function formatBars(bars: readonly Bar[], width: number): string {
   const labels = Math.max(...bars.map(({ label }) => label.length))
   const texts = Math.max(...bars.map(({ text }) => text.length))
@@ -24,7 +24,7 @@ export function formatBars(bars: readonly Bar[], width: number): string {
     .join('\n')
 }
 
-/** Exact to an eighth of a column; what is more than nothing is seen. */
+/** To the eighth of a column; a positive share is always visible. */
 function drawBar(share: number, room: number): string {
   const eighths = share <= 0 ? 0 : Math.max(1, Math.round(share * room * 8))
   return '█'.repeat(Math.floor(eighths / 8)) + (EIGHTHS[eighths % 8] ?? '')

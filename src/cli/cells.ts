@@ -16,7 +16,7 @@ export function stateCell(state: string | null): Coloured | string | null {
   return found && state !== null ? new Coloured(state, found[0] as Colour) : state
 }
 
-/** A transaction's status; where it is flagged, the reason too, since an operator must decide. */
+/** A transaction's status and, where it is flagged, the reason: an operator must decide. */
 export function standingCell(status: string, flagReason: string | null): Coloured | string | null {
   return flagReason === null ? stateCell(status) : new Coloured(`${status} ${flagReason}`, 'red')
 }
@@ -26,12 +26,12 @@ export function minuteCell(timestamp: string | null): string | null {
   return timestamp?.slice(0, 16) ?? null
 }
 
-/** `₫99,000`; `?` where nobody has said yet how much it is. */
+/** `₫99,000`; `?` for an unknown amount. */
 export function moneyCell(amount: number | null, currency: string): string {
   return amount === null ? `? ${currency}` : formatMoney(amount, currency, 'en')
 }
 
-/** `₫90,000 of ₫99,000` where a part came; else what is to be paid. */
+/** `₫90,000 of ₫99,000` where another amount than the price was received; else the price. */
 export function receivedCell(row: {
   readonly amount: number
   readonly amount_received: number
@@ -42,7 +42,7 @@ export function receivedCell(row: {
   return `${part}${moneyCell(amount, currency)}`
 }
 
-/** `[TEST] 1`: whose a row is, in a list of all apps. */
+/** `[TEST] 1`: the app of a row, in a list of all apps. */
 export function appCell(row: { readonly app_id: number | null; readonly sandbox: boolean | null }): string | null {
   return row.app_id === null ? null : `${markOf(row.sandbox === true)} ${row.app_id}`
 }

@@ -10,8 +10,8 @@ export function withDryRun(command: Command): Command {
 }
 
 /**
- * Runs a command that changes something. With `--dry-run` it runs as it would, every transaction is rolled back, and what would have
- * changed is printed in place of its result: before → after, and the events that would be sent.
+ * Runs a command that changes something. With `--dry-run` it runs too, but every transaction is rolled back, and instead of its result the
+ * changes (before → after) and the events that would be sent are printed.
  */
 export async function inChange(command: Command, work: (session: Session) => Promise<void>): Promise<void> {
   const isDryRun = command.opts<{ dryRun?: boolean }>().dryRun === true
@@ -19,8 +19,8 @@ export async function inChange(command: Command, work: (session: Session) => Pro
 }
 
 /**
- * The note of a change. Whoever sits at a terminal is asked for it after a rehearsal of the change, which throws where it is not
- * possible; a script is told at once that it is missing.
+ * The note of a change. On a terminal it is asked for after a rehearsal of the change, which throws where the change is not possible. In
+ * a script a missing note fails at once.
  */
 export async function noteFor(
   session: Session,
@@ -39,7 +39,7 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
   printRehearsal(session.out, rehearsal)
 }
 
-/** Results of a rehearsal are not there: ids that were given back, secrets that nobody has. */
+/** The results of a rehearsal do not exist: ids that were rolled back, secrets that nobody has. */
 function muted(out: Output): Output {
   const nothing = (): void => undefined
   return { ...out, result: nothing, table: nothing, line: nothing, hint: nothing }

@@ -1,6 +1,6 @@
 export type Colour = 'green' | 'yellow' | 'red' | 'gray'
 
-/** What a table shows in colour, where the terminal wants colours. */
+/** Text that a table shows in colour, on a terminal that supports colours. */
 export class Coloured {
   readonly text: string
   readonly colour: Colour

@@ -6,23 +6,22 @@ import { printable } from './printable.ts'
 import { createProgram, leadingWord } from './program.ts'
 import { SHELLS } from './shells.ts'
 
-/** What may stand where the cursor is, and what it is. */
+/** A word that may stand at the cursor, with its description. */
 export interface Candidate {
   readonly value: string
   readonly description: string
 }
 
-/** Of a list, the newest: more than anybody picks from. */
+/** The newest of a list: more than anybody would choose from. */
 const NEWEST = { limit: '100' }
 /**
- * Shells put a candidate on the command line as it is, and end users choose some of these texts: what a shell would read as more than
- * a plain word is not offered.
+ * Shells insert a candidate unquoted, and end users choose some of these texts. Only what a shell reads as a plain word is offered.
  */
 const PLAIN = /^[A-Za-z0-9-][A-Za-z0-9._+-]*$/
 
 /**
- * What may follow `words`, of which the last is the one that is being typed: commands, options, and values of both, from the
- * database too (apps, and the newest ids). Empty where any text may stand.
+ * Candidates for the last of `words`, which is being typed: commands, options, and their values, including those in the database (apps, and
+ * the newest ids). Empty where any text may stand.
  */
 export async function candidatesFor(words: readonly string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''
@@ -31,7 +30,7 @@ export async function candidatesFor(words: readonly string[]): Promise<Candidate
   return offered.filter(({ value }) => value.startsWith(typed) && PLAIN.test(value))
 }
 
-/** Where a command line has come to: the command, its arguments so far, and the option whose value is next. */
+/** A parsed command line: the command, its arguments so far, and the option whose value comes next. */
 interface Place {
   readonly command: Command
   readonly given: readonly string[]
@@ -81,7 +80,7 @@ async function valuesAt({ command, given, option }: Place): Promise<Candidate[]>
   return argument ? valuesOf(command, argument.name(), [], given) : []
 }
 
-/** What its value is called: `app` of `--app <app>`, and of `--failed <app>`. */
+/** The name of the option's value: `app` of `--app <app>`, and of `--failed <app>`. */
 function nameOf({ flags }: Option): string {
   return /[<[](\w+)/.exec(flags)?.[1] ?? ''
 }
@@ -119,7 +118,7 @@ const stored = (list: (ctx: Context, given: readonly string[]) => Promise<Candid
   isOfDatabase: true,
   list,
 })
-/** Of what belongs to the app that the command's first argument names. */
+/** Reads what belongs to the app that the first argument names. */
 const ofApp = (list: (ctx: Context, app: App, given: readonly string[]) => Promise<Candidate[]>): Reader =>
   stored(async (ctx, given) => {
     const { appNamed } = await import('#apps/find-app.ts')
@@ -137,7 +136,7 @@ const payments = stored(async (ctx) => {
   return rows.map(({ id, externalRef }) => ({ value: String(id), description: externalRef ?? '' }))
 })
 
-/** The values of an argument or option by its name; those of `id` by the group of the command. */
+/** Readers by the name of the argument or option; for `id`, by the command's group. */
 const READERS: Readonly<Record<string, Reader>> = {
   app: stored(async (ctx) => {
     const { allApps } = await import('#apps/find-app.ts')

@@ -12,7 +12,7 @@ import { UsageError } from './usage-error.ts'
 
 const REQUEST_DEADLINE_MS = 30_000
 
-/** `listen`, `trigger`, `request`: what a seller's developer tries things out with. */
+/** `listen`, `trigger`, `request`: tools for a seller's developers. */
 export function registerDeveloperCommands(program: Command): void {
   registerListen(program)
   registerTrigger(program)
@@ -33,7 +33,7 @@ function registerListen(program: Command): void {
     .option('--forward-to <url>', 'post each event there, signed as real deliveries are')
     .option('--since <age>', 'begin with the events of the last 30m, 2h or 7d')
     .option('--events <types>', 'only these: subscription.*,transaction.completed')
-    .option('--count <n>', 'end after so many events')
+    .option('--count <n>', 'end after this many events')
     .action(async (named: string | undefined, options: ListenOptions, command: Command) => {
       await inSession(command, (session) => listenTo(session, named, options))
     })
@@ -54,7 +54,7 @@ async function listenTo(
     import('#shared/time.ts'),
   ])
   let left = options.count === undefined ? Infinity : countOf(options.count)
-  const isWanted = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
+  const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
   if (forwardTo !== undefined && !/^https?:\/\//.test(forwardTo))
     throw new UsageError('--forward-to must be an http(s) address')
@@ -67,7 +67,7 @@ async function listenTo(
   out.hint(`${banner(app)}: listening${forwardTo === undefined ? '' : `, forwarding to ${forwardTo}`}; Ctrl-C ends`)
   try {
     for await (const event of followEvents(ctx, app, { since, signal: stop.signal })) {
-      if (!isWanted(event.eventType)) continue
+      if (!isSelected(event.eventType)) continue
       const answer = forwarder === null ? null : await forwarder.send(event)
       const view = {
         id: eventIdOf(event),

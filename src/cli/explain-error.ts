@@ -1,4 +1,4 @@
-/** Where an operator finds the id that a command did not know. */
+/** The command that lists the ids of a kind, for an id that was not found. */
 const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   app: 'app list',
   plan: 'plan list <app>',
@@ -12,7 +12,7 @@ const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   'bank account': 'bank-account list',
   'bank mail': 'bank-mail list',
 }
-/** What the operator typed for a field that the command calls otherwise. */
+/** The option of a field, where their names differ. */
 const TYPED_AS: Readonly<Record<string, string>> = {
   projectId: '--firebase-project',
   jwksUrl: '--jwks-url',
@@ -40,14 +40,14 @@ interface Coded {
   readonly port?: number
 }
 
-/** What went wrong and what to do next, in a line; a line for each fault of the settings. */
+/** What went wrong and what to do next, in one line; one line for each invalid setting. */
 export function explainError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   // Ctrl-C at a question.
   if (thrown.name === 'ExitPromptError') return 'Cancelled, nothing changed'
   if (thrown.name === 'AppError') return withHint(thrown)
   if (thrown.name === 'MailError')
-    return `the mail server did not take it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`
+    return `the mail server did not accept it: ${thrown.message}; check BILLING_SMTP_URL and BILLING_MAIL_FROM`
   return ofDatabase(thrown) ?? ofFile(thrown) ?? thrown.message
 }
 
@@ -82,7 +82,7 @@ function rootOf(error: Error): Error {
   return error instanceof AggregateError && error.errors[0] instanceof Error ? error.errors[0] : error
 }
 
-/** Files that are missing have codes too; only sockets name what they connect to. */
+/** Missing files have the same codes; only errors of sockets come from these calls. */
 function isConnecting(error: Error): boolean {
   const { syscall } = rootOf(error) as NodeJS.ErrnoException
   return (

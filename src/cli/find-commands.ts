@@ -6,10 +6,10 @@ import { printEndUser } from './end-user-screen.ts'
 import { withExamples } from './examples.ts'
 import { inSession, withSandbox, type Session } from './session.ts'
 
-/** More screens than these are no answer to a question about somebody. */
+/** More screens than this do not answer a question about one end user. */
 const MOST_SCREENS = 3
 
-/** `find` and `open`: what support asks. */
+/** `find` and `open`: the commands of support. */
 export function registerFindCommands(program: Command): void {
   registerFind(program)
   registerOpen(program)

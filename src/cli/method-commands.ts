@@ -42,7 +42,7 @@ export function registerMethodCommands(program: Command): void {
   withExamples(enable, 'method enable 1 test', 'method enable 1 card')
   const disable = method
     .command('disable [app] [method]')
-    .description('open no new payments by this method; those that are open complete')
+    .description('open no new payments by this method; open ones can still complete')
     .action(async (named: string | undefined, wanted: string | undefined, _options: object, command: Command) => {
       await inChange(command, async (session) => {
         const app = await session.app(named)
@@ -74,7 +74,7 @@ export function registerMethodCommands(program: Command): void {
   withExamples(list, 'method list 1')
 }
 
-/** The method; on a terminal one of all where it is missing. */
+/** The method; on a terminal it is picked from a menu where it is missing. */
 async function pickMethod(wanted: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
   const picked = await requiredChoice(wanted, '<method>', 'Which method?', () =>
@@ -94,7 +94,7 @@ async function readCredentials({ questions }: CredentialsSpec): Promise<Record<s
   return credentials
 }
 
-/** Throws where the provider refuses the credentials; a provider that cannot be reached refuses nothing. */
+/** Throws where the provider refuses the credentials, but not where it cannot be reached. */
 async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, credentials: unknown): Promise<void> {
   const check = await spec.check(ctx.config, credentials)
   if (check.result === 'refused') throw new Error(`${check.message}; nothing was changed`)

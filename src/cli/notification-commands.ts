@@ -4,11 +4,11 @@ import { withExamples } from './examples.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { inSession, withSandbox } from './session.ts'
 
-/** `notification …`: what providers told that paid nothing and somebody should see. */
+/** `notification …`: provider events that paid nothing and need attention. */
 export function registerNotificationCommands(program: Command): void {
   const list = program
     .command('notification')
-    .description('what payment providers told us that needs a look')
+    .description('notifications of payment providers that need attention')
     .command('list')
     .description('notifications that do not fit what was opened, and refunds made at the provider, newest first')
     .option('--app <app>', 'only of this app')
@@ -30,7 +30,7 @@ export function registerNotificationCommands(program: Command): void {
               event.transaction_id,
               event.note,
             ]),
-            none: 'Nothing needs a look.',
+            none: 'Nothing needs attention.',
           })
         })
       })

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** The parser of an option that takes one of a few words; any other is wrong usage. */
+/** A parser for an option that takes one of these words; any other is wrong usage. */
 export function oneOf<T extends string>(...words: readonly T[]): (given: string) => T {
   const parse = (given: string): T => {
     const word = words.find((each) => each === given)
@@ -13,7 +13,7 @@ export function oneOf<T extends string>(...words: readonly T[]): (given: string)
 
 const WORDS = new WeakMap<object, readonly string[]>()
 
-/** The words that an option with this parser takes; none where it is no parser of `oneOf`. */
+/** The words of a parser that `oneOf` made; none for any other parser. */
 export function wordsOf(parser: object | undefined): readonly string[] {
   return (parser && WORDS.get(parser)) ?? []
 }

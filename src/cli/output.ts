@@ -14,16 +14,16 @@ export interface Output {
   block(text: string): void
   /** Text as it is. */
   line(text: string): void
-  /** For people only, on standard error, never a result. */
+  /** For people only, on standard error. */
   hint(text: string): void
-  /** On standard error, to scripts too: what a result leaves out. */
+  /** On standard error, for scripts too: what a result leaves out. */
   note(text: string): void
-  /** How far a long command has come: for whoever sits at a terminal and waits. */
+  /** The progress of a long command; shown on a terminal only. */
   progress(text: string): void
 }
 
 const START_OF_LINE = '\r\u001b[K'
-/** The last line of the screen says how far a command has come: it goes when something else is to be said. */
+/** Whether the last line of the screen shows progress. It is erased before anything else is printed. */
 let isProgressShown = false
 
 function clearProgress(): void {

@@ -2,12 +2,12 @@ import { Option, type Command } from 'commander'
 import { oneOf } from './one-of.ts'
 import { readBytes } from './read-file.ts'
 
-/** An option of the words on and off. */
+/** An option that takes `on` or `off`. */
 function onOrOff(name: string, description: string): Option {
   return new Option(`${name} <on_or_off>`, description).argParser(oneOf('on', 'off'))
 }
 
-/** What `app update` says about an app's pages and mails: the field of its input, and the option. */
+/** The options of `app update` for pages and mails, with the fields of its input. */
 const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }[] = [
   {
     field: 'time_zone',
@@ -17,7 +17,7 @@ const PAGE_OPTIONS: readonly { readonly field: string; readonly option: Option }
     field: 'bank_app_links',
     option: onOrOff('--bank-app-links', 'whether the bank page links to banking apps on phones, through vietqr.io'),
   },
-  { field: 'receipts', option: onOrOff('--receipts', 'whether payers get a mail when money came or went back') },
+  { field: 'receipts', option: onOrOff('--receipts', 'whether payers get a mail when money was received or refunded') },
   { field: 'logo', option: new Option('--logo <file>', 'logo of its pages: PNG or SVG of at most 100 KB') },
   { field: 'accent', option: new Option('--accent <colour>', 'colour of links and buttons, such as #1b5fc1') },
   {
@@ -48,7 +48,7 @@ function valueOf(field: string, value: unknown): unknown {
   return field === 'logo' ? readBytes(String(value)) : value
 }
 
-/** What was given of them; null for an empty text, which restores the default. */
+/** The options that were given; null for an empty text, which restores the default. */
 export function pageInput(options: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const given = PAGE_OPTIONS.flatMap(({ field, option }) => {
     const value = options[option.attributeName()]

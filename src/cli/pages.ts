@@ -5,7 +5,7 @@ import { UsageError } from './usage-error.ts'
 
 const PAGE = 100
 
-/** Where a list begins and how long it is, as typed. */
+/** The start and the length of a list, as typed. */
 export interface PageOptions {
   readonly limit?: string
   readonly cursor?: string
@@ -15,7 +15,7 @@ export interface PageOptions {
 export function withPages(list: Command, most = '100'): Command {
   return list
     .option('--limit <n>', 'how many at most', most)
-    .option('--cursor <cursor>', 'go on where an earlier list ended, which says it')
+    .option('--cursor <cursor>', 'continue an earlier list, which printed it')
 }
 
 /** The number of `--limit`. */
@@ -24,7 +24,7 @@ export function readLimit(text: string): number {
   return Number(text)
 }
 
-/** At most `limit` rows from `--cursor` on; says on standard error where there are more, to scripts too. */
+/** At most `limit` rows from `--cursor` on. Where there are more, says so on standard error, to scripts too. */
 export async function gatherRows<T>(
   out: Output,
   limit: number,

@@ -62,7 +62,7 @@ function registerList(payment: Command): void {
   withExamples(list, 'payment list --unallocated', 'payment list --app 1 --json')
 }
 
-/** What of a payment waits for a decision, and why. */
+/** The part of a payment that waits for a decision, and why. */
 function reviewCell({ amount_unapplied: waiting, currency, reason }: PresentedPayment): Coloured | null {
   return reason === null ? null : new Coloured(`${moneyCell(waiting, currency)} ${reason}`, 'red')
 }
@@ -232,7 +232,7 @@ async function amountOf({ amount }: ChangeOptions): Promise<{ amount?: number }>
   return amount === undefined ? {} : { amount: await numberOf(amount, '--amount') }
 }
 
-/** The id; on a terminal one of the payments that wait where it is missing. */
+/** The id; on a terminal it is picked from the payments that wait where it is missing. */
 async function pickPayment({ ctx }: Session, id: string | undefined): Promise<number> {
   const text = await requiredChoice(id, '<payment_id>', 'Which payment?', async () => {
     const { listPayments } = await import('#payments/list-payments.ts')

@@ -260,7 +260,7 @@ function registerPriceStatus(price: Command): void {
   }
 }
 
-/** The whole body in a file: options beside it would be lost without a word. */
+/** The whole body in a file. Options beside it would be ignored, so they are refused. */
 function fileOption(...others: string[]): Option {
   return new Option('--file <file>', "JSON as the API's body; - for standard input").conflicts(others)
 }

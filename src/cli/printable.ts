@@ -1,7 +1,7 @@
-/** Control characters and those that turn the direction of text: what an end user's name must not do to a terminal. */
+/** Control characters and those that change the direction of text: an end user's name must not steer a terminal. */
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-/** The text with each character that would steer a terminal written out, as \u001b. */
+/** The text with each such character escaped, as \u001b. */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -10,12 +10,12 @@ type Section = 'Search' | 'Apps and plans' | 'Customers' | 'Payments' | 'Webhook
 
 interface Group {
   readonly section: Section
-  /** The words that the group's commands begin with, as the list of commands explains them. */
+  /** The first words of the group's commands, with their descriptions in the list of commands. */
   readonly words: Readonly<Record<string, string>>
   readonly load: () => Promise<Register>
 }
 
-/** In the order in which the list of commands shows them. */
+/** In the order of the list of commands. */
 const GROUPS: readonly Group[] = [
   {
     section: 'Search',
@@ -37,7 +37,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Payments',
-    words: { notification: 'what payment providers told us that needs a look' },
+    words: { notification: 'notifications of payment providers that need attention' },
     load: async () => (await import('./notification-commands.ts')).registerNotificationCommands,
   },
   {
@@ -75,7 +75,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Webhooks and mails',
-    words: { webhook: 'what apps were told, and what they have not heard' },
+    words: { webhook: 'events that were delivered to apps, and those that were not' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
   },
   {
@@ -164,8 +164,8 @@ const GROUPS: readonly Group[] = [
 ]
 
 /**
- * The command tree. With `word`, the first of a command line, only the group that it belongs to is loaded, and the others are there
- * by name: that keeps `--help` quick. Groups import what their commands need only when one runs.
+ * The command tree. With `word`, the first of a command line, only that word's group is loaded and the others are only named, which keeps
+ * `--help` fast. A command imports what it needs when it runs.
  */
 export async function createProgram(word?: string): Promise<Command> {
   const program = new Command('billing-cli')
@@ -200,18 +200,18 @@ export function spellHelp(program: Command, words: readonly string[]): readonly 
   return command ? [...path, '--help'] : words
 }
 
-/** The word that says which group a command line is for; `help app` is for `app`. Empty where there is none. */
+/** The word that determines a command line's group; for `help app` it is `app`. Empty where there is none. */
 export function leadingWord(words: readonly string[]): string {
   const [first = '', second = ''] = words.filter((word) => !word.startsWith('-'))
   return first === 'help' ? second : first
 }
 
-/** The words that were too many may hold a secret that was meant for a question. */
+/** Superfluous words may hold a secret that was meant for a prompt. */
 function withoutWords(message: string): string {
   return message.replace(/(too many arguments .* but got \d+): .*/s, '$1.\n')
 }
 
-/** commander ends the process with 1 on wrong usage, where the contract wants 2. */
+/** commander exits with 1 on wrong usage; the contract requires 2. */
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride()
   for (const child of command.commands) throwInsteadOfExit(child)

@@ -3,7 +3,7 @@ import { withExamples } from './examples.ts'
 import { outputOf } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `docs` and `completion`: what the command line says of itself. `wholeProgram` loads every command. */
+/** `docs` and `completion`: the command line's own reference. `wholeProgram` loads every command. */
 export function registerReferenceCommands(program: Command, wholeProgram: () => Promise<Command>): void {
   const docs = program
     .command('docs')

@@ -7,7 +7,7 @@ import { printable } from './printable.ts'
 import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `reminders …`, `reconcile`, `realtime …` and `mail …`: work that runs by itself, looked at or done now. */
+/** `reminders …`, `reconcile`, `realtime …` and `mail …`: the daemon's background work, shown or run now. */
 export function registerRenewalCommands(program: Command): void {
   registerReminders(program)
   registerMailTest(program)
@@ -65,7 +65,9 @@ function registerMailTest(program: Command): void {
         await sendTestMail(ctx, to, locale)
         const { smtpUrl, home } = ctx.config
         out.result({ address: to, sent: true }, () => {
-          out.line(`the mail to ${printable(to)} was taken ${smtpUrl === null ? 'by a folder:' : 'by the mail server'}`)
+          out.line(
+            `the mail to ${printable(to)} was ${smtpUrl === null ? 'written to a folder:' : 'accepted by the mail server'}`,
+          )
           if (smtpUrl === null) out.line(`${home}/mail`)
         })
       })
@@ -113,11 +115,11 @@ function registerRealtime(program: Command): void {
     .command('realtime')
     .description('the realtime databases of client-side apps')
     .command('resync [app] [external_ref]')
-    .description('write nodes as they should be now; what is over becomes free')
+    .description('write nodes as they should be now; ended subscriptions become free')
     .option('--all', 'all subscriptions of the app')
     .option('--failed', 'those whose last write failed')
     .option('--dry-run', 'only say what differs')
-    .option('--after <n>', 'go on where a run that was cut short ended')
+    .option('--after <n>', 'continue a run that was interrupted')
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
       await inSession(command, async ({ ctx, out, caller, app: pick }) => {
         const { resyncNodes } = await import('#subscriptions/resync-node.ts')
@@ -143,7 +145,7 @@ function registerRealtime(program: Command): void {
           if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
           else out.line(`${result.written} written, ${result.failed} failed`)
           for (const { external_ref, error } of result.faults ?? []) out.line(`${external_ref}: ${error}`)
-          if (result.next !== undefined) out.line(`cut short: go on with --after ${result.next}`)
+          if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)
         })
         if (result.failed > 0) process.exitCode = 1
       })

@@ -10,7 +10,7 @@ import { openOutput, type Output } from './output.ts'
 import { printable } from './printable.ts'
 import { UsageError } from './usage-error.ts'
 
-/** What a command of the CLI works with. */
+/** What the action of a command works with. */
 export interface Session {
   readonly ctx: Context
   readonly out: Output
@@ -28,7 +28,7 @@ export async function inSession(command: Command, work: (session: Session) => Pr
     import('#config.ts'),
     import('#open-context.ts'),
   ])
-  // A command's log lines would mix with its output; errors reach the operator as its message.
+  // Log lines would mix with the command's output; errors reach the operator as messages.
   const config = { ...loadConfig(), logLevel: 'silent' as const }
   const { ctx, close } = await openContext({ config, thread: 'cli', poolSize: 4 })
   try {
@@ -50,7 +50,7 @@ export async function performAs<Scope, Result>(
   return perform(ctx, caller, command, input, scope)
 }
 
-/** What a script forgot is said at once; on a terminal the command asks for it. */
+/** In a script a missing argument fails at once; on a terminal the command asks for it. */
 function refuseMissing(command: Command): void {
   if (isTerminal()) return
   const needed = command.registeredArguments.slice(0, neededArguments(command))
@@ -58,7 +58,7 @@ function refuseMissing(command: Command): void {
   if (missing) throw new UsageError(`missing required argument <${missing.name()}>`)
 }
 
-/** Where a command's output goes, by its `--json`. */
+/** The output of a command, according to its `--json`. */
 export function outputOf(command: Command): Output {
   return openOutput(command.optsWithGlobals<{ json?: boolean }>().json === true)
 }
@@ -73,7 +73,7 @@ export function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST]' : '[LIVE]'
 }
 
-/** Rows of a list of all apps, each with whether its app is a sandbox; null where a row is of no app. */
+/** Adds to each row whether its app is a sandbox; null for rows that belong to no app. */
 export async function withSandbox<T extends { readonly app_id: number | null }>(
   ctx: Context,
   rows: readonly T[],

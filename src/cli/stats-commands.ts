@@ -14,7 +14,7 @@ interface StatsOptions {
   readonly test?: boolean
 }
 
-/** `stats`: how the business does. */
+/** `stats`: how business is going. */
 export function registerStatsCommands(program: Command): void {
   const stats = program
     .command('stats [app]')
@@ -71,7 +71,7 @@ function renewalWords({ days, ended, renewed, rate }: Stats['renewals']): string
   return `${(rate * 100).toFixed(1)} % (${renewed} of the ${ended} periods that ended in ${days} days)`
 }
 
-/** A month a line, those without money between them too. */
+/** One line for each month, including months without money in between. */
 function showCash(out: Output, stats: Stats, currency: string, money: Words): void {
   const months = lastMonths(stats.cash.filter((month) => month.currency === currency))
   const bars = months.map(({ month, payments, received, refunded }) => {
@@ -82,7 +82,7 @@ function showCash(out: Output, stats: Stats, currency: string, money: Words): vo
   out.block(`${currency} received by month (UTC), and from how many payments\n${formatBars(bars, terminalWidth())}`)
 }
 
-/** The months up to the newest with money, a year at most. */
+/** The months up to the newest one with money, at most a year. */
 function lastMonths(known: readonly CashMonth[]): CashMonth[] {
   const [first, newest] = [known[0], known.at(-1)]
   if (!first || !newest) return []

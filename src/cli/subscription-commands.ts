@@ -11,7 +11,7 @@ import { banner, inSession, performAs, type Session } from './session.ts'
 import { registerImport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `subscription …`: who has access until when. */
+/** `subscription …`: who has access, and until when. */
 export function registerSubscriptionCommands(program: Command): void {
   const subscription = program.command('subscription').description('who has access until when')
   registerReads(subscription)

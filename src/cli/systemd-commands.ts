@@ -60,7 +60,7 @@ interface PlannedFile {
   readonly action: Action
 }
 
-/** The unit and the program are ours and written anew; settings and keys are the operator's once they are there. */
+/** The unit and the program are written again by each run; settings and keys that exist are kept. */
 async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
   const { randomBytes } = await import('node:crypto')
   const kept = (path: string): Action => (existsSync(join(paths.prefix, path)) ? 'kept' : 'written')
@@ -80,7 +80,7 @@ function write({ prefix }: InstallPaths, { path, content, mode }: PlannedFile): 
   try {
     mkdirSync(dirname(target), { recursive: true, mode: isSecret ? 0o700 : 0o755 })
     writeFileSync(target, content, { mode })
-    // A file that was there has kept its mode, and the umask has its say on a new one.
+    // An existing file keeps its mode, and the umask restricts that of a new one.
     chmodSync(target, mode)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 export interface InstallPaths {
   /** This project's folder. */
   readonly root: string
-  /** In front of every path that is written; empty but in trials. */
+  /** Prepended to every path that is written; empty except in trials. */
   readonly prefix: string
 }
 
@@ -14,7 +14,7 @@ export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
 export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 
-/** Settings that hold secrets: files of these names, never lines of the environment file. The first two must be there. */
+/** Secret settings: files with these names, never lines of the environment file. The first two are required. */
 export const CREDENTIALS = [
   'BILLING_DATABASE_URL',
   'BILLING_ENCRYPTION_KEYS',
@@ -24,7 +24,7 @@ export const CREDENTIALS = [
 ] as const
 const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 2))
 
-/** The unit with real paths; a credential that is not needed and not there is left out, since systemd would refuse to start. */
+/** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
 export function renderUnit({ root, prefix }: InstallPaths): string {
   const template = readFileSync(join(import.meta.dirname, '../../templates/systemd/billing-daemon.service'), 'utf8')
   const credentials = CREDENTIALS.map((name) => {
@@ -44,7 +44,7 @@ export function renderUnit({ root, prefix }: InstallPaths): string {
     .replace(/@([A-Z_]+)@/g, (whole, name: string) => values[name] ?? whole)
 }
 
-/** billing-cli with the service's own settings, for root: it works while the daemon is down, too. */
+/** billing-cli with the service's own settings, for root. It works while the daemon is down, too. */
 export function renderCli({ root }: InstallPaths): string {
   return `#!/bin/sh
 # Written by billing-cli service install: the command line with the settings of the service.
@@ -64,7 +64,7 @@ BILLING_ENV=\${BILLING_ENV:-production} BILLING_HOME=\${BILLING_HOME:-/var/lib/p
 `
 }
 
-/** The settings that are no secrets, to be filled in. */
+/** The settings that are not secret, to be filled in. */
 export const SAMPLE_ENVIRONMENT = `# Settings of Paygate that are no secrets: README, Configuration. Secrets are files in ${CREDENTIALS_FOLDER}.
 BILLING_BASE_URL=https://pay.example.com
 BILLING_HOST=127.0.0.1

@@ -142,7 +142,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const amount = options.amount === undefined ? {} : { amount: await numberOf(options.amount, '--amount') }
   const action = await pickAction(session, transactionId, options.action, amount.amount)
   if (options.amount !== undefined && action !== 'refund') throw new UsageError('--amount is for --action refund')
-  // A script is told at once what it forgot; whoever sits at a terminal, once it is known that the action is possible.
+  // A script fails at once without a note. On a terminal the note is asked for once the action is known to be possible.
   if (!isTerminal() && !options.dryRun) await askNote(options.note)
   const reference = action === 'refund' ? await refundReference(session, transactionId, options) : options.reference
   const terms = { ...amount, ...(reference === undefined ? {} : { reference }) }
@@ -169,7 +169,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   })
 }
 
-/** The action; on a terminal one of those that are possible, unless it was given. */
+/** The action; on a terminal it is picked from the possible ones where it is missing. */
 async function pickAction(
   { ctx }: Session,
   transactionId: number,
@@ -183,7 +183,7 @@ async function pickAction(
   })
 }
 
-/** The reference of a manual refund; on a terminal it is asked for where money came that no provider gives back. */
+/** The reference of a manual refund; on a terminal it is asked for where no provider can refund the money. */
 async function refundReference(
   { ctx }: Session,
   transactionId: number,
@@ -195,11 +195,11 @@ async function refundReference(
     import('#providers/refunds.ts'),
   ])
   const payments = await paymentsOf(ctx, transactionId)
-  const isByHand = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
-  return isByHand ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
+  const isManual = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))
+  return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }
 
-/** The id; on a terminal one of the flagged transactions where it is missing. */
+/** The id; on a terminal it is picked from the flagged transactions where it is missing. */
 async function pickTransaction({ ctx }: Session, id: string | undefined): Promise<number> {
   const [{ parseNumericId }, { listTransactions }] = await Promise.all([
     import('#shared/ids.ts'),

@@ -11,18 +11,18 @@ import { UsageError } from './usage-error.ts'
 import { drawFailure, drawWatch } from './watch-screen.ts'
 
 const EVERY_MS = 2000
-/** Between the two readings of `--once`: a rate needs two. */
+/** Between the two readings of `--once`, which a rate needs. */
 const RATE_MS = 1000
 const USUAL_ROWS = 24
 const CTRL_C = '\u0003'
-/** The terminal's other screen, without a cursor; what stood there before comes back with `LEAVE`. */
+/** The terminal's alternate screen, without a cursor; `LEAVE` restores what was there before. */
 const ENTER = '\u001b[?1049h\u001b[?25l'
 const LEAVE = '\u001b[?25h\u001b[?1049l'
 const HOME = '\u001b[H'
 const TO_END_OF_LINE = '\u001b[K'
 const TO_END_OF_SCREEN = '\u001b[J'
 
-/** `watch`: what happens now. */
+/** `watch`: a live view of the service. */
 export function registerWatchCommands(program: Command): void {
   const watch = program
     .command('watch')
@@ -70,7 +70,7 @@ async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> 
   try {
     while (!quit.signal.aborted) {
       try {
-        // A database that hangs does not keep whoever wants to quit.
+        // Quitting does not wait for a database that hangs.
         shown = (await Promise.race([read(), quitting])) ?? shown
         failure = null
       } catch (error) {
@@ -86,7 +86,7 @@ async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> 
   }
 }
 
-/** Drawn over what was there, without clearing it first: nothing flickers. The last line has no line end, which would scroll. */
+/** Drawn over the previous frame without clearing it, so that nothing flickers. The last line has no line end, which would scroll. */
 function frameOf(lines: readonly string[]): string {
   return `${HOME}${lines.map((line) => `${line}${TO_END_OF_LINE}`).join('\r\n')}${TO_END_OF_SCREEN}`
 }

@@ -9,13 +9,13 @@ export interface ScreenSize {
   readonly rows: number
 }
 
-/** A job that has not run for so long is worth a look. */
+/** A job that has not run for this long needs attention. */
 const QUIET_SECONDS = 600
 /** The lines of a table that are no rows: head, rule, and two for what it has no room for. */
 const TABLE_FRAME = 4
 const KEYS = 'q quits'
 
-/** A reading as lines of a screen: never more than its rows. Payments fill what is left. */
+/** A reading as lines of a screen: never more lines than it has rows. Payments fill the rest. */
 export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize): string[] {
   const title = `Paygate  ${reading.at} UTC  ${KEYS}`
   const upper = [title, '', ...linesOf(healthFields(reading, columns)), '', ...jobLines(reading), '']
@@ -23,7 +23,7 @@ export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize):
   return [...upper, ...linesOf(paymentTable(reading, columns, room))].slice(0, rows)
 }
 
-/** A reading that failed, above the last one that did not: never more lines than the screen's rows. */
+/** A failure to read, above the last reading: never more lines than the screen has rows. */
 export function drawFailure(failure: string, last: WatchReading | null, { columns, rows }: ScreenSize): string[] {
   const upper = [`Paygate  ${KEYS}`, '', ...linesOf(formatFields({ failed: new Coloured(failure, 'red') }, columns))]
   if (!last) return upper.slice(0, rows)
@@ -60,7 +60,7 @@ function flaggedWords({ sandbox, reason, currency, transactions, unapplied }: Wa
   return `${sandbox ? '[TEST] ' : ''}${transactions} ${reason} with ${moneyCell(unapplied, currency)}`
 }
 
-/** The jobs in one line: `expire 12 s`, or that none has run. */
+/** The jobs and how long ago each ran: `expire 12 s`. */
 function jobLines({ jobs }: WatchReading): string[] {
   const words = jobs.map(({ job, seconds_since_run: seconds }) => `${job} ${seconds} s`)
   return words.length === 0

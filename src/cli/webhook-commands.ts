@@ -13,7 +13,7 @@ const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', '
 
 /** `webhook …`: deliveries to the apps. */
 export function registerWebhookCommands(program: Command): void {
-  const webhook = program.command('webhook').description('what apps were told, and what they have not heard')
+  const webhook = program.command('webhook').description('events that were delivered to apps, and those that were not')
   registerList(webhook)
   registerShow(webhook)
   registerRetry(webhook)

@@ -1,4 +1,4 @@
-/** The text in lines of at most `width` characters, broken between words; a word that is longer is broken where the line ends. */
+/** Breaks the text into lines of at most `width` characters, between words. Longer words are broken at the end of the line. */
 export function wrap(text: string, width: number): string {
   const lines: string[] = []
   let line = ''

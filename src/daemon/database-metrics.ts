@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { poolUse, type PoolUse } from '#db/session.ts'
 import { expectedWaitMs } from '#db/turns.ts'
 import { JOBS } from '#operations/check-work.ts'
-import { readFigures, type Figures } from '#operations/figures.ts'
+import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
 import { within } from '#shared/budget.ts'
 import { messageOf } from '#shared/errors.ts'
 import { SECOND_MS, type RealTime } from '#shared/time.ts'
@@ -23,10 +23,10 @@ export function addDatabaseMetrics(
   const read = shareReading(FRESH_MS, () => readInTime(ctx))
   // A job that never ran or never gave a heartbeat counts as unresponsive from the start of the daemon.
   const startedAt = ctx.clock.now()
-  const figure = (name: string, help: string, labelNames: readonly string[], of: (figures: Figures) => Sample[]) =>
+  const gauge = (name: string, help: string, labelNames: readonly string[], of: (values: HealthMetrics) => Sample[]) =>
     metrics.gauge(name, { help, labelNames }, async () => of(await read()))
-  const one = (name: string, help: string, of: (figures: Figures) => number) =>
-    figure(name, help, [], (figures) => [{ value: of(figures) }])
+  const one = (name: string, help: string, of: (values: HealthMetrics) => number) =>
+    gauge(name, help, [], (values) => [{ value: of(values) }])
 
   metrics.gauge('database_up', { help: 'Whether the database answered this scrape' }, async () => [
     {
@@ -36,7 +36,7 @@ export function addDatabaseMetrics(
       ),
     },
   ])
-  figure(
+  gauge(
     'money_unapplied',
     'Money received, neither applied nor given back, in the smallest unit of the currency',
     ['currency', 'mode'],
@@ -46,19 +46,19 @@ export function addDatabaseMetrics(
         ...unallocated.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.amount] as const),
       ]),
   )
-  figure('transactions_flagged', 'Transactions that need an operator, by reason', ['reason', 'mode'], ({ flagged }) =>
+  gauge('transactions_flagged', 'Transactions that need an operator, by reason', ['reason', 'mode'], ({ flagged }) =>
     sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, sum.transactions])),
   )
   one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outboxDepth }) => outboxDepth)
-  one('outbox_lag_seconds', 'How long the oldest due event has been due', (figures) => figures.outboxLagSeconds)
-  one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (figures) => figures.reminderLagSeconds)
+  one('outbox_lag_seconds', 'How long the oldest due event has been due', (values) => values.outboxLagSeconds)
+  one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (values) => values.reminderLagSeconds)
   one(
     'database_clock_skew_seconds',
     'How far the clock of the database is ahead of ours',
     ({ clockSkewSeconds: seconds }) => seconds,
   )
   one('realtime_failed', 'Realtime nodes whose last write failed', ({ realtimeFailed }) => realtimeFailed)
-  figure('job_last_run_seconds', 'Seconds since the last noted run of a job, in any daemon', ['job'], ({ jobs }) =>
+  gauge('job_last_run_seconds', 'Seconds since the last noted run of a job, in any daemon', ['job'], ({ jobs }) =>
     JOBS.map((job) => {
       const seen = jobs.find((each) => each.job === job)
       return { value: seen?.secondsSinceRun ?? ageOf(ctx, startedAt), labels: { job } }
@@ -81,9 +81,9 @@ export function addDatabaseMetrics(
   )
 }
 
-async function readInTime(ctx: Context): Promise<Figures> {
+async function readInTime(ctx: Context): Promise<HealthMetrics> {
   try {
-    return await within(readFigures(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+    return await within(readHealthMetrics(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database metrics cannot be read')
     throw error

@@ -14,8 +14,8 @@ const ClosePaymentInput = z.strictObject({
 })
 
 /**
- * An operator decides that what is left of a payment needs nothing: it leaves the list of money that waits, with its bank mails. It can
- * still be moved or refunded. Throws `not_found`, and `invalid_request` where nothing of it is left, or it was closed before.
+ * Takes what is left of a payment, and its bank mails, off the list of money that waits: an operator decided that it needs nothing. It can
+ * still be moved or refunded. Throws `not_found`, and `invalid_request` where nothing is left or it was closed before.
  */
 export const closePayment = command({
   name: 'payment.close',

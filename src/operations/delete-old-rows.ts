@@ -15,14 +15,14 @@ const BATCH_SIZE = 50
 interface Kept {
   readonly name: string
   readonly forMs: number
-  /** Removes up to `limit` rows of before; returns how many. */
+  /** Removes up to `limit` rows older than `before`; returns how many. */
   readonly remove: (tx: Tx, before: RealTime, limit: number) => Promise<number>
 }
 
 /**
- * What is kept for a time only (docs/operating.md, What is kept how long). Everything else stays: the ledger, the API and `transaction show` read
- * events, payments and reminders of any age, and what keeps money from being booked twice (the references in `payments`, the ids in
- * `provider_events`) may never go.
+ * What is kept for a limited time (docs/operating.md, What is kept how long). Everything else stays: the ledger, the API and
+ * `transaction show` read events, payments and reminders of any age, and the references in `payments` and ids in `provider_events` keep
+ * money from being booked twice.
  */
 const KEPT = [
   { name: 'keysDeleted', forMs: ANSWER_KEPT_MS, remove: deleteOldIdempotencyKeys },
@@ -36,7 +36,7 @@ const KEPT = [
 
 export type DeletedRows = Record<(typeof KEPT)[number]['name'], number>
 
-/** Removes rows that are past their time, in small transactions. Safe when several daemons do so at once. */
+/** Removes expired rows in small transactions. Safe when several daemons do so at once. */
 export async function deleteOldRows(
   ctx: Context,
   options: { readonly signal?: AbortSignal } = {},

@@ -1,17 +1,16 @@
-/** What a spreadsheet would run, behind blanks and apostrophes; to some of them the wide forms are as the narrow ones. */
+/** A formula to a spreadsheet, behind blanks and apostrophes. Some spreadsheets treat full-width signs like the plain ones. */
 const FORMULA = /^[\s']*[=+\-@\t\r＝＋－＠]/u
 const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/
 
 /**
- * A cell of a CSV file that no spreadsheet runs: an apostrophe stands before each whose first character that is not blank could begin a
- * formula, plain numbers aside (contract 7, Callers). One that begins so behind apostrophes gets another, so that `bareCell` finds back
- * every text.
+ * A CSV cell that no spreadsheet executes: text whose first non-blank character could begin a formula gets an apostrophe, except for plain
+ * numbers (contract 7, Callers). So does such text behind apostrophes, so that `bareCell` restores every text.
  */
 export function guardCell(text: string): string {
   return isFormula(text) ? `'${text}` : text
 }
 
-/** The text that `guardCell` was given. Any other apostrophe at a beginning stays. */
+/** Undoes `guardCell`. Any other leading apostrophe stays. */
 export function bareCell(cell: string): string {
   return cell.startsWith("'") && isFormula(cell.slice(1)) ? cell.slice(1) : cell
 }

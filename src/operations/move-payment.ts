@@ -22,7 +22,7 @@ import type { Transaction } from '#transactions/store.ts'
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
   transaction_id: integer(1),
-  /** In the smallest unit: needed where nobody has said how much came. Absent: all that may be moved. */
+  /** In the smallest unit; required where the payment's amount is unknown. Absent: all that may be moved. */
   amount: integer(1).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
@@ -33,19 +33,19 @@ export interface MovedPayment {
   readonly payment_id: number
   readonly transaction_id: number
   readonly amount: number
-  /** What the money did there. */
+  /** The effect of the money there. */
   readonly status: Received['kind']
 }
 
-/** What of a payment may be moved, and where it is booked. */
+/** A part of a payment that may be moved, and where it is booked. */
 interface Source {
   readonly transaction: Transaction
   readonly kept: number
 }
 
 /**
- * Books money for the transaction that it was meant for (contract 7): what is booked for nothing, and what a transaction has of it that
- * paid for nothing there. It counts there from when it was paid. Throws `not_found`, and `invalid_request` where nothing may be moved.
+ * Books money for the transaction that it was meant for (contract 7): money that is unallocated, or that a transaction has without having
+ * used it. It counts there from when it was paid. Throws `not_found`, and `invalid_request` where nothing may be moved.
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
   const moved = await perform(ctx, caller, move, input, null)
@@ -95,7 +95,7 @@ const move = command({
   },
 })
 
-/** Money of one app's provider account is not another app's; a bank account may be shared. */
+/** Money in one app's provider account cannot pay another app; a bank account may be shared. */
 function refuseForeign({ currency, appId, bankAccountId }: Payment, target: Transaction): void {
   if (currency !== target.currency)
     throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${currency}`)
@@ -116,10 +116,10 @@ async function sourcesOf(
   })
 }
 
-/** What is booked for nothing. Where nobody knew how much came, the operator says it. */
+/** The unallocated amount; where it is unknown, what the operator states. */
 function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): number {
   if (amount !== null) return amountLeft ?? 0
-  if (input.amount === undefined) throw invalidField('amount', 'is needed: nobody has said yet how much came')
+  if (input.amount === undefined) throw invalidField('amount', 'is required: the amount of this payment is unknown')
   return input.amount
 }
 

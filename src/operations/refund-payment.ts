@@ -14,17 +14,17 @@ import { orderRefundOfPayment } from '#transactions/refund-money.ts'
 
 const RefundPaymentInput = z.strictObject({
   payment_id: integer(1),
-  /** In the smallest unit; needed where nobody has said how much came. Absent: all that is booked for nothing. */
+  /** In the smallest unit; required where the payment's amount is unknown. Absent: all that is unallocated. */
   amount: integer(1).optional(),
-  /** Of a transfer that was made manually. */
+  /** Of a manual transfer. */
   reference: text(191).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
 })
 
 /**
- * Gives money back that is booked for no transaction: by the provider, or recorded with the reference of a transfer. Throws `not_found`,
- * `invalid_request` where nothing is left, and `provider_error` as `resolveTransaction` does.
+ * Refunds money that is booked for no transaction: through the provider, or recorded with the reference of a manual transfer. Throws
+ * `not_found`, `invalid_request` where nothing is left, and `provider_error` as `resolveTransaction` does.
  */
 export async function refundPayment(ctx: Context, caller: Caller, input: unknown): Promise<Refund> {
   const ordered = await perform(ctx, caller, orderRefund, input, null)
@@ -41,7 +41,7 @@ const orderRefund = command({
     const payment = await lockPayment(tx, paymentId)
     if (!payment) throw notFound(`payment ${paymentId}`)
     if (payment.amount === null && input.amount === undefined)
-      throw invalidField('amount', 'is needed: nobody has said yet how much came')
+      throw invalidField('amount', 'is required: the amount of this payment is unknown')
     const known = payment.amount ?? input.amount ?? 0
     const left = payment.amountLeft ?? known
     if (left === 0)

@@ -4,7 +4,7 @@ import type { Transaction } from '#transactions/store.ts'
 export const RESOLUTIONS = ['refund', 'complete', 'dismiss'] as const
 export type Resolution = (typeof RESOLUTIONS)[number]
 
-/** Why an operator may not resolve the transaction so, as a sentence that says what to do; null where they may. */
+/** Why the transaction cannot be resolved by this action, and what to do instead; null where it can. */
 export function refusalOf(transaction: Transaction, action: Resolution, amount: number | null): string | null {
   const { flagReason, status } = transaction
   switch (action) {
@@ -19,7 +19,7 @@ export function refusalOf(transaction: Transaction, action: Resolution, amount: 
   }
 }
 
-/** Whether the money came, and was not applied because the subscription had changed since it was asked for. */
+/** Whether the money was received and not applied, because the subscription had changed since the payment was opened. */
 export function isSuperseded({ status, flagReason }: Transaction): boolean {
   return status === 'completed' && flagReason === 'superseded'
 }
@@ -28,18 +28,18 @@ function refusalOfRefund(transaction: Transaction, amount: number | null): strin
   const kept = keptOf(transaction)
   if (kept === 0)
     return transaction.amountRefunded > 0 ? 'all of it was refunded already' : 'no money is left to be refunded'
-  // So that a command that is given twice does not take back, after the surplus, what was bought.
+  // A command that is repeated must not refund the purchase after the surplus.
   if (amount === null && transaction.flagReason === null && transaction.resolution === 'refunded')
     return `it was refunded already; to refund more of the ${kept} ${transaction.currency} that are kept, give --amount`
   return amount !== null && amount > kept ? `only ${kept} ${transaction.currency} are left to be refunded` : null
 }
 
-/** What a refund gives back: `amount`, else of a duplicate what came beyond the price, and of anything else all that is kept. */
+/** The amount to refund: `amount`; by default the surplus of a duplicate, and all that is kept of anything else. */
 export function amountToRefund(transaction: Transaction, amount: number | null): number {
   return amount ?? (transaction.flagReason === 'duplicate_payment' ? transaction.amountLeft : keptOf(transaction))
 }
 
-/** Whether the payment was applied to a subscription, whose period a refund leaves as it is. */
+/** Whether the payment was applied to a subscription, whose period a refund does not change. */
 export function keepsPeriod({ mode, status, amountUsed }: Transaction): boolean {
   return mode === 'subscription' && status === 'completed' && amountUsed > 0
 }

@@ -18,9 +18,9 @@ export interface RotationOptions {
 }
 
 /**
- * Puts every sealed secret under the first key of the settings, in small transactions. Cut short, it goes on where it stopped when it
- * is run again; a secret that somebody sets meanwhile stays as they set it. Throws `invalid_request` where secrets do not open, after
- * it has done the others.
+ * Re-encrypts every sealed secret under the first key of the settings, in small transactions. A run that was interrupted can be repeated.
+ * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` where secrets do not open, after the others were
+ * rotated.
  */
 export async function rotateKeys(
   ctx: Context,

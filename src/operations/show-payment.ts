@@ -6,7 +6,7 @@ import { findPayment, listAllocationsOfPayment, listRefundsOfPayment } from '#pa
 import { notFound } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
 
-/** All that is known of a payment: what it was booked for and by whom, what was given back, and which mails reported it. */
+/** All that is known of a payment: what it was booked for and by whom, what was refunded, and which bank mails reported it. */
 export interface ShownPayment {
   readonly payment: ReturnType<typeof presentPayment>
   readonly allocations: readonly ReturnType<typeof presentAllocation>[]

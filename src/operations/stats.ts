@@ -25,9 +25,9 @@ export interface Sum {
   readonly amount: number
 }
 
-/** What a seller of prepaid periods asks for. Amounts in the smallest unit; months and days in UTC. */
+/** The statistics of a seller of prepaid periods. Amounts in the smallest unit; months and days in UTC. */
 export interface Stats {
-  /** `test`: of sandbox apps, whose money is none. */
+  /** `test`: of sandbox apps, in which no real money moves. */
   readonly mode: 'live' | 'test'
   readonly app_ids: readonly number[]
   readonly subscriptions: SubscriptionCounts
@@ -39,13 +39,13 @@ export interface Stats {
     readonly net: number
   }[]
   readonly cash: readonly CashMonth[]
-  /** Paid and not served yet: what would be owed if the service ended now. Lifetime purchases count as served. */
+  /** Paid and not yet served: what would be owed if the service ended now. Lifetime purchases count as served. */
   readonly unearned: readonly Sum[]
-  /** Received, neither applied nor given back nor closed: waits for an operator, flagged or booked for nothing. */
+  /** Received and neither applied, refunded nor closed: flagged or unallocated, it waits for an operator. */
   readonly unapplied: readonly Sum[]
-  /** Payments of which nobody has said yet how much they are: they wait too, and are in no sum. */
+  /** Payments of an unknown amount: they wait too, and are in no sum. */
   readonly unknown_payments: number
-  /** Came beyond the amount of a completed transaction; no flag asks about it. */
+  /** Received beyond the amount of a completed transaction; not flagged. */
   readonly surplus: readonly Sum[]
   /** Of the periods that ended in the last 30 days, those that a payment followed. `rate` from 0 to 1, null where none ended. */
   readonly renewals: {
@@ -72,7 +72,7 @@ export interface StatsOptions {
 const RENEWAL_DAYS = 30
 const PAGE = 1000
 
-/** The figures of one app, or of all live apps together. Reads only. */
+/** The statistics of one app, or of all live apps together. Reads only. */
 export async function gatherStats(ctx: Context, options: StatsOptions): Promise<Stats> {
   const { mode, appIds } = await scopeOf(ctx, options)
   // A list in SQL cannot be empty; no app has this id.

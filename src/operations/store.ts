@@ -22,11 +22,11 @@ export async function readServerFacts(db: Queries): Promise<ServerFacts> {
   return facts
 }
 
-/** Columns that hold sealed secrets, and what each is sealed to besides the owner. */
+/** Columns of sealed secrets. The name is part of what a secret is sealed to. */
 const SECRET_COLUMNS = ['api_secret', 'webhook_secret', 'realtime_service_account'] as const
 export type AppSecretColumn = (typeof SECRET_COLUMNS)[number]
 
-/** One sealed secret: where it stands and what it holds. */
+/** One sealed secret, and where it is stored. */
 export type SealedSecret =
   | {
       readonly table: 'apps'
@@ -44,7 +44,7 @@ export type SealedSecret =
       readonly sealed: string
     }
 
-/** The sealed secrets of `limit` apps after `afterId`, and the id to go on from; null where there are no more. */
+/** The sealed secrets of `limit` apps after `afterId`, and the id to continue from; null where there are no more. */
 export async function listAppSecrets(
   db: Queries,
   afterId: number,
@@ -82,7 +82,7 @@ export async function listMethodSecrets(
   return { secrets, nextAfterId: nextAfter(rows, limit) }
 }
 
-/** Puts the same secret under another key; false where somebody changed it since it was read. */
+/** Stores the same secret under another key; false where it was changed since it was read. */
 export async function replaceSealed(tx: Tx, secret: SealedSecret, sealed: string): Promise<boolean> {
   const column = secret.table === 'apps' ? secret.column : 'credentials'
   return (
@@ -99,17 +99,17 @@ function nextAfter(rows: readonly { readonly id: number }[], limit: number): num
   return last && rows.length === limit ? last.id : null
 }
 
-/** How an app's webhooks stand. Counts are of events that are not delivered although an attempt was made. */
+/** The state of an app's webhooks. Counts are of undelivered events that were attempted. */
 export interface WebhookStanding {
   readonly appId: number
   readonly failed: number
   readonly retrying: number
-  /** The first attempt that failed after the app last took an event, whichever; null where none did. */
+  /** The first failed attempt since the app last acknowledged any event; null where none failed. */
   readonly failingSince: RealTime | null
   readonly lastError: string | null
 }
 
-/** Events of all apps, by the index that has each app's: there is none over all of them. */
+/** Events of all apps, by an index that begins with the app: there is none over all apps. */
 function eventsIn(status: DeliveryStatus, columns: string): string {
   return `SELECT ${columns} FROM apps a STRAIGHT_JOIN events e FORCE INDEX (events_app_due)
           ON e.app_id = a.id AND e.delivery_status = '${status}'`
@@ -138,12 +138,12 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
   )
   return rows.map((row) => ({
     ...row,
-    // The id in front only orders.
+    // The id in front only sorts.
     lastError: row.lastError?.replace(/^\d{20} /, '') ?? null,
   }))
 }
 
-/** Events that wait to be sent: how many (counted up to `limit`), and when the one that waits longest was or will be due. */
+/** Events waiting to be sent: how many (counted up to `limit`), and when the oldest was or will be due. */
 export async function readOutbox(db: Queries, limit: number): Promise<{ depth: number; oldestDueAt: RealTime | null }> {
   const outbox = await db.one(
     shape({ depth: bigint(), oldestDueAt: realTime().nullable() }),
@@ -154,7 +154,7 @@ export async function readOutbox(db: Queries, limit: number): Promise<{ depth: n
   return outbox ?? { depth: 0, oldestDueAt: null }
 }
 
-/** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor given back. */
+/** Flagged transactions of live or of sandbox apps. `unapplied`: received and neither applied nor refunded. */
 export interface FlaggedSum {
   readonly isSandbox: boolean
   readonly reason: FlagReason
@@ -163,7 +163,7 @@ export interface FlaggedSum {
   readonly unapplied: number
 }
 
-/** Flagged transactions by reason and currency, of one app or of all. Walks an index of the flagged ones alone. */
+/** Flagged transactions by reason and currency, of one app or of all. Reads only the flagged part of an index. */
 export async function sumFlagged(db: Queries, appId: number | null = null): Promise<FlaggedSum[]> {
   return db.all(
     shape({
@@ -182,7 +182,7 @@ export async function sumFlagged(db: Queries, appId: number | null = null): Prom
   )
 }
 
-/** Money beyond the amount of completed transactions, which nobody has decided about and which no flag asks about. */
+/** Money beyond the amount of completed transactions that is neither flagged nor decided about. */
 export async function sumSurplus(
   db: Queries,
   appId: number | null = null,
@@ -199,7 +199,7 @@ export async function sumSurplus(
   )
 }
 
-/** What providers told since `since` that did not fit what was stored, so that nothing was applied; the newest on top. */
+/** Provider events since `since` that did not match what was opened, so that nothing was applied; newest first. */
 export async function listRefusedEvents(
   db: Queries,
   since: RealTime,
@@ -213,7 +213,7 @@ export async function listRefusedEvents(
   )
 }
 
-/** Which apps a figure is about. */
+/** The apps that a statistic covers. */
 export interface AppScope {
   readonly appIds: readonly number[]
 }
@@ -280,8 +280,8 @@ export interface CashMonth {
 }
 
 /**
- * Money received, in the month in which it was paid, once it is known whose it is; and money given back, in the month in which that was
- * done. Oldest month first.
+ * Money received, by the month in which it was paid, once its payer is known; and money refunded, by the month of the refund. Oldest month
+ * first.
  */
 export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise<CashMonth[]> {
   return db.all(
@@ -298,7 +298,7 @@ export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise
   )
 }
 
-/** What a payment bought and is not served to its end: times in the app's own time, which `now` is too. */
+/** A paid period that has not ended. All times are in the app's own time. */
 export interface PaidPeriod {
   readonly id: number
   readonly currency: string
@@ -309,8 +309,8 @@ export interface PaidPeriod {
 }
 
 /**
- * Periods that were paid and have not ended, by id. A lifetime purchase serves at once, and what was left of a period when another
- * plan was bought is forfeited: such lines are not here.
+ * Paid periods that have not ended, by id. Lifetime purchases count as served at once, and what was left of a period when another plan was
+ * bought is forfeited: both are left out.
  */
 export async function listUnservedPeriods(
   db: Queries,
@@ -336,7 +336,7 @@ export async function listUnservedPeriods(
   )
 }
 
-/** Of the periods that ended in the `days` before now: how many a payment followed, and how many none did so far. */
+/** Of the periods that ended in the last `days`: how many were renewed by a payment, and how many were not so far. */
 export async function countEndedPeriods(
   db: Queries,
   { appIds }: AppScope,
@@ -376,7 +376,7 @@ export interface AppRow {
   readonly appId: number | null
 }
 
-/** Rows of an app in any table that has its id, in the order of their ids, for walking through all of them. */
+/** A page of an app's rows of any table that has an app id, ordered by their own ids. */
 export async function listRowsAfter<R extends AppRow>(
   db: Queries,
   source: AppTable<R>,

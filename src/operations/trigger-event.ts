@@ -17,7 +17,7 @@ import type { EventType } from '#webhooks/events.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { lastEventId, listEventsFrom } from '#webhooks/store.ts'
 
-/** A plan of this code is made where the app has none. */
+/** Created where the app has no plan of this code. */
 const PLAN = {
   code: 'paygate-trigger',
   name: 'Trigger',
@@ -29,14 +29,14 @@ const PLAN = {
 const MOST_EVENTS = 100
 
 export interface Triggered {
-  /** The end user for whom it was done; null where there is none. */
+  /** The end user that the event is about; null where there is none. */
   readonly external_ref: string | null
-  /** What the app is told, in this order. */
+  /** The events that the app gets, in order. */
   readonly events: readonly { readonly id: string; readonly event_type: string }[]
 }
 
 export interface TriggerOptions {
-  /** Where a reminder goes. */
+  /** The address of a reminder. */
   readonly email?: string | undefined
 }
 
@@ -67,12 +67,12 @@ export async function triggerEvent(
   }
 }
 
-interface Wanted extends TriggerOptions {
+interface Trigger extends TriggerOptions {
   readonly type: Exclude<EventType, 'webhook.test'>
   readonly externalRef: string
 }
 
-async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, email }: Wanted): Promise<void> {
+async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, email }: Trigger): Promise<void> {
   const buy = (choice: object): Promise<void> => payCheckout(ctx, caller, app, { external_ref: externalRef, ...choice })
   switch (type) {
     case 'transaction.completed':
@@ -88,7 +88,7 @@ async function act(ctx: Context, caller: Caller, app: App, { type, externalRef, 
       if (email === undefined)
         throw new AppError('invalid_request', 'email: is required, since a reminder is sent', { field: 'email' })
       const customer = await perform(ctx, caller, createCustomer, { name: 'Trigger', email }, { app })
-      // A period of one day is in its last day from the beginning.
+      // A period of one day is in its last day from the start.
       await buy({
         mode: 'subscription',
         price_id: await priceOf(ctx, caller, app, 'day'),
@@ -112,7 +112,7 @@ async function payCheckout(ctx: Context, caller: Caller, app: App, choice: objec
   await chooseMethod(ctx, session.checkout_url.slice(session.checkout_url.lastIndexOf('/') + 1), method)
 }
 
-/** The price of the plan for triggers that is paid by this unit. */
+/** The price of the trigger plan with this unit. */
 async function priceOf(ctx: Context, caller: Caller, app: App, unit: 'day' | 'month'): Promise<string> {
   const plan = (await findPlan(ctx, app)) ?? (await makePlan(ctx, caller, app))
   const price = plan.prices.find(({ intervalUnit, status }) => intervalUnit === unit && status === 'active')
@@ -125,7 +125,7 @@ async function findPlan(ctx: Context, app: App): Promise<PlanWithPrices | undefi
   return (await listPlansOf(ctx, app.id, {})).find(({ code }) => code === PLAN.code)
 }
 
-/** Two triggers at once make one plan: its code is unique. */
+/** Two triggers at once create one plan, since its code is unique. */
 async function makePlan(ctx: Context, caller: Caller, app: App): Promise<PlanWithPrices> {
   try {
     return await perform(ctx, caller, createPlan, PLAN, { app })

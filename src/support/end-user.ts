@@ -2,7 +2,7 @@ import type { presentCustomer } from '#customers/present.ts'
 import type { presentSubscription } from '#subscriptions/present.ts'
 import type { presentTransaction } from '#transactions/present.ts'
 
-/** What a subscription costs from its next period on. */
+/** The price of the subscription's next period. */
 export interface PriceView {
   readonly amount: number
   readonly currency: string
@@ -42,11 +42,11 @@ export interface EndUser {
   readonly external_ref: string
   readonly subscription: (ReturnType<typeof presentSubscription> & { readonly price: PriceView | null }) | null
   readonly customer: ReturnType<typeof presentCustomer> | null
-  /** Since when the customer wants no mails; null where they do. */
+  /** Since when the reminders are stopped; null where they are on. */
   readonly reminders_stopped_at: string | null
-  /** Where it is paid for the next period; null for lifetime. Whoever has it may pay. */
+  /** The page that renews the subscription; null for lifetime. Whoever has the link may pay. */
   readonly renewal_link: string | null
-  /** The newest first. `link`: of what may still be paid. */
+  /** Newest first. `link`: the page of a checkout that can still be paid. */
   readonly transactions: readonly (ReturnType<typeof presentTransaction> & {
     readonly transfer_code: string | null
     readonly link: string | null

@@ -7,7 +7,7 @@ import { findSubscription } from '#subscriptions/store.ts'
 import { endUsersOf, search, type FindOptions } from './find.ts'
 import { findCheckoutToken } from './store.ts'
 
-/** A page that payers see. Whoever has its address may pay. */
+/** A page for payers. Whoever has its address may pay. */
 export interface FoundPage {
   /** `checkout of transaction 17`, `renewal of user-42` */
   readonly page: string
@@ -15,8 +15,8 @@ export interface FoundPage {
 }
 
 /**
- * The page of what a text names, as `find` understands it: of a checkout or a transaction its checkout, of an end user or a customer
- * the renewal; `api` is the reference of the API. Throws `invalid_request` where it has none, or several.
+ * The page of what a text names, as `find` understands it: the checkout of a checkout or transaction, the renewal of an end user or
+ * customer; `api` is the reference of the API. Throws `invalid_request` where there is no page, or several.
  */
 export async function findPage(ctx: Context, text: string, options: FindOptions = {}): Promise<FoundPage> {
   const { baseUrl } = ctx.config

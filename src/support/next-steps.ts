@@ -1,7 +1,7 @@
 import { DAY_MS, addMs, parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
 
-/** What an operator may do about an end user: a sentence, and the command that does it or shows more. */
+/** A suggestion for the operator: a sentence, and the command that does it or shows more. */
 export interface NextStep {
   readonly what: string
   readonly command: string
@@ -9,7 +9,7 @@ export interface NextStep {
 
 const ENDS_SOON_MS = 7 * DAY_MS
 
-/** What is to be done about an end user, the most urgent first; empty where nothing is. `now` is the app's own time. */
+/** What to do about an end user, the most urgent first; empty where nothing needs to be done. `now` is the app's own time. */
 export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
   return [
     ...moneySteps(view),
@@ -122,7 +122,7 @@ function renewalSteps(
   ]
 }
 
-/** A word as a shell takes it for one. */
+/** Quoted where a shell would read it as more than a word. */
 function shellWord(text: string): string {
   return /^[\w@.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -1,19 +1,19 @@
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound.ts'
-import { readFigures } from '#operations/figures.ts'
+import { readHealthMetrics } from '#operations/health-metrics.ts'
 import { listPayments, presentListedPayment } from '#payments/list-payments.ts'
 import { SECOND_MS, formatTimestamp } from '#shared/time.ts'
 
-/** What `watch` shows. Seconds since; amounts in the smallest unit; rates by the daemon's own counters between two readings. */
+/** What `watch` shows. Durations in seconds, amounts in the smallest unit, rates from the daemon's counters at two readings. */
 export interface WatchReading {
   readonly at: string
   readonly daemon: {
     readonly url: string
     readonly answers: boolean
-    /** Why it does not; null where it does. */
+    /** Why it does not answer; null where it does. */
     readonly error: string | null
   }
-  /** Null at the first reading, and where the daemon does not answer. */
+  /** Null at the first reading, and while the daemon does not answer. */
   readonly requests_per_second: number | null
   readonly deliveries_per_second: number | null
   readonly outbox: { readonly events: number; readonly oldest_due_seconds: number }
@@ -31,7 +31,7 @@ export interface WatchReading {
   readonly payments: readonly ReturnType<typeof presentListedPayment>[]
 }
 
-/** The counters of a daemon at an instant, which the next reading is held against. */
+/** The daemon's counters at an instant; the next reading is compared with them. */
 interface Counters {
   readonly atMs: number
   readonly requests: number
@@ -41,14 +41,14 @@ interface Counters {
 const DEADLINE_MS = 1500
 const PAYMENTS = '10'
 
-/** Reads what `watch` shows, again at each call: the database by a few indexed statements, and `/metrics` of this machine's daemon. */
+/** Each call reads what `watch` shows: from the database by a few indexed statements, and from `/metrics` of this machine's daemon. */
 export function openWatch(ctx: Context): () => Promise<WatchReading> {
   let before: Counters | null = null
   return async () => {
     const url = metricsUrl(ctx)
-    const [scraped, figures, payments] = await Promise.all([
+    const [scraped, metrics, payments] = await Promise.all([
       scrape(ctx, url),
-      readFigures(ctx),
+      readHealthMetrics(ctx),
       listPayments(ctx, { appId: null, waiting: false }, { limit: PAYMENTS }),
     ])
     const now = typeof scraped === 'string' ? null : scraped
@@ -58,11 +58,11 @@ export function openWatch(ctx: Context): () => Promise<WatchReading> {
       at: formatTimestamp(ctx.clock.now()),
       daemon: { url, answers: now !== null, error: typeof scraped === 'string' ? scraped : null },
       ...rates,
-      outbox: { events: figures.outboxDepth, oldest_due_seconds: Math.round(figures.outboxLagSeconds) },
-      reminders_late_seconds: Math.round(figures.reminderLagSeconds),
-      realtime_failed: figures.realtimeFailed,
-      flagged: figures.flagged.map(({ isSandbox, ...sum }) => ({ sandbox: isSandbox, ...sum })),
-      jobs: figures.jobs.map(({ job, secondsSinceRun }) => ({ job, seconds_since_run: Math.round(secondsSinceRun) })),
+      outbox: { events: metrics.outboxDepth, oldest_due_seconds: Math.round(metrics.outboxLagSeconds) },
+      reminders_late_seconds: Math.round(metrics.reminderLagSeconds),
+      realtime_failed: metrics.realtimeFailed,
+      flagged: metrics.flagged.map(({ isSandbox, ...sum }) => ({ sandbox: isSandbox, ...sum })),
+      jobs: metrics.jobs.map(({ job, secondsSinceRun }) => ({ job, seconds_since_run: Math.round(secondsSinceRun) })),
       payments: payments.rows.map(presentListedPayment),
     }
   }
@@ -102,12 +102,12 @@ function ratesOf(
   before: Counters | null,
   now: Counters | null,
 ): Pick<WatchReading, 'requests_per_second' | 'deliveries_per_second'> {
-  // Counters that fell are those of another daemon.
+  // Lower counters are those of another daemon.
   if (!before || !now || now.atMs <= before.atMs || now.requests < before.requests)
     return { requests_per_second: null, deliveries_per_second: null }
   const perSecond = (count: number): number => Math.round((count * SECOND_MS * 10) / (now.atMs - before.atMs)) / 10
   return {
-    // The scrape itself is no request that anybody made.
+    // Without the scrape itself.
     requests_per_second: perSecond(Math.max(0, now.requests - before.requests - 1)),
     deliveries_per_second: perSecond(Math.max(0, now.deliveries - before.deliveries)),
   }

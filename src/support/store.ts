@@ -3,11 +3,11 @@ import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
 
-/** What a search can find. */
+/** The kinds of things that a search finds. */
 export type FoundKind =
   'app' | 'end user' | 'customer' | 'plan' | 'price' | 'checkout' | 'transaction' | 'payment' | 'bank mail' | 'event'
 
-/** One thing that was found; `at` is when it came about, in the time that it keeps. */
+/** One match. `at` is when it was created or received, in app time or real time, as its table has it. */
 export interface Found {
   readonly kind: FoundKind
   readonly id: number
@@ -30,7 +30,7 @@ const FOUND = shape({
   at: realTime().nullable(),
 })
 
-/** The columns of each kind, by the letter of its table, and where it is read from. */
+/** For each kind, the columns and the table, which is called `x`. */
 const SOURCES: Readonly<Record<FoundKind, string>> = {
   app: `'app' AS kind, x.id, x.id AS appId, NULL AS externalRef, NULL AS amount, NULL AS currency,
     CASE WHEN x.disabled_at IS NULL THEN 'enabled' ELSE 'disabled' END AS state, x.created_at AS at FROM apps x`,
@@ -112,7 +112,7 @@ export async function findByToken(db: Queries, appId: number | null, token: stri
 
 /**
  * What a text names: an app's key, an end user, a customer's e-mail or the seller's id of it, a transfer code, a reference of a bank or
- * a provider, a provider's event. `apps`, `providers` and `banks` are all there are, so that indexes that begin with them serve.
+ * a provider, a provider's event. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns.
  */
 export async function findByText(
   db: Queries,
@@ -147,7 +147,7 @@ export async function findByText(
   ])
 }
 
-/** Money of one of these amounts that came or was asked for in this time. */
+/** Payments, bank mails and transactions of one of these amounts in this time. */
 export async function findByAmount(
   db: Queries,
   appId: number | null,
@@ -164,7 +164,7 @@ export async function findByAmount(
   ])
 }
 
-/** Whose customer it is: the end users whose subscription it is attached to. */
+/** The end users to whose subscriptions the customer is attached. */
 export async function listEndUsersOfCustomer(db: Queries, appId: number, customerId: number): Promise<string[]> {
   const rows = await db.all(
     shape({ externalRef: text() }),
@@ -174,7 +174,7 @@ export async function listEndUsersOfCustomer(db: Queries, appId: number, custome
   return rows.map(({ externalRef }) => externalRef)
 }
 
-/** How an end user's events stand that are not delivered, and the newest that failed for good. */
+/** How many of an end user's events are pending or failed, and the newest failed one. */
 export async function readUndelivered(
   db: Queries,
   appId: number,
@@ -195,7 +195,7 @@ const TOKENS: Partial<Record<FoundKind, string>> = {
   transaction: 'SELECT token FROM checkout_sessions WHERE transaction_id = ?',
 }
 
-/** The token of the link of a checkout's page; null where a thing has none. */
+/** The token of the checkout page's link; null for anything without such a page. */
 export async function findCheckoutToken(db: Queries, { kind, id: number }: Found): Promise<string | null> {
   const sql = TOKENS[kind]
   return sql === undefined ? null : ((await db.one(shape({ token: text() }), sql, [number]))?.token ?? null)

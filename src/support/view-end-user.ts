@@ -21,7 +21,7 @@ import type { EndUser, MailView, PriceView, ReceiptView } from './end-user.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
 import { readUndelivered } from './store.ts'
 
-/** All that support asks about an end user. */
+/** All that support needs to know about an end user. */
 export interface EndUserView extends EndUser {
   readonly next_steps: readonly NextStep[]
 }
@@ -30,7 +30,7 @@ const MOST_TRANSACTIONS = 10
 const MOST_MAILS = 10
 const MOST_RECEIPTS = 10
 
-/** One screen about an end user, whether or not there is a subscription. */
+/** Gathers it, whether or not there is a subscription. */
 export async function viewEndUser(ctx: Context, appId: number, externalRef: string): Promise<EndUserView> {
   const app = await getApp(ctx.db, appId)
   const now = appNow(app, ctx.clock.now())

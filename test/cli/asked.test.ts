@@ -223,7 +223,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
         ['webhook test', [second], /delivered +yes/],
         ['reminders settle', [pick('Which mail?')], `reminder ${reminder}: not_sent`, ['--not-sent']],
         ['receipts settle', [pick('Which mail?')], `receipt ${receipt}: sent`, ['--sent']],
-        ['mail test', [type('Your address', 'me@example.com')], 'the mail to me@example.com was taken'],
+        ['mail test', [type('Your address', 'me@example.com')], 'the mail to me@example.com was written to a folder'],
         ['realtime resync', [pick('Which app?', 2), type('<external_ref>', 'user-1')], '1 written, 0 failed'],
       ],
       { FIREBASE_DATABASE_EMULATOR_HOST: peer.host },

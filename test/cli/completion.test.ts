@@ -5,7 +5,7 @@ import { expect } from 'chai'
 import { before, beforeEach, describe, it } from 'mocha'
 import { COMPLETION_SCRIPTS, SHELLS, type Shell } from '#cli/shells.ts'
 import { testContext, type TestContext } from '../support/context.ts'
-import { aCheckout, aCustomer, anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
+import { aCheckout, aCustomer, anApp, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 
@@ -74,6 +74,9 @@ describe('completion of the command line', () => {
     expect(await offered('customer', 'show', id, '')).to.deep.equal([`cus_${customer.id}`])
     expect(await offered('transaction', 'show', '')).to.deep.equal([String(session.transaction_id)])
     expect(await offered('subscription', 'show', id, 'us')).to.deep.equal(['user-42'])
+    await aSubscription(ctx, app, plan)
+    const [event] = await cli.json(['webhook', 'list', id])
+    for (const command of ['show', 'retry']) expect(await offered('webhook', command, 'ev')).to.deep.equal([event.id])
   })
 
   it('offers no text that a shell would read as more than a word', async () => {

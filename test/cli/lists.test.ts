@@ -38,8 +38,7 @@ describe('lists answer questions', () => {
     const shown = lines.map(({ text }) => text).join('\n')
     expect(lines[0]!.text).to.match(/^id +opened \(UTC\) +app/)
     expect(shown).to.match(/^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d /m)
-    const apps = [`[LIVE] ${made.shop.app.id}`, `[TEST] ${made.reader.app.id}`]
-    for (const part of ['₫99,000 by', 'bank_transfer', ...apps]) expect(shown).to.include(part)
+    for (const part of ['₫99,000 by', 'bank_transfer', '[LIVE]', '[TEST]']) expect(shown).to.include(part)
     expect(coloursOf(lines, 'completed')).to.include(GREEN)
     expect(coloursOf(lines, 'pending')).to.include(YELLOW).and.include(RED)
     expect(coloursOf(lines, 'underpaid')).to.deep.equal([RED])

@@ -447,7 +447,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     expect(await cli.table(['reminders', 'plan'])).to.include('no mails are due')
 
     expect(await cli.json(['mail', 'test', 'me@example.com'])).to.deep.equal({ address: 'me@example.com', sent: true })
-    expect(await cli.table(['mail', 'test', 'me@example.com', '--locale', 'vi'])).to.include('taken by')
+    expect(await cli.table(['mail', 'test', 'me@example.com', '--locale', 'vi'])).to.include('written to')
     expect(await cli.refused(['mail', 'test', 'nobody'])).to.match(/^error: /)
     await cli.faults(
       [2, ['mail', 'test'], '<address>'],

@@ -92,7 +92,7 @@ describe('the command line: the service itself', () => {
     expect(await cli.misused(['audit', 'list', '--limit', 'x'])).to.include('--limit')
   })
 
-  it('lists what providers told that needs a look', async () => {
+  it('lists notifications of providers that need attention', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx)
     await inTransaction(ctx, async (tx) => {
@@ -119,7 +119,7 @@ describe('the command line: the service itself', () => {
     })
     expect(text).to.match(/another[^]*amount/)
     const other = String((await anApp(ctx)).app.id)
-    expect(await cli.table(['notification', 'list', '--app', other])).to.include('Nothing needs a look.')
+    expect(await cli.table(['notification', 'list', '--app', other])).to.include('Nothing needs attention.')
     expect(await cli.refused(['notification', 'list', '--app', '999'])).to.include('billing-cli app list')
   })
 

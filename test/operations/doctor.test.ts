@@ -151,6 +151,17 @@ describe('doctor (contract 6)', () => {
     expect(believesNobody?.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
   })
 
+  it('everything that an app with manual bank transfer lacks is named at once', async () => {
+    const ctx = aContext()
+    const { app } = await anApp(ctx, { methods: ['bank_transfer'] })
+    const relay = (await examine(ctx)).filter(({ check }) => check === 'relay')
+    const name = `app ${app.id} has bank_transfer enabled and does not offer it:`
+    expect(relay.map(({ detail, mend }) => [detail, mend])).to.deep.equal([
+      [`${name} no active bank account is assigned`, `run billing-cli bank-account assign ${app.id} <bank_account_id>`],
+      [`${name} it needs QR payment (payOS) too`, `run billing-cli method enable ${app.id} payos`],
+    ])
+  })
+
   it('credentials that the provider refuses are a fault, a provider that cannot be reached is a warning', async () => {
     const stripe = createServer((_request, response) => {
       response.writeHead(401, { 'Content-Type': 'application/json' })

@@ -33,26 +33,26 @@ export interface DemoSize {
 
 export type MadeDemo = CreatedApp & DemoSize
 
-/** How much there is in the demo. */
+/** The size of the demo. */
 export function demoSize(): DemoSize {
   const paying = STORIES.flatMap(({ acts }) => acts).filter(({ does }) => does === 'pay' || does === 'buy once')
   return { days: DAYS, plans: PLANS.length, customers: STORIES.length, payments: paying.length }
 }
 
-/** The demo, where it was made and not removed. */
+/** The demo; null where it does not exist. */
 export async function findDemo(ctx: Context): Promise<App | null> {
   return appsByKey.find(ctx.db, DEMO_KEY)
 }
 
-/** Throws `invalid_request` where the demo is there already. */
+/** Throws `invalid_request` where the demo exists. */
 export async function refuseSecondDemo(ctx: Context): Promise<void> {
   if (await findDemo(ctx)) throw isThere()
 }
 
 /**
- * Makes a sandbox app with a year of history, by the commands that make it in earnest, under the app's own clock, which begins a year back
- * and ends at the present. Nothing leaves the machine: the app has no webhook address, and every subscription's reminders are stopped as
- * soon as it is there, days before the first is due. Throws `invalid_request` where the demo is there already, also a part of it.
+ * Makes a sandbox app with a year of history by the ordinary commands, under the app's own clock, which starts a year ago and ends at the
+ * present. Nothing leaves the machine: the app has no webhook address, and the reminders of every subscription are stopped when it is
+ * created, days before the first is due. Throws `invalid_request` where the demo, or a part of it, exists.
  */
 export async function makeDemo(
   ctx: Context,
@@ -65,19 +65,19 @@ export async function makeDemo(
   const prices = await sell(ctx, caller, app)
   const acts = STORIES.flatMap((story) => story.acts.map((act) => ({ story, act })))
   acts.sort((a, b) => a.act.day - b.act.day)
-  const told: Told = { ctx, caller, app, prices, customers: new Map(), paid: new Map() }
+  const progress: Progress = { ctx, caller, app, prices, customers: new Map(), paid: new Map() }
   let day = 0
   for (const [done, { story, act }] of acts.entries()) {
-    if (act.day > day) told.app = await passDays(told, act.day - day)
+    if (act.day > day) progress.app = await passDays(progress, act.day - day)
     day = act.day
-    await tell(told, story, act)
+    await performAct(progress, story, act)
     onProgress(done + 1, acts.length)
   }
-  await passDays(told, DAYS - day)
+  await passDays(progress, DAYS - day)
   return { ...created, ...demoSize() }
 }
 
-/** The unique key of the mark decides between two that make it at once. */
+/** The unique api_key lets only one of two concurrent runs create it. */
 const registerDemo = command({
   name: 'demo.make',
   input: nothing,
@@ -90,7 +90,7 @@ const registerDemo = command({
         isSandbox: true,
         webhookUrl: null,
         apiKey: DEMO_KEY,
-        // The clock of an app only ever moves forward: it begins here.
+        // An app's clock only moves forward: it starts here.
         clockOffsetMs: -DAYS * DAY_MS,
       }),
       isThere,
@@ -101,8 +101,8 @@ function isThere(): AppError {
   return new AppError('invalid_request', 'the demo is there already: billing-cli demo --remove takes it away')
 }
 
-/** The story so far. */
-interface Told {
+/** What was made so far. */
+interface Progress {
   readonly ctx: Context
   readonly caller: Caller
   app: App
@@ -122,32 +122,32 @@ async function sell(ctx: Context, caller: Caller, app: App): Promise<Map<string,
   return prices
 }
 
-/** Whole seconds, so that the clock ends exactly at the present; what ran out is stored as such, as by the daemon. */
-async function passDays({ ctx, caller, app }: Told, days: number): Promise<App> {
+/** By whole seconds, so that the clock ends exactly at the present. Stores expired subscriptions, as the daemon does. */
+async function passDays({ ctx, caller, app }: Progress, days: number): Promise<App> {
   await advanceTestClock(ctx, caller, app, { advance_seconds: (days * DAY_MS) / SECOND_MS })
   return getApp(ctx.db, app.id)
 }
 
-async function tell(told: Told, story: Story, act: Act): Promise<void> {
-  const { ctx, caller, app } = told
+async function performAct(progress: Progress, story: Story, act: Act): Promise<void> {
+  const { ctx, caller, app } = progress
   const { externalRef } = story
   switch (act.does) {
     case 'pay':
-      return buy(told, story, { price: priceOf(told, act.sold), isTrial: false, part: act.part })
+      return buy(progress, story, { price: priceOf(progress, act.sold), isTrial: false, part: act.part })
     case 'try':
-      return buy(told, story, { price: priceOf(told, act.sold), isTrial: true })
+      return buy(progress, story, { price: priceOf(progress, act.sold), isTrial: true })
     case 'switch': {
-      const price_id = formatId('price', priceOf(told, act.sold).id)
+      const price_id = formatId('price', priceOf(progress, act.sold).id)
       await perform(ctx, caller, switchPlan, { price_id }, { app, externalRef })
       return
     }
     case 'buy once': {
       const bought = { amount: act.amount, currency: 'VND' }
       const choice = { mode: 'payment', plan_ref: 'e-book', plan_name: act.name, ...bought }
-      return pay(told, story, await checkOut(told, story, choice), bought)
+      return pay(progress, story, await checkOut(progress, story, choice), bought)
     }
     case 'get all back': {
-      const transactionId = told.paid.get(externalRef) ?? 0
+      const transactionId = progress.paid.get(externalRef) ?? 0
       const refund = { action: 'refund', note: act.note, reference: `demo_${transactionId}` } as const
       await resolveTransaction(ctx, caller, { transactionId, ...refund })
       await perform(ctx, caller, endSubscription, { note: act.note }, { app, externalRef })
@@ -155,7 +155,7 @@ async function tell(told: Told, story: Story, act: Act): Promise<void> {
   }
 }
 
-function priceOf({ prices }: Told, [code, name]: Sold): Price {
+function priceOf({ prices }: Progress, [code, name]: Sold): Price {
   const price = prices.get(`${code} ${name}`)
   if (!price) throw new Error(`the demo sells no ${code} ${name}`)
   return price
@@ -167,20 +167,20 @@ interface Purchase {
   readonly part?: number | undefined
 }
 
-async function buy(told: Told, story: Story, { price, isTrial, part }: Purchase): Promise<void> {
-  const { ctx, caller, app } = told
+async function buy(progress: Progress, story: Story, { price, isTrial, part }: Purchase): Promise<void> {
+  const { ctx, caller, app } = progress
   const { externalRef } = story
   const choice = { mode: 'subscription', price_id: formatId('price', price.id), skip_trial: !isTrial }
-  const transactionId = await checkOut(told, story, choice)
-  await pay(told, story, transactionId, { amount: part ?? price.amount, currency: price.currency })
+  const transactionId = await checkOut(progress, story, choice)
+  await pay(progress, story, transactionId, { amount: part ?? price.amount, currency: price.currency })
   if (part === undefined) await perform(ctx, caller, setReminders, { reminders: 'off' }, { app, externalRef })
 }
 
 /** Opens a checkout of the story's customer; the transaction to pay, or null where a free trial began. */
-async function checkOut(told: Told, story: Story, choice: object): Promise<number | null> {
-  const { ctx, caller, app } = told
+async function checkOut(progress: Progress, story: Story, choice: object): Promise<number | null> {
+  const { ctx, caller, app } = progress
   const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
-  const who = { external_ref: story.externalRef, customer_id: await customerOf(told, story) }
+  const who = { external_ref: story.externalRef, customer_id: await customerOf(progress, story) }
   const session = await perform(
     ctx,
     caller,
@@ -192,12 +192,12 @@ async function checkOut(told: Told, story: Story, choice: object): Promise<numbe
 }
 
 async function customerOf(
-  { ctx, caller, app, customers }: Told,
+  { ctx, caller, app, customers }: Progress,
   { externalRef, name, locale }: Story,
 ): Promise<string> {
   const known = customers.get(externalRef)
   if (known !== undefined) return known
-  // Mail to such an address would arrive nowhere, even if somebody turned reminders on.
+  // Mail to this domain is never delivered, even if somebody turns reminders on.
   const fields = { name, email: `${externalRef}@demo.example`, merchant_customer_id: externalRef, locale }
   const customerId = formatId('cus', (await perform(ctx, caller, createCustomer, fields, { app })).id)
   customers.set(externalRef, customerId)
@@ -205,11 +205,11 @@ async function customerOf(
 }
 
 /**
- * Pays as the test method does, but says that it was paid at the app's own present: months of cash are counted by when it was paid,
- * and would otherwise all be the present one.
+ * Pays as the test method does, but with the app's own present as the time of payment: cash is counted by the month of payment, which would
+ * otherwise be the same for all.
  */
 async function pay(
-  { ctx, app, paid }: Told,
+  { ctx, app, paid }: Progress,
   { externalRef }: Story,
   transactionId: number | null,
   money: { readonly amount: number; readonly currency: string },

@@ -11,8 +11,8 @@ export interface RemovedDemo {
 }
 
 /**
- * Removes the demo and all of its rows but the audit log's, which gets an entry. Throws `forbidden` for any other app, and
- * `invalid_request` where it was used with a real provider or a bank account: what they told stays.
+ * Removes the demo and all of its rows except those of the audit log, which gets an entry. Throws `forbidden` for any other app, and
+ * `invalid_request` where it was used with a real provider or a bank account, whose records stay.
  */
 export const removeDemo = command({
   name: 'demo.remove',

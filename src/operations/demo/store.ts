@@ -6,8 +6,8 @@ import { shape } from '#db/table.ts'
 import { DEMO_KEY } from './mark.ts'
 
 /**
- * The only place that takes money's rows back, and only the demo's, whose money never was: the caller has made sure by `closeDemo` that
- * the app is the demo, and by `hasOutsideMoney` that nothing of the outside is in its books. The audit log stays.
+ * The only place that deletes rows of money, and only those of the demo, whose money is not real: the caller has made sure by `closeDemo`
+ * that the app is the demo, and by `hasOutsideMoney` that no provider or bank knows of it. The audit log stays.
  */
 const HANGING = [
   ['delivery_attempts', 'id', 'event_id IN (SELECT id FROM events WHERE app_id = ?)'],
@@ -36,13 +36,13 @@ const ROWS: readonly (readonly [table: string, key: string, condition: string])[
 ]
 const BATCH = 500
 
-/** Closes the demo to whoever calls, and locks it; false where the app is not the demo, or no sandbox. */
+/** Disables the demo and locks its row; false where the app is not the demo, or not a sandbox. */
 export async function closeDemo(tx: Tx, appId: number): Promise<boolean> {
   const changes = { disabledAt: tx.now, updatedAt: tx.now }
   return (await tx.update(apps, { id: appId, apiKey: DEMO_KEY, isSandbox: true }, changes)) === 1
 }
 
-/** Whether a provider or a bank knows of the app: it was enabled for another method than `provider`, which moves no money, and used. */
+/** Whether a provider or a bank knows of the app: it was used with another method than `provider`, which moves no money. */
 export async function hasOutsideMoney(db: Queries, appId: number, provider: string): Promise<boolean> {
   const found = await db.one(
     shape({ found: bigint() }),
@@ -57,8 +57,8 @@ export async function hasOutsideMoney(db: Queries, appId: number, provider: stri
 }
 
 /**
- * Deletes all rows of the demo but the audit log's; how many of which table. By their ids, which are read without a lock: a condition
- * without an index would lock other apps' rows.
+ * Deletes all rows of the demo except the audit log's; returns how many of each table. Deletes by id, since a condition without an index
+ * would lock other apps' rows.
  */
 export async function deleteDemo(tx: Tx, appId: number): Promise<Record<string, number>> {
   const deleted: Record<string, number> = {}

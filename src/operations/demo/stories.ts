@@ -1,4 +1,4 @@
-/** The demo's history in days: its first day is day 0, today the last. */
+/** The length of the demo's history in days: the first is day 0, the last is today. */
 export const DAYS = 365
 
 /** What the demo sells. Its prices are named by `code.price`. */
@@ -72,7 +72,7 @@ function story(externalRef: string, name: string, locale: Story['locale'], ...ac
   return { externalRef, name, locale, acts }
 }
 
-/** Each end user's reference says what the story shows. */
+/** Each end user's reference describes the story. */
 export const STORIES: readonly Story[] = [
   story('loyal-monthly', 'Nguyễn Văn An', 'vi', ...monthly(PREMIUM, 0, 364)),
   story('loyal-basic', 'Trần Thị Bình', 'vi', ...monthly(BASIC, 4, 364)),

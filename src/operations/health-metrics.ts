@@ -10,15 +10,15 @@ import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts
 import { clockSkewSeconds } from './check-database.ts'
 import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
 
-/** What the database says of the service's health; durations in seconds, never negative but for the skew. */
-export interface Figures {
+/** The service's health according to the database. Durations in seconds; only the skew may be negative. */
+export interface HealthMetrics {
   readonly flagged: readonly FlaggedSum[]
   readonly unallocated: readonly UnallocatedSum[]
-  /** Events that wait to be sent, counted up to 100 000. */
+  /** Events waiting to be sent, counted up to 100 000. */
   readonly outboxDepth: number
-  /** How long the event that is due longest has been due. */
+  /** For how long the oldest due event has been due. */
   readonly outboxLagSeconds: number
-  /** How long the reminder that is due longest has been due. */
+  /** For how long the oldest due reminder has been due. */
   readonly reminderLagSeconds: number
   readonly realtimeFailed: number
   readonly clockSkewSeconds: number
@@ -27,8 +27,8 @@ export interface Figures {
 
 const MOST_COUNTED = 100_000
 
-/** Reads the figures by a few indexed statements, one after the other, so that a scrape takes one connection. */
-export async function readFigures(ctx: Context): Promise<Figures> {
+/** Reads them by a few indexed statements, one after the other, so that a scrape takes one connection. */
+export async function readHealthMetrics(ctx: Context): Promise<HealthMetrics> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
   const runs = await listLastJobRuns(ctx.db)
   return {
@@ -43,7 +43,7 @@ export async function readFigures(ctx: Context): Promise<Figures> {
   }
 }
 
-/** Of apps in real time: the clocks of sandbox apps jump. What a daily limit holds back is not late. */
+/** Of apps in real time only, since sandbox clocks jump. Mails that a daily limit holds back are not late. */
 async function reminderLag(ctx: Context): Promise<number> {
   const realNow = await databaseNow(ctx, ctx.db)
   // The own time of these apps is the real one.
