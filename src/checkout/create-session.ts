@@ -5,7 +5,7 @@ import type { App } from '#apps/store.ts'
 import { command, type CommandTx } from '#commands/command.ts'
 import { requireCustomer, requireUsable } from '#customers/require-customer.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { requireOnSale } from '#plans/find-price-on-sale.ts'
+import { notOnSale, requireOnSale } from '#plans/find-price-on-sale.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
@@ -16,11 +16,11 @@ import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#s
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
-import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
-import { openTransaction } from '#transactions/open-transaction.ts'
+import { lockEndUser, readUnderLock, type Subscription } from '#subscriptions/store.ts'
+import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
-import { findOffer, hasSession, insertCheckoutSession } from './store.ts'
+import { findOffer, hasSession, insertCheckoutSession, insertSessionOfNew, type CheckoutSession } from './store.ts'
 
 const either = {
   external_ref: text(191).describe('Your own id of the end user who pays.'),
@@ -174,17 +174,20 @@ async function openSubscriptionCheckout(
   endUser: string | null,
 ): Promise<CreatedSession> {
   const now = wholeSeconds(appNow(app, tx.now))
-  const endUserId = await lockEndUser(tx, app.id, input.external_ref)
-  const { found, customerId, current } = await offerOf(tx, app, input, { endUserId, endUser })
+  const { endUserId, found, customerId, current } = await offerOf(tx, app, input, endUser)
   const { price, plan } = found
   if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
   const trial = input.skip_trial === true ? null : await trialOnOffer(tx, found, endUserId, current, now)
   const subject = { endUserId, externalRef: input.external_ref, customerId }
   if (trial?.amount === 0 && (await startFreeTrial(tx, app, found, subject, current, now))) {
-    return writeSession(tx, app, input, { endUserId, customerId, transactionId: null }, presentTrial(found, trial))
+    const id = await insertCheckoutSession(tx, {
+      ...sessionOf(tx, app, input, { endUserId, customerId }),
+      transactionId: null,
+    })
+    return presentSession(tx, app, input, { id, transactionId: null }, presentTrial(found, trial))
   }
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, now)
-  const transactionId = await openTransaction(tx, app, {
+  const quoted = {
     ...subject,
     ...(await quotePayment(tx, { ...found, current, endUserId }, { isTrial: trial !== null, isRenewal: false }, now)),
     mode: 'subscription',
@@ -194,8 +197,8 @@ async function openSubscriptionCheckout(
     priceId: price.id,
     amount: trial === null ? price.amount : trial.amount,
     currency: price.currency,
-  })
-  return writeSession(tx, app, input, { endUserId, customerId, transactionId }, trial && presentTrial(found, trial))
+  } as const
+  return openPayable(tx, app, input, quoted, trial && presentTrial(found, trial))
 }
 
 async function openPaymentCheckout(
@@ -209,7 +212,7 @@ async function openPaymentCheckout(
   const customerId = customer_id === undefined ? null : (await requireCustomer(tx, app.id, customer_id, endUser)).id
   const endUserId = await lockEndUser(tx, app.id, input.external_ref)
   if (endUser !== null) await limitOpenCheckouts(tx, endUserId, appNow(app, tx.now))
-  const transactionId = await openTransaction(tx, app, {
+  const purchase = {
     endUserId,
     externalRef: input.external_ref,
     mode: 'payment',
@@ -226,42 +229,59 @@ async function openPaymentCheckout(
     renewsEnd: null,
     amount: input.amount,
     currency: input.currency,
-  })
-  return writeSession(tx, app, input, { endUserId, customerId, transactionId }, null)
+  } as const
+  return openPayable(tx, app, input, purchase, null)
 }
 
 /**
- * The price and the customer that the input names, and the subscription of the locked end user. Throws `price_not_found`,
- * `payment_method_unavailable`, `invalid_request`.
+ * Locks the end user; returns the price and the customer that the input names, and the end user's subscription. Throws
+ * `price_not_found`, `payment_method_unavailable`, `invalid_request`.
  */
 async function offerOf(
   tx: Tx,
   app: App,
   input: SubscriptionInput,
-  { endUserId, endUser }: { readonly endUserId: number; readonly endUser: string | null },
-): Promise<{ found: PriceWithPlan; customerId: number | null; current: Subscription | null }> {
+  endUser: string | null,
+): Promise<{ endUserId: number; found: PriceWithPlan; customerId: number | null; current: Subscription | null }> {
+  const { external_ref: externalRef } = input
   const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
-  const found = requireOnSale(priceId === null ? null : await findOffer(tx, app.id, { priceId, customerId, endUserId }))
+  if (priceId === null) throw notOnSale()
+  const { endUserId, found: offer } = await readUnderLock(tx, app.id, externalRef, () =>
+    findOffer(tx, app.id, { priceId, customerId, externalRef }),
+  )
+  const found = requireOnSale(offer)
   const { amount, currency, trialAmount } = found.price
   const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
   await requireAvailable(tx, app, input.payment_method, amounts, currency)
   if (input.customer_id !== undefined) requireUsable(found.customer, endUser)
-  return { found, customerId, current: found.current }
+  return { endUserId, found, customerId, current: found.current }
 }
 
-async function writeSession(
+/** Opens a transaction with its hosted page. */
+async function openPayable(
   tx: CommandTx,
   app: App,
   input: SubscriptionInput | PaymentInput,
-  ids: { readonly endUserId: number; readonly customerId: number | null; readonly transactionId: number | null },
+  transaction: NewTransaction,
   trial: CreatedSession['trial'],
 ): Promise<CreatedSession> {
-  const { config } = tx.ctx
-  const now = appNow(app, tx.now)
-  const expiresAt = wholeSeconds(addMs(now, (input.expires_in ?? config.checkoutTtlSeconds) * SECOND_MS))
-  const sessionId = await insertCheckoutSession(tx, {
-    ...ids,
+  const [transactionId, id] = await Promise.all([
+    openTransaction(tx, app, transaction),
+    insertSessionOfNew(tx, sessionOf(tx, app, input, transaction)),
+  ])
+  return presentSession(tx, app, input, { id, transactionId }, trial)
+}
+
+function sessionOf(
+  tx: CommandTx,
+  app: App,
+  input: SubscriptionInput | PaymentInput,
+  { endUserId, customerId }: Pick<CheckoutSession, 'endUserId' | 'customerId'>,
+): Omit<CheckoutSession, 'id' | 'transactionId'> {
+  return {
+    endUserId,
+    customerId,
     appId: app.id,
     token: tx.token,
     origin: 'checkout',
@@ -269,17 +289,31 @@ async function writeSession(
     paymentMethod: input.payment_method ?? null,
     successUrl: input.success_url,
     cancelUrl: input.cancel_url,
-    expiresAt,
-    createdAt: now,
-  })
-  const activated = ids.transactionId === null
+    expiresAt: expiryOf(tx, app, input),
+    createdAt: appNow(app, tx.now),
+  }
+}
+
+function expiryOf(tx: CommandTx, app: App, { expires_in }: SubscriptionInput | PaymentInput): AppTime {
+  const seconds = expires_in ?? tx.ctx.config.checkoutTtlSeconds
+  return wholeSeconds(addMs(appNow(app, tx.now), seconds * SECOND_MS))
+}
+
+function presentSession(
+  tx: CommandTx,
+  app: App,
+  input: SubscriptionInput | PaymentInput,
+  { id, transactionId }: { readonly id: number; readonly transactionId: number | null },
+  trial: CreatedSession['trial'],
+): CreatedSession {
+  const activated = transactionId === null
   return {
-    id: formatId('cs', sessionId),
-    checkout_url: activated ? input.success_url : checkoutUrl(config.baseUrl, tx.token),
+    id: formatId('cs', id),
+    checkout_url: activated ? input.success_url : checkoutUrl(tx.ctx.config.baseUrl, tx.token),
     activated,
     trial,
-    transaction_id: ids.transactionId,
-    expires_at: formatTimestamp(expiresAt),
+    transaction_id: transactionId,
+    expires_at: formatTimestamp(expiryOf(tx, app, input)),
   }
 }
 

@@ -2,7 +2,7 @@ import { appTime, bigint, exact, id } from '#db/columns.ts'
 import { shape, table, together, type Row } from '#db/table.ts'
 import { anyOf } from '#db/conditions.ts'
 import { onDuplicate, retryable } from '#db/database-error.ts'
-import type { Queries } from '#db/queries.ts'
+import { LAST_ID, type Queries } from '#db/queries.ts'
 import { SharedRead } from '#db/shared-read.ts'
 import { apps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
@@ -39,7 +39,7 @@ export type CheckoutSession = Row<typeof checkoutSessions>
 const OFFER = together(
   `prices price JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
-   LEFT JOIN subscriptions current ON current.end_user_id = ?`,
+   LEFT JOIN subscriptions current ON current.app_id = plan.app_id AND current.external_ref = ?`,
   { price: prices, plan: plans },
   { customer: customers.only('id', 'endUser'), current: subscriptions },
 )
@@ -50,10 +50,10 @@ export type Offer = ReturnType<typeof OFFER.decode>
 export async function findOffer(
   tx: Tx,
   appId: number,
-  ids: { readonly priceId: number; readonly customerId: number | null; readonly endUserId: number },
+  ids: { readonly priceId: number; readonly customerId: number | null; readonly externalRef: string },
 ): Promise<Offer | null> {
-  const { priceId, customerId, endUserId } = ids
-  return tx.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, endUserId, priceId, appId])
+  const { priceId, customerId, externalRef } = ids
+  return tx.one(OFFER, 'WHERE price.id = ? AND plan.app_id = ?', [customerId, externalRef, priceId, appId])
 }
 
 /** Whether a checkout with this token exists; waits for a transaction that is inserting one. */
@@ -66,9 +66,16 @@ export async function hasSession(tx: Tx, token: string): Promise<boolean> {
 
 /** On a cluster, the row of an earlier attempt may arrive from another node after `hasSession`: the next attempt finds it. */
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
-  return onDuplicate('checkout_sessions_token', tx.insert(checkoutSessions, row), () =>
-    retryable('the checkout was opened before'),
-  )
+  return unlessOpened(tx.insert(checkoutSessions, row))
+}
+
+/** As `insertCheckoutSession`, for the transaction that is inserted by the statement before, in the same write. */
+export async function insertSessionOfNew(tx: Tx, row: Omit<CheckoutSession, 'id' | 'transactionId'>): Promise<number> {
+  return unlessOpened(tx.insert(checkoutSessions, { ...row, transactionId: null }, { transactionId: LAST_ID }))
+}
+
+async function unlessOpened(insert: Promise<number>): Promise<number> {
+  return onDuplicate('checkout_sessions_token', insert, () => retryable('the checkout was opened before'))
 }
 
 const shownCustomers = customers.only('id', 'email', 'locale')

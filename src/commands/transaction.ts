@@ -1,8 +1,8 @@
 import type { PoolConnection } from 'mysql2'
 import type { Context, Rehearsal } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
-import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
-import { queriesOver, type Queries, type Send } from '#db/queries.ts'
+import { BEGIN, end, sendTogether, takeConnection, type Statement } from '#db/mysql-adapter.ts'
+import { queriesOver, type Defer, type Param, type Queries, type Send } from '#db/queries.ts'
 import { retrying } from '#db/retry.ts'
 import type { RealTime } from '#shared/time.ts'
 
@@ -69,8 +69,8 @@ class CommittedBefore extends Error {
  * The only place that opens a transaction. With a context for a rehearsal the work runs and is rolled back, so that it shows exactly
  * what it would do.
  *
- * Nothing runs outside the transaction: statements run one after the other, and `tx` refuses them once the server has aborted the
- * transaction or the work is over. Otherwise a statement after the one that failed would be committed by itself.
+ * Nothing is committed outside the transaction: `tx` refuses statements once the server has aborted it or the work is over, and the
+ * session (`BEGIN`) does not commit by itself what was sent behind the statement that failed.
  */
 export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   const reached: Outcome<T>[] = []
@@ -97,10 +97,9 @@ async function runOnce<T>(
 ): Promise<void> {
   const now = ctx.clock.now()
   const connection = await takeConnection(ctx.db.pool)
-  const guarded = guardedSend(sendOver(connection))
+  const gate = new Gate(connection)
   try {
-    await command(connection, 'START TRANSACTION')
-    const queries = queriesOver(guarded.send)
+    const queries = queriesOver(gate.send, gate.defer)
     const drafts: Rehearsal = { changes: [], events: [] }
     const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
@@ -108,19 +107,19 @@ async function runOnce<T>(
     // Before the work, which must not meet its own rows.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
-    await guarded.close()
+    await gate.close()
     if (ctx.rehearsal) {
       effects.length = 0
       ctx.rehearsal.changes.push(...drafts.changes)
       ctx.rehearsal.events.push(...drafts.events)
     }
     reached.push({ result, effects })
-    await command(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
+    if (gate.hasBegun) await end(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
     connection.release()
   } catch (error) {
-    // A statement that still runs ends with the rollback; its error does not matter beside the one that is thrown.
-    await guarded.close().catch(() => undefined)
-    await rollBack(connection)
+    await gate.abandon()
+    if (gate.hasBegun) await rollBack(connection)
+    else connection.release()
     throw error
   }
 }
@@ -128,46 +127,148 @@ async function runOnce<T>(
 /** A connection on which the rollback fails may still hold the transaction, so nobody else gets it. */
 async function rollBack(connection: PoolConnection): Promise<void> {
   try {
-    await command(connection, 'ROLLBACK')
+    await end(connection, 'ROLLBACK')
     connection.release()
   } catch {
     connection.destroy()
   }
 }
 
-interface GuardedSend {
-  readonly send: Send
-  /** Refuses further statements and waits for the one under way. Throws the error that aborted the transaction, if any. */
-  close(): Promise<void>
+/** A statement that has not been sent. */
+interface Queued {
+  readonly sql: string
+  readonly params: readonly Param[]
+  /** Whether nobody waits for its answer: it goes with the next statement. */
+  readonly isDeferred: boolean
+  /** Takes the answer; what it throws ends the transaction. */
+  readonly resolve: (result: unknown) => void
+  readonly reject: (error: Error) => void
 }
 
-function guardedSend(send: Send): GuardedSend {
-  let abortedBy: Error | null = null
-  let isClosed = false
-  let last: Promise<unknown> = Promise.resolve()
+/** The way of a transaction's statements to the server: those that are asked for at one moment go in one write. */
+class Gate {
+  readonly #connection: PoolConnection
+  #queue: Queued[] = []
+  #hasBegun = false
+  #isScheduled = false
+  #isClosed = false
+  /** How many of the statements that were sent have no answer. */
+  #underWay = 0
+  #idle: PromiseWithResolvers<void> | null = null
+  /** What ended the transaction. */
+  #failure: Error | null = null
 
-  const pass: Send = async (sql, params) => {
-    if (abortedBy !== null) throw abortedBy
-    if (isClosed) throw new Error('the transaction is over: this statement came too late')
-    try {
-      return await send(sql, params)
-    } catch (error) {
-      if (error instanceof Error && isRetryable(error)) abortedBy = error
-      throw error
+  constructor(connection: PoolConnection) {
+    this.#connection = connection
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
+  readonly send: Send = (sql, params) =>
+    new Promise((resolve, reject) => {
+      const refusal = this.#refusal()
+      if (refusal) {
+        reject(refusal)
+        return
+      }
+      this.#queue.push({ sql, params, isDeferred: false, resolve, reject })
+      this.#flushSoon()
+    })
+
+  readonly defer: Defer = (sql, params, check) => {
+    const refusal = this.#refusal()
+    if (refusal) return Promise.reject(refusal)
+    this.#queue.push({ sql, params, isDeferred: true, resolve: check, reject: () => undefined })
+    return Promise.resolve()
+  }
+
+  /** Sends what is left, waits for all answers, and lets no more pass. Throws the error that ended the transaction, if one did. */
+  async close(): Promise<void> {
+    this.#refuse()
+    await this.#answers()
+    this.#flush()
+    await this.#answers()
+    if (this.#failure) throw this.#failure
+  }
+
+  /** As `close`, where the work has failed: what was not sent need not be, and what else failed is of no interest. */
+  async abandon(): Promise<void> {
+    this.#refuse()
+    this.#queue = []
+    await this.#answers()
+  }
+
+  #refusal(): Error | null {
+    return this.#failure ?? (this.#isClosed ? tooLate() : null)
+  }
+
+  /** What is asked for until then goes along. */
+  #flushSoon(): void {
+    if (this.#isScheduled || this.#underWay > 0) return
+    this.#isScheduled = true
+    queueMicrotask(() => {
+      this.#isScheduled = false
+      this.#flush()
+    })
+  }
+
+  #refuse(): void {
+    this.#isClosed = true
+    for (const { isDeferred, reject } of this.#queue) if (!isDeferred) reject(tooLate())
+    this.#queue = this.#queue.filter(({ isDeferred }) => isDeferred)
+  }
+
+  #flush(): void {
+    const batch = this.#queue
+    if (batch.length === 0) return
+    this.#queue = []
+    if (this.#failure) {
+      for (const { reject } of batch) reject(this.#failure)
+      return
     }
+    const statements: Statement[] = batch.map((statement) => ({
+      sql: statement.sql,
+      params: statement.params,
+      settle: (error, result) => this.#settle(statement, error, result),
+    }))
+    if (!this.#hasBegun) {
+      this.#hasBegun = true
+      const begin = { sql: BEGIN, params: [], isDeferred: true, resolve: () => undefined, reject: () => undefined }
+      statements.unshift({ ...begin, settle: (error, result) => this.#settle(begin, error, result) })
+    }
+    this.#underWay = statements.length
+    sendTogether(this.#connection, statements)
   }
-  return {
-    send: (sql, params) => {
-      const answer = last.then(() => pass(sql, params))
-      last = answer.catch(() => undefined)
-      return answer
-    },
-    close: async () => {
-      isClosed = true
-      await last
-      if (abortedBy !== null) throw abortedBy
-    },
+
+  #settle({ isDeferred, resolve, reject }: Queued, error: Error | null, result: unknown): void {
+    if (error && (isDeferred || isRetryable(error))) this.#failure ??= error
+    // What the server ran after it had aborted the transaction comes to nothing either, whatever it answered.
+    const failed = this.#failure ?? error
+    if (failed) reject(failed)
+    else {
+      try {
+        resolve(result)
+      } catch (unexpected) {
+        this.#failure = unexpected as Error
+      }
+    }
+    this.#underWay -= 1
+    if (this.#underWay > 0) return
+    if (this.#queue.some((statement) => !statement.isDeferred)) this.#flush()
+    else this.#idle?.resolve()
   }
+
+  async #answers(): Promise<void> {
+    if (this.#underWay === 0) return
+    this.#idle = Promise.withResolvers()
+    await this.#idle.promise
+  }
+}
+
+function tooLate(): Error {
+  return new Error('the transaction is over: this statement came too late')
 }
 
 async function runEffects(ctx: Context, effects: readonly Effect[]): Promise<void> {

@@ -6,7 +6,7 @@ import mysql, {
   type PrepareStatementInfo,
   type TypedParameterValue,
 } from 'mysql2'
-import { isServerUnusable } from './database-error.ts'
+import { isServerUnusable, retryable } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
 /** Where a server listens. */
@@ -87,60 +87,170 @@ export async function takeConnection(pool: Pool): Promise<PoolConnection> {
   })
 }
 
+/** A statement that is to be sent, and who is given its answer. */
+export interface Statement {
+  readonly sql: string
+  readonly params: readonly Param[]
+  readonly settle: Settle
+}
+
+type Settle = (error: Error | null, result: unknown) => void
+
+/** Sends each statement by itself. */
+export function sendOver(connection: PoolConnection): Send {
+  return async (sql, params) =>
+    new Promise((resolve, reject) => {
+      sendTogether(connection, [{ sql, params, settle: (error, result) => (error ? reject(error) : resolve(result)) }])
+    })
+}
+
+/**
+ * Sends statements in one write; the server runs them one after the other, each whatever became of those before. Several are for a
+ * session that commits nothing by itself.
+ *
+ * They are sent as prepared ones, which cost the server and the driver least. Where a list is among the parameters, the text depends on
+ * its length: the driver writes the values into it.
+ */
+export function sendTogether(connection: PoolConnection, statements: readonly Statement[]): void {
+  const known = preparedOn(connection)
+  const missing = new Set(statements.filter((each) => isPrepared(each) && !known.has(each.sql)).map(({ sql }) => sql))
+  if (missing.size === 0) {
+    write(connection, known, statements)
+    return
+  }
+  let failure: Error | null = null
+  const prepared = (sql: string, error: Error | null, made: PrepareStatementInfo): void => {
+    if (!error) known.set(sql, made)
+    else if (!isNotPrepared(error)) failure ??= error
+    missing.delete(sql)
+    if (missing.size > 0) return
+    if (failure) for (const { settle } of statements) noting(connection, settle)(failure, undefined)
+    else write(connection, known, statements)
+  }
+  for (const sql of [...missing]) connection.prepare(sql, (error, made) => prepared(sql, error, made))
+}
+
+type Prepared = Map<string, PrepareStatementInfo>
+
+const preparedStatements = new WeakMap<PoolConnection, Prepared>()
+
+/** By text: the driver's own `execute` writes a key of each statement's whole text to look it up. */
+function preparedOn(connection: PoolConnection): Prepared {
+  let known = preparedStatements.get(connection)
+  if (!known) preparedStatements.set(connection, (known = new Map<string, PrepareStatementInfo>()))
+  return known
+}
+
+/** Not where it is about the session, nor where the text depends on a list's length. */
+function isPrepared({ sql, params }: Statement): boolean {
+  return !SESSION_COMMANDS.has(sql) && !params.some((value) => Array.isArray(value))
+}
+
+function write(connection: PoolConnection, known: Prepared, statements: readonly Statement[]): void {
+  const driver = connection as unknown as Driver
+  const commands = collect(driver, () => {
+    for (const statement of statements) issue(connection, known, statement, statements.length === 1)
+  })
+  const [first] = commands
+  driver.addCommand(commands.length === 1 && first ? first : new Together(commands))
+}
+
+function issue(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): void {
+  const { sql, params } = statement
+  const settle = noting(connection, statement.settle)
+  const sendText = (): unknown => connection.query(sql, params as Param[], settle)
+  const prepared = isPrepared(statement) ? known.get(sql) : undefined
+  if (!prepared) {
+    sendText()
+    return
+  }
+  prepared.execute(params.map(bound), (error: Error | null, result: unknown) => {
+    // The driver closes those that were prepared longest ago.
+    if (error) known.delete(sql)
+    if (!error || !isNotPrepared(error)) settle(error, result)
+    else if (isAlone) sendText()
+    // Others of the same write have been run without it.
+    else settle(retryable(error.message), undefined)
+  })
+}
+
 /**
  * The server prepares no more statements (its `max_prepared_stmt_count` is for all its clients), or has forgotten this one: nothing was
  * run, and as text it will be.
  */
 const NOT_PREPARED = new Set([1461, 1615, 1243])
 
-/**
- * Sends statements as prepared ones, which cost the server and the driver least. Where a list is among the parameters, the text
- * depends on its length: the driver writes the values into it.
- */
-export function sendOver(connection: PoolConnection): Send {
-  const execute = executeOn(connection)
-  return async (sql, params) =>
-    new Promise((resolve, reject) => {
-      const settle = settling(connection, resolve, reject)
-      const sendText = (): unknown => connection.query(sql, params as Param[], settle)
-      if (params.some((value) => Array.isArray(value))) sendText()
-      else {
-        execute(sql, params.map(bound), (error: Error | null, result: unknown) => {
-          if (error && NOT_PREPARED.has((error as { errno?: number }).errno ?? 0)) sendText()
-          else settle(error, result)
-        })
-      }
-    })
+function isNotPrepared(error: Error): boolean {
+  return NOT_PREPARED.has((error as { errno?: number }).errno ?? 0)
+}
+
+/** Notes on the connection, as the event `refused`, that its server serves nobody at this time. */
+function noting(connection: PoolConnection, settle: Settle): Settle {
+  return (error, result) => {
+    if (error && isServerUnusable(error)) connection.emit('refused')
+    settle(error, result)
+  }
+}
+
+/** What the driver's connections and commands have besides (`test/db/mysql-adapter.test.ts` notices when they have it otherwise). */
+interface Driver {
+  readonly stream: Socket
+  /** The number that the server's next packet must have. */
+  sequenceId: number
+  addCommand: (command: DriverCommand) => unknown
+}
+
+interface DriverCommand {
+  /** Writes the command where no packet is given, else takes one of the server's; returns whether it is over. */
+  execute(packet: unknown, driver: Driver): boolean
+  /** Is given the error that ended the connection. */
+  onResult(error: Error): void
+}
+
+/** The commands that the driver would send. */
+function collect(driver: Driver, act: () => void): DriverCommand[] {
+  const commands: DriverCommand[] = []
+  const { addCommand } = driver
+  driver.addCommand = (command) => commands.push(command)
+  try {
+    act()
+  } finally {
+    driver.addCommand = addCommand
+  }
+  return commands
+}
+
+/** The first packet of an answer; the command was packet 0. */
+const FIRST_OF_ANSWER = 1
+
+/** Commands that go out in one write, where the driver would write each once the one before is answered. */
+class Together implements DriverCommand {
+  #waiting: DriverCommand[]
+
+  constructor(commands: DriverCommand[]) {
+    this.#waiting = commands
+  }
+
+  execute(packet: unknown, driver: Driver): boolean {
+    if (packet === undefined) {
+      driver.stream.cork()
+      this.#waiting = this.#waiting.filter((command) => !command.execute(undefined, driver))
+      driver.stream.uncork()
+    } else {
+      const isOver = this.#waiting[0]?.execute(packet, driver) ?? true
+      if (!isOver) return false
+      this.#waiting.shift()
+    }
+    driver.sequenceId = FIRST_OF_ANSWER
+    return this.#waiting.length === 0
+  }
+
+  onResult(error: Error): void {
+    for (const command of this.#waiting.splice(0)) command.onResult(error)
+  }
 }
 
 type Bound = Exclude<Param, readonly Param[]> | TypedParameterValue
-type Execute = (sql: string, values: Bound[], settle: (error: Error | null, result: unknown) => void) => unknown
-
-const prepared = new WeakMap<PoolConnection, Map<string, PrepareStatementInfo>>()
-
-/** As the driver's own `execute`, which writes a key of each statement's whole text to look it up. */
-function executeOn(connection: PoolConnection): Execute {
-  let statements = prepared.get(connection)
-  if (!statements) prepared.set(connection, (statements = new Map<string, PrepareStatementInfo>()))
-  const known = statements
-  return (sql, values, settle) => {
-    const run = (statement: PrepareStatementInfo): unknown =>
-      statement.execute(values, (error: Error | null, result: unknown) => {
-        // The driver closes those that were prepared longest ago.
-        if (error) known.delete(sql)
-        settle(error, result)
-      })
-    const statement = known.get(sql)
-    if (statement) return run(statement)
-    return connection.prepare(sql, (error, made) => {
-      if (error) settle(error, undefined)
-      else {
-        known.set(sql, made)
-        run(made)
-      }
-    })
-  }
-}
 
 /** Sends each statement on a connection that is free. */
 export function sendOn(pool: Pool): Send {
@@ -154,33 +264,22 @@ export function sendOn(pool: Pool): Send {
   }
 }
 
-/** Sends what the protocol cannot prepare: the start and the end of a transaction. */
-export async function command(
-  connection: PoolConnection,
-  sql: 'START TRANSACTION' | 'COMMIT' | 'ROLLBACK',
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    connection.query(
-      sql,
-      settling(connection, () => resolve(), reject),
-    )
-  })
-}
+/** A session that has been told this commits nothing until it is told to, not even what comes after the server has aborted its transaction. */
+export const BEGIN = 'SET autocommit = 0'
+/** Would commit what is open, which nothing is behind a COMMIT or a ROLLBACK. */
+export const END = 'SET autocommit = 1'
 
-/** Notes on the connection, as the event `refused`, that its server serves nobody at this time. */
-function settling(
-  connection: PoolConnection,
-  resolve: (result: unknown) => void,
-  reject: (error: Error) => void,
-): (error: Error | null, result: unknown) => void {
-  return (error, result) => {
-    if (!error) {
-      resolve(result)
-      return
-    }
-    if (isServerUnusable(error)) connection.emit('refused')
-    reject(error)
-  }
+/** Sent as text. */
+const SESSION_COMMANDS: ReadonlySet<string> = new Set([BEGIN, END, 'COMMIT', 'ROLLBACK'])
+
+/** Ends what `BEGIN` began. The connection may be given back once it is answered. */
+export async function end(connection: PoolConnection, how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
+  return new Promise((resolve, reject) => {
+    sendTogether(connection, [
+      { sql: how, params: [], settle: (error) => (error ? reject(error) : resolve()) },
+      { sql: END, params: [], settle: (error) => error && connection.destroy() },
+    ])
+  })
 }
 
 /** Taken once: the package looks the file up again at each `TypedParameter`, which took 4 % of a payment. */

@@ -21,12 +21,21 @@ export interface Queries {
   run(sql: string, params?: readonly Param[]): Promise<number>
   /** Runs an UPDATE of one row that sets `id = LAST_INSERT_ID(id)`; returns the row's id, null where its WHERE found none. */
   touch(sql: string, params?: readonly Param[]): Promise<number | null>
-  /** Returns the new row's id; 0 where the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`. */
+  /** Returns the new row's id; 0 where the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`; a value whose expression has none is not sent. */
   insert<R extends object>(
     table: Table<R>,
     row: Omit<NoInfer<R>, 'id'>,
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<number>
+  /**
+   * Inserts a row whose id nobody asks for. A transaction sends it with the next statement whose answer is waited for, and fails where
+   * it does.
+   */
+  add<R extends object>(
+    table: Table<R>,
+    row: Omit<NoInfer<R>, 'id'>,
+    sql?: { readonly [K in keyof NoInfer<R>]?: string },
+  ): Promise<void>
   /** As `insert`, for a few rows where `sql` is given: each number of rows is a statement of its own. */
   insertAll<R extends object>(
     table: Table<R>,
@@ -35,6 +44,13 @@ export interface Queries {
   ): Promise<void>
   /** Changes the rows that are as `where` says; returns how many there are. */
   update<R extends object>(table: Table<R>, where: Where<NoInfer<R>>, changes: Partial<NoInfer<R>>): Promise<number>
+  /** Changes the one row that is as `where` says; is sent as by `add`. Where there is none, the transaction fails with what `otherwise` makes. */
+  updateOne<R extends object>(
+    table: Table<R>,
+    where: Where<NoInfer<R>>,
+    changes: Partial<NoInfer<R>>,
+    otherwise: () => Error,
+  ): Promise<void>
 }
 
 /** What rows must equal: a value; one of a list, where an empty list matches no row; or null. */
@@ -43,13 +59,18 @@ export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 /** Sends one statement: rows of a SELECT, `Changed` of any other. */
 export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
 
-export function queriesOver(send: Send): Queries {
+/** Sends one statement, now or with the next one, and has its answer checked when it comes. */
+export type Defer = (sql: string, params: readonly Param[], check: (result: unknown) => void) => Promise<void>
+
+export function queriesOver(
+  send: Send,
+  defer: Defer = async (sql, params, check) => check(await send(sql, params)),
+): Queries {
   const all = async <R>(source: Source<R>, text: string, params: readonly Param[] = []): Promise<R[]> => {
     const rows = (await send(source.statement(text), params)) as Record<string, unknown>[]
     return rows.map((row) => source.decode(row))
   }
-  const run = async (sql: string, params: readonly Param[] = []): Promise<number> =>
-    ((await send(sql, params)) as Changed).affectedRows
+  const run = async (sql: string, params: readonly Param[] = []): Promise<number> => affected(await send(sql, params))
   return {
     all,
     run,
@@ -62,16 +83,15 @@ export function queriesOver(send: Send): Queries {
       return row?.count ?? 0
     },
     one: async (source, text, params) => (await all(source, text, params))[0] ?? null,
-    insert: async (table, row, sql: Readonly<Record<string, string>> = {}) => {
-      const { properties, values } = valuesOf(table, row)
-      const text = textOf(table, `insert ${properties.join()} ${Object.values(sql).join()}`, () => {
-        const columns = properties.map((property) => table.columnOf(property))
-        const marks = properties.map((property) => sql[property] ?? '?')
-        return `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`
-      })
+    insert: async (table, row, sql) => {
+      const { text, values } = insertOf(table, row, sql)
       return insertedId((await send(text, values)) as Changed)
     },
-    insertAll: async (table, rows, sql?: Readonly<Record<string, string>>) => {
+    add: (table, row, sql) => {
+      const { text, values } = insertOf(table, row, sql)
+      return defer(text, values, () => undefined)
+    },
+    insertAll: async (table, rows, sql?: Expressions) => {
       const [first] = rows
       if (!first) return
       const { properties } = valuesOf(table, first)
@@ -84,23 +104,61 @@ export function queriesOver(send: Send): Queries {
       )
     },
     update: async (table, where, changes) => {
-      const set = valuesOf(table, changes)
-      if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
-      const found = valuesOf(table, where, encodeSought)
-      if (found.properties.length === 0) throw new Error(`an update of ${table.name} names no row`)
-      if (found.values.some((value) => Array.isArray(value) && value.length === 0)) return 0
-      const comparisons = found.values.map(comparisonWith)
-      const name = `update ${set.properties.join()} ${found.properties.join()} ${comparisons.join()}`
-      const text = textOf(table, name, () => {
-        const assignments = set.properties.map((property) => `${table.columnOf(property)} = ?`)
-        const conditions = found.properties.map(
-          (property, index) => `${table.columnOf(property)} ${comparisons[index]}`,
-        )
-        return `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')}`
+      const filled = updateOf(table, where, changes)
+      return filled ? run(filled.text, filled.values) : 0
+    },
+    updateOne: async (table, where, changes, otherwise) => {
+      const filled = updateOf(table, where, changes)
+      if (!filled) throw otherwise()
+      await defer(filled.text, filled.values, (result) => {
+        if (affected(result) !== 1) throw otherwise()
       })
-      return run(text, [...set.values, ...found.values.filter((value) => value !== null)])
     },
   }
+}
+
+/** What stands in the place of a property's `?`. */
+type Expressions = Readonly<Partial<Record<string, string>>>
+
+/** The id of the row that the session inserted last. */
+export const LAST_ID = 'LAST_INSERT_ID()'
+
+/** A statement and the values of its `?`. */
+interface Filled {
+  readonly text: string
+  readonly values: Param[]
+}
+
+function insertOf<R>(table: Table<R>, row: object, sql: Expressions = {}): Filled {
+  const { properties, values } = valuesOf(table, row)
+  const text = textOf(table, `insert ${properties.join()} ${Object.values(sql).join()}`, () => {
+    const columns = properties.map((property) => table.columnOf(property))
+    const marks = properties.map((property) => sql[property] ?? '?')
+    return `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${marks.join(', ')})`
+  })
+  const isSent = (_value: Param, index: number): boolean => sql[properties[index] ?? '']?.includes('?') !== false
+  return { text, values: Object.keys(sql).length === 0 ? values : values.filter(isSent) }
+}
+
+/** Null where no row can be so. */
+function updateOf<R>(table: Table<R>, where: Where<R>, changes: object): Filled | null {
+  const set = valuesOf(table, changes)
+  if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)
+  const found = valuesOf(table, where, encodeSought)
+  if (found.properties.length === 0) throw new Error(`an update of ${table.name} names no row`)
+  if (found.values.some((value) => Array.isArray(value) && value.length === 0)) return null
+  const comparisons = found.values.map(comparisonWith)
+  const name = `update ${set.properties.join()} ${found.properties.join()} ${comparisons.join()}`
+  const text = textOf(table, name, () => {
+    const assignments = set.properties.map((property) => `${table.columnOf(property)} = ?`)
+    const conditions = found.properties.map((property, index) => `${table.columnOf(property)} ${comparisons[index]}`)
+    return `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')}`
+  })
+  return { text, values: [...set.values, ...found.values.filter((value) => value !== null)] }
+}
+
+function affected(result: unknown): number {
+  return (result as Changed).affectedRows
 }
 
 /** By table and name. Made once, a text is the same string each time, and what is kept by it is found without reading it. */

@@ -48,7 +48,7 @@ async function beginSession(ask: Ask, statementSeconds: number, hasOthers: boole
   const [{ isReadOnly } = { isReadOnly: 0 }] = rights as readonly { readonly isReadOnly: number }[]
   if (isReadOnly !== 0) throw retryable('the server is read-only', 1290)
   if (!isNode) return
-  const [isServing] = await Promise.all([isReady(ask), ask('SET SESSION wsrep_sync_wait = 1')])
+  const [isServing] = await Promise.all([isReady(ask), ask('SET SESSION wsrep_sync_wait = 7')])
   if (!isServing) throw retryable('the node is cut off from the majority of its cluster', 1047)
 }
 

@@ -139,7 +139,7 @@ export async function listPaymentsOf(db: Queries, transactionId: number): Promis
 }
 
 export async function insertAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at'>): Promise<void> {
-  await tx.insert(allocations, { ...row, at: tx.now })
+  await tx.add(allocations, { ...row, at: tx.now })
 }
 
 export async function listAllocationsOfPayment(db: Queries, paymentId: number): Promise<Allocation[]> {

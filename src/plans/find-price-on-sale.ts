@@ -11,8 +11,10 @@ export async function findPriceOnSale(db: Queries, appId: number, priceId: strin
 
 /** The price, if it can be bought now; throws `price_not_found`. */
 export function requireOnSale<Found extends PriceWithPlan>(found: Found | null): Found {
-  if (!found || found.price.status === 'archived' || found.plan.status === 'archived') {
-    throw new AppError('price_not_found', 'price_id: no price of this id is on sale', { field: 'price_id' })
-  }
+  if (!found || found.price.status === 'archived' || found.plan.status === 'archived') throw notOnSale()
   return found
+}
+
+export function notOnSale(): AppError {
+  return new AppError('price_not_found', 'price_id: no price of this id is on sale', { field: 'price_id' })
 }

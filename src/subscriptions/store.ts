@@ -92,14 +92,30 @@ export type PaymentApplication = Row<typeof paymentApplications>
  * The update is a lock on one server and a conflict between the nodes of a cluster; a locking read is only a lock.
  */
 export async function lockEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
-  const known = await bumpEndUser(tx, appId, externalRef)
-  if (known !== null) return known
+  return (await bumpEndUser(tx, appId, externalRef)) ?? (await addEndUser(tx, appId, externalRef)).id
+}
+
+/** As `lockEndUser`, and returns what `read` finds under the lock: the two are sent together. */
+export async function readUnderLock<T>(
+  tx: Tx,
+  appId: number,
+  externalRef: string,
+  read: () => Promise<T>,
+): Promise<{ endUserId: number; found: T }> {
+  const [known, found] = await Promise.all([bumpEndUser(tx, appId, externalRef), read()])
+  if (known !== null) return { endUserId: known, found }
+  const { id: endUserId, isNew } = await addEndUser(tx, appId, externalRef)
+  // Whoever was faster may have changed what was read without the lock; of one who is new, there is nothing.
+  return { endUserId, found: isNew ? found : await read() }
+}
+
+async function addEndUser(tx: Tx, appId: number, externalRef: string): Promise<{ id: number; isNew: boolean }> {
   const row = { appId, externalRef, version: 1, createdAt: tx.now }
   const added = await unlessDuplicate('end_users_app_ref', tx.insert(endUsers, row))
-  if (added !== null) return added
+  if (added !== null) return { id: added, isNew: true }
   const locked = await bumpEndUser(tx, appId, externalRef)
   if (locked === null) throw new Error('the row of an end user that another transaction added cannot be locked')
-  return locked
+  return { id: locked, isNew: false }
 }
 
 /** As `lockEndUser`, but adds no row for an unknown end user. */
@@ -190,8 +206,9 @@ export async function updateSubscription(
   fromRevision: number,
   changes: Partial<Omit<Subscription, 'id' | 'appId' | 'endUserId' | 'externalRef'>>,
 ): Promise<void> {
-  const found = await tx.update(subscriptions, { id: subscriptionId, revision: fromRevision }, changes)
-  if (found !== 1) throw new Error(`subscription ${subscriptionId} is no longer at revision ${fromRevision}`)
+  const where = { id: subscriptionId, revision: fromRevision }
+  const lost = (): Error => new Error(`subscription ${subscriptionId} is no longer at revision ${fromRevision}`)
+  await tx.updateOne(subscriptions, where, changes, lost)
 }
 
 /** Grants the trial; returns false where this end user had one on the plan before. */
@@ -204,7 +221,7 @@ export async function hadTrial(db: Queries, endUserId: number, planId: number): 
 }
 
 export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'id'>): Promise<void> {
-  await tx.insert(paymentApplications, row)
+  await tx.add(paymentApplications, row)
 }
 
 /** Whether a payment (not a free trial) has been applied to the period that ended at `end`. */

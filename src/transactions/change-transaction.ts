@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { ToldApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { orderReceipts } from './order-receipts.ts'
-import { insertChange, updateTransactionIn, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
+import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
 /** The operator who decided a change of a transaction, and why; absent where a provider's report caused it. */
 export interface Decision {
@@ -29,8 +29,7 @@ export async function changeTransaction(
   const flaggedAt = isReflagged ? (after.flagReason === null ? null : now) : before.flaggedAt
   const { id, status } = before
   const write = { ...changes, updatedAt: now, ...(isReflagged ? { flaggedAt } : {}) }
-  if (!(await updateTransactionIn(tx, id, status, write)))
-    throw new Error(`transaction ${id} was changed by another under the lock`)
+  await updateLockedTransaction(tx, id, status, write)
   for (const { kind, flagReason } of historyOf(before, after, decision)) {
     await insertChange(tx, {
       appId: app.id,

@@ -90,8 +90,11 @@ async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> 
   const owner = payment.owner ?? (await findOwner(tx, payment.transactionId))
   if (!owner) return { kind: 'unknown_transaction' }
   if (!(await recordEvents(tx, payment, owner.appId))) return { kind: 'duplicate' }
-  await lockExistingEndUser(tx, owner.appId, owner.externalRef)
-  const { app, transaction, ...subject } = await getPaymentSubject(tx, payment.transactionId)
+  // In one write: the server reads when it has the lock.
+  const [, { app, transaction, ...subject }] = await Promise.all([
+    lockExistingEndUser(tx, owner.appId, owner.externalRef),
+    getPaymentSubject(tx, payment.transactionId),
+  ])
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
   const recorded = await recordPayment(tx, transaction, payment)
   if (!recorded) {

@@ -284,8 +284,19 @@ export async function updateTransactionIn(
   return (await tx.update(transactions, { id: transactionId, status }, changes)) === 1
 }
 
+/** Changes a transaction that was read in `status` under the end user's lock. */
+export async function updateLockedTransaction(
+  tx: Tx,
+  transactionId: number,
+  status: TransactionStatus,
+  changes: Partial<Omit<Transaction, 'id' | 'appId'>>,
+): Promise<void> {
+  const changed = (): Error => new Error(`transaction ${transactionId} was changed by another under the lock`)
+  await tx.updateOne(transactions, { id: transactionId, status }, changes, changed)
+}
+
 export async function insertChange(tx: Tx, row: Omit<TransactionChange, 'id' | 'at'>): Promise<void> {
-  await tx.insert(transactionChanges, { ...row, at: tx.now })
+  await tx.add(transactionChanges, { ...row, at: tx.now })
 }
 
 /** The history of a transaction, the oldest first. */

@@ -1,6 +1,7 @@
 import { expect } from 'chai'
 import { inTransaction } from '#commands/transaction.ts'
 import { openDatabase } from '#db/connect.ts'
+import { END } from '#db/mysql-adapter.ts'
 import { shape } from '#db/table.ts'
 import { lossyServer } from '../db/lossy-server.ts'
 import type { TestContext } from '../support/context.ts'
@@ -12,12 +13,18 @@ const POOL_SIZE = 4
 export interface Counted {
   /** Since the work began. */
   readonly seen: readonly string[]
-  /** Runs the work and fails where it sent more statements than `most`, with all of them. Returns what the work returned. */
-  atMost<T>(most: number, work: () => Promise<T>): Promise<T>
+  /**
+   * Runs the work and fails where it sent more statements than `most`, with all of them, or them in more than `writes`. Returns what
+   * the work returned.
+   */
+  atMost<T>(most: number, work: () => Promise<T>, writes?: number): Promise<T>
   close(): Promise<void>
 }
 
-/** Counts what the context sends from now on: START TRANSACTION and COMMIT too, but not what prepares a statement. */
+/**
+ * Counts what the context sends from now on: what begins and ends a transaction too, but neither what prepares a statement nor what
+ * goes with a COMMIT for the connection's next user, which nobody waits for.
+ */
 export async function countStatements(ctx: TestContext): Promise<Counted> {
   const { socketPath, name } = testDatabase()
   const line = await lossyServer(socketPath)
@@ -28,15 +35,17 @@ export async function countStatements(ctx: TestContext): Promise<Counted> {
   await Promise.all(Array.from({ length: POOL_SIZE }, () => inTransaction(ctx, (tx) => tx.all(shape({}), 'SELECT 1'))))
   const seen: string[] = []
   line.fateOf = (statement) => {
-    seen.push(statement.replace(/\s+/g, ' '))
+    if (statement !== END) seen.push(statement.replace(/\s+/g, ' '))
     return 'pass'
   }
   return {
     seen,
-    async atMost(most, work) {
+    async atMost(most, work, writes = most) {
       seen.length = 0
+      line.writes = 0
       const result = await work()
       expect(seen.length, `at most ${most} statements:\n${seen.join('\n')}\n`).to.be.within(1, most)
+      expect(line.writes, `at most ${writes} writes:\n${seen.join('\n')}\n`).to.be.within(1, writes)
       return result
     },
     async close() {

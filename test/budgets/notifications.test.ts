@@ -12,7 +12,7 @@ import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { countStatements, type Counted } from './counted.ts'
 
-/** Each starts a subscription. START TRANSACTION and COMMIT count, and what is done after the answer. */
+/** Each starts a subscription. What begins it and COMMIT count, and what is done after the answer. */
 describe('statement budgets of notifications', () => {
   const stops: (() => Promise<void>)[] = []
   afterEach(async () => {

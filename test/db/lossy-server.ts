@@ -18,12 +18,16 @@ export interface LossyServer {
   target: string
   /** Decides about each statement by its text. */
   fateOf: (statement: string) => Fate
+  /** How often statements have come: several may come together. */
+  writes: number
   close(): Promise<void>
 }
 
 const QUERY = 0x03
 const PREPARE = 0x16
 const EXECUTE = 0x17
+/** Ends a prepared statement, without an answer. */
+const CLOSE = 0x19
 /** `ERROR 1047 (08S01)`, as MariaDB 10.11 answers without a majority. */
 const REFUSAL = (() => {
   const words = Buffer.from('#08S01WSREP has not yet prepared node for application use')
@@ -55,7 +59,13 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
       if (packet[4] === QUERY) return packet.subarray(5).toString('utf8')
       return packet[4] === EXECUTE ? (prepared.get(packet.readUInt32LE(5)) ?? null) : null
     }
-    client.on('data', (packet) => {
+    /** Several come at once: each goes on when the one before is answered, so that it is known whose answer is lost. */
+    let waiting: Buffer = Buffer.alloc(0)
+    let isAnswered = true
+    const passNext = (): void => {
+      const packet = isAnswered ? firstPacket(waiting) : null
+      if (!packet) return
+      waiting = waiting.subarray(packet.length)
       if (packet[4] === PREPARE) preparing = packet.subarray(5).toString('utf8')
       const statement = textOf(packet)
       if (fate === 'pass' && statement !== null) fate = lossy.fateOf(statement)
@@ -63,13 +73,25 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
         fate = 'pass'
         client.write(REFUSAL)
       } else if (fate === 'lost') cut()
-      else if (fate !== 'silence') upstream.write(packet)
+      else if (fate !== 'silence') {
+        isAnswered = packet[4] === CLOSE
+        upstream.write(packet)
+      }
+      passNext()
+    }
+    client.on('data', (sent) => {
+      // What logs in is no packet of a statement's.
+      waiting = Buffer.concat([waiting, sent])
+      if (sent[4] === QUERY || sent[4] === EXECUTE) lossy.writes += 1
+      passNext()
     })
     upstream.on('data', (answer) => {
       if (preparing !== null && answer[4] === 0) prepared.set(answer.readUInt32LE(5), preparing)
       preparing = null
+      isAnswered = true
       if (fate === 'answer lost') cut()
       else if (fate === 'pass') client.write(answer)
+      passNext()
     })
   })
   if (byTcp) server.listen(0, '127.0.0.1')
@@ -81,6 +103,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     port: typeof address === 'object' && address !== null ? address.port : 0,
     target,
     fateOf: () => 'pass',
+    writes: 0,
     close: async () => {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -88,4 +111,11 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     },
   }
   return lossy
+}
+
+/** The first packet, where all of it has come. */
+function firstPacket(bytes: Buffer): Buffer | null {
+  if (bytes.length < 4) return null
+  const length = 4 + bytes.readUIntLE(0, 3)
+  return bytes.length < length ? null : bytes.subarray(0, length)
 }

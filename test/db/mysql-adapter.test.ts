@@ -3,8 +3,9 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { createPool, type PoolConnection } from 'mysql2'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { aim, placeOf, poolCounts, socketOf, takeConnection } from '#db/mysql-adapter.ts'
+import { aim, placeOf, poolCounts, sendTogether, socketOf, takeConnection } from '#db/mysql-adapter.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
+import type { Param } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -95,6 +96,59 @@ describe('what lies below the driver’s interface', () => {
       expect(row).to.deep.equal({ at, said: "l'été" })
     } finally {
       await server.query(`SET GLOBAL max_prepared_stmt_count = ${most}`)
+    }
+  })
+
+  describe('sends statements together', () => {
+    const DIVIDE = 'SELECT CAST(10 / ? AS SIGNED) AS answer'
+    /** Can be prepared, and fails when it runs. */
+    const FAILS = 'SELECT (SELECT 1 UNION SELECT ?) AS answer'
+    const send = async (connection: PoolConnection, ...statements: readonly (readonly [string, Param])[]) => {
+      const answers = statements.map(() => Promise.withResolvers<unknown>())
+      sendTogether(
+        connection,
+        statements.map(([sql, param], index) => ({
+          sql,
+          params: [param],
+          settle: (error, rows) => answers[index]!.resolve(error ? error.message : rows),
+        })),
+      )
+      return Promise.all(answers.map(({ promise }) => promise))
+    }
+
+    it('and gives each its own answer, where one fails and where one goes as text', async () => {
+      const connection = await takeConnection(await open())
+      // The second time they are prepared already.
+      for (let time = 0; time < 2; time += 1) {
+        const [first, failed, listed, last] = await send(
+          connection,
+          [DIVIDE, 2],
+          [FAILS, 2],
+          ['SELECT CAST(10 / ? AS SIGNED) AS answer WHERE 1', [5]],
+          [DIVIDE, 10],
+        )
+        expect([first, listed, last]).to.deep.equal([[{ answer: 5 }], [{ answer: 2 }], [{ answer: 1 }]])
+        expect(failed).to.match(/more than 1 row/i)
+      }
+      connection.release()
+    })
+
+    it('and fails those that have no answer when the connection ends', async () => {
+      const connection = await takeConnection(await open())
+      await send(connection, [DIVIDE, 1], ['SELECT SLEEP(?) AS slept', 0])
+      const answers = send(connection, [DIVIDE, 2], ['SELECT SLEEP(?) AS slept', 10], [DIVIDE, 5])
+      await until(async () => (await running()).includes(connection.threadId))
+      await testDatabase().db.query(`KILL ${connection.threadId}`)
+      const [first, ...others] = await answers
+      expect(first).to.deep.equal([{ answer: 5 }])
+      for (const error of others) expect(error).to.match(/connection|ECONNRESET/i)
+    })
+
+    const running = async (): Promise<number[]> => {
+      const rows = await testDatabase().db.query<{ id: number }[]>(
+        `SELECT ID AS id FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'`,
+      )
+      return rows.map(({ id }) => id)
     }
   })
 

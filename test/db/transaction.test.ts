@@ -5,12 +5,14 @@ import sinon from 'sinon'
 import type { Context } from '#context.ts'
 import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
 import { bigint, int } from '#db/columns.ts'
-import { command, sendOver, takeConnection } from '#db/mysql-adapter.ts'
+import { BEGIN, end, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { insertedNew, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
+import { endUsers } from '#subscriptions/store.ts'
+import { systemClock } from '#shared/time.ts'
 import { contextOn } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { lossyServer, type LossyServer } from './lossy-server.ts'
@@ -215,7 +217,71 @@ describe('a transaction', () => {
     expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
   })
 
+  describe('of which nobody waits for some statements', () => {
+    const endUser = (externalRef: string) => ({ appId: APP, externalRef, version: 0, createdAt: systemClock.now() })
+
+    it('has them at its commit, in their order', async () => {
+      await inTransaction(ctx, async (tx) => {
+        await tx.add(endUsers, endUser('an'))
+        await tx.updateOne(endUsers, { externalRef: 'an', version: 0 }, { version: 5 }, () => new Error('not there'))
+        expect(await tx.count(endUsers, 'WHERE version = 5')).to.equal(1)
+        await tx.add(endUsers, endUser('binh'))
+      })
+      expect(await versions()).to.deep.equal({ an: 5, binh: 0 })
+    })
+
+    it('fails with them, though the work had come to its end', async () => {
+      await seed('an')
+      let effects = 0
+      const failed = inTransaction(ctx, async (tx) => {
+        tx.afterCommit(() => void (effects += 1))
+        await insert(tx, 'binh')
+        await tx.add(endUsers, endUser('an'))
+      })
+      await expectRejection(failed, 'Duplicate')
+      const changed = inTransaction(ctx, async (tx) => {
+        await insert(tx, 'binh')
+        await tx.updateOne(
+          endUsers,
+          { externalRef: 'an', version: 7 },
+          { version: 8 },
+          () => new Error('at another version'),
+        )
+      })
+      await expectRejection(changed, 'at another version')
+      expect(await versions()).to.deep.equal({ an: 0 })
+      expect(effects).to.equal(0)
+    })
+
+    it('lets none pass behind one that failed', async () => {
+      await seed('an')
+      const outcomes: string[] = []
+      const failed = inTransaction(ctx, async (tx) => {
+        await tx.add(endUsers, endUser('an'))
+        // In the same write, and the server has run it.
+        await insert(tx, 'binh').catch((error: unknown) => outcomes.push((error as Error).message))
+        await tx.add(endUsers, endUser('chi')).catch((error: unknown) => outcomes.push((error as Error).message))
+      })
+      await expectRejection(failed, 'Duplicate')
+      expect(outcomes).to.have.lengthOf(2)
+      for (const outcome of outcomes) expect(outcome).to.include('Duplicate')
+      expect(await refs()).to.deep.equal(['an'])
+    })
+  })
+
   describe('that is aborted lets nothing run outside it:', () => {
+    it('statements that the server runs behind the one that failed, in the same write', async () => {
+      await seed('an', 'binh', 'chi')
+      const outcomes: unknown[] = []
+      await loseDeadlock(ctx, async (tx) => {
+        // Each is prepared on the connection already, so that they go together.
+        const both = [touch(tx, 'an'), insert(tx, 'stray'), insert(tx, 'other')]
+        outcomes.push(...(await Promise.allSettled(both)).map(({ status }) => status))
+      })
+      expect(outcomes).to.deep.equal(['rejected', 'rejected', 'rejected'])
+      expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
+    })
+
     it('a statement that was queued behind the one that failed', async () => {
       await seed('an', 'binh', 'chi')
       await loseDeadlock(ctx, async (tx) => {
@@ -404,11 +470,12 @@ interface Rival extends Queries {
 
 async function startRival(): Promise<Rival> {
   const connection = await takeConnection(testDatabase().db.pool)
-  await command(connection, 'START TRANSACTION')
+  const queries = queriesOver(sendOver(connection))
+  await queries.run(BEGIN)
   return {
-    ...queriesOver(sendOver(connection)),
+    ...queries,
     rollback: async () => {
-      await command(connection, 'ROLLBACK')
+      await end(connection, 'ROLLBACK')
       connection.release()
     },
   }
