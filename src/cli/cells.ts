@@ -1,3 +1,4 @@
+import { counted } from '#shared/counted.ts'
 import { formatMoney } from '#shared/money.ts'
 import { Coloured, type Colour } from './coloured.ts'
 import { markOf } from './session.ts'
@@ -56,5 +57,5 @@ export function stageCell(reminderDay: number): string {
 
 /** `1 month`, `7 days` */
 export function countedUnit(count: number | null, unit: string | null): string {
-  return `${count ?? 1} ${unit ?? ''}${count === 1 ? '' : 's'}`
+  return counted(count ?? 1, unit ?? '')
 }

@@ -92,8 +92,8 @@ function lineOf({ eventType, externalRef }: Event, id: string, at: string, answe
 }
 
 function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwarded): string {
-  if (error === null) return `-> ${status ?? ''} (${ms} ms)`
-  return `-> ${error} (${ms} ms)${answer === null || answer === '' ? '' : `: ${printable(answer).slice(0, 200)}`}`
+  if (error === null) return `${status ?? ''}  ${ms} ms`
+  return `${error}  ${ms} ms${answer === null || answer === '' ? '' : `: ${printable(answer).slice(0, 200)}`}`
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -119,7 +119,7 @@ function registerTrigger(program: Command): void {
     .action(
       async (
         named: string | undefined,
-        wanted: string | undefined,
+        eventType: string | undefined,
         { email }: { email?: string },
         command: Command,
       ) => {
@@ -130,7 +130,7 @@ function registerTrigger(program: Command): void {
           ])
           const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]
           const app = await pick(named)
-          const picked = await requiredChoice(wanted, '<event>', 'Which event?', () =>
+          const picked = await requiredChoice(eventType, '<event>', 'Which event?', () =>
             Promise.resolve(types.map((type) => ({ value: type, name: type, description: EVENTS[type].when }))),
           )
           const type = types.find((one) => one === picked)

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { CheckResult } from '#shared/check-result.ts'
+import { counted } from '#shared/counted.ts'
 import { stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
@@ -74,7 +75,7 @@ function show(out: Output, results: readonly CheckResult[]): void {
   out.table({ head: ['check', 'state', 'result'], rows, none: '' })
   const failed = results.filter(({ ok }) => !ok).length
   const warnings = results.filter(({ ok, mend }) => ok && mend !== null).length
-  out.line(`${failed} failed, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`)
+  out.line(`${failed} failed, ${counted(warnings, 'warning')}`)
 }
 
 function stateOf(ok: boolean, mend: string | null): 'PASS' | 'WARN' | 'FAIL' {

@@ -3,6 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { CredentialsSpec } from '#providers/credentials-spec.ts'
 import type { ListedMethod, ListedVersion } from '#providers/list-methods.ts'
 import type { Method } from '#providers/providers.ts'
+import { counted } from '#shared/counted.ts'
 import { goAhead, requiredChoice, requiredSecret } from './ask.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
@@ -19,13 +20,13 @@ export function registerMethodCommands(program: Command): void {
     .action(
       async (
         named: string | undefined,
-        wanted: string | undefined,
+        methodName: string | undefined,
         options: { skipCheck?: boolean },
         command: Command,
       ) => {
         await inChange(command, async (session) => {
           const app = await session.app(named)
-          const name = await pickMethod(wanted)
+          const name = await pickMethod(methodName)
           const [{ providerOf }, { enableMethod }] = await Promise.all([
             import('#providers/providers.ts'),
             import('#providers/methods.ts'),
@@ -43,11 +44,11 @@ export function registerMethodCommands(program: Command): void {
   const disable = method
     .command('disable [app] [method]')
     .description('open no new payments by this method; open ones can still complete')
-    .action(async (named: string | undefined, wanted: string | undefined, _options: object, command: Command) => {
+    .action(async (named: string | undefined, methodName: string | undefined, _options: object, command: Command) => {
       await inChange(command, async (session) => {
         const app = await session.app(named)
         const { disableMethod } = await import('#providers/methods.ts')
-        await performAs(session, disableMethod, undefined, { app, method: await pickMethod(wanted) })
+        await performAs(session, disableMethod, undefined, { app, method: await pickMethod(methodName) })
         await printMethods(session, app)
       })
     })
@@ -60,9 +61,11 @@ export function registerMethodCommands(program: Command): void {
     )
     .option('--version <number>', 'which one; method list shows them')
     .option('--yes', 'do not ask')
-    .action(async (named: string | undefined, wanted: string | undefined, options: ForgetOptions, command: Command) => {
-      await inChange(command, async (session) => forgetOne(session, await session.app(named), wanted, options))
-    })
+    .action(
+      async (named: string | undefined, methodName: string | undefined, options: ForgetOptions, command: Command) => {
+        await inChange(command, async (session) => forgetOne(session, await session.app(named), methodName, options))
+      },
+    )
   withDryRun(forget)
   withExamples(forget, 'method forget 1 card --version 1')
   const list = method
@@ -75,9 +78,9 @@ export function registerMethodCommands(program: Command): void {
 }
 
 /** The method; on a terminal it is picked from a menu where it is missing. */
-async function pickMethod(wanted: string | undefined): Promise<Method> {
+async function pickMethod(methodName: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
-  const picked = await requiredChoice(wanted, '<method>', 'Which method?', () =>
+  const picked = await requiredChoice(methodName, '<method>', 'Which method?', () =>
     Promise.resolve(METHODS.map((method) => ({ value: method, name: method }))),
   )
   const known = METHODS.find((method) => method === picked)
@@ -110,22 +113,24 @@ interface ForgetOptions {
 async function forgetOne(
   session: Session,
   app: App,
-  wanted: string | undefined,
+  methodName: string | undefined,
   options: ForgetOptions,
 ): Promise<void> {
   const { out } = session
-  const method = await pickMethod(wanted)
+  const method = await pickMethod(methodName)
   const versions = (await listed(session, app)).find((each) => each.method === method)?.versions ?? []
   const version = await pickVersion(versions, options.version)
   const found = versions.find((each) => each.version === version)
-  const use = found ? `${found.open_sessions} open session(s), ${found.refundable_payments} refundable payment(s)` : ''
+  const use = found
+    ? `${counted(found.open_sessions, 'open session')}, ${counted(found.refundable_payments, 'refundable payment')}`
+    : ''
   if (options.dryRun !== true) await goAhead(options.yes, `Forget version ${version} of ${method} (${use})?`)
   const { forgetVersion } = await import('#providers/methods.ts')
   const { closedSessions } = await performAs(session, forgetVersion, { version }, { app, method })
   out.result({ method, version, closed_sessions: closedSessions }, () => {
     out.line(banner(app))
     out.line(
-      `version ${version} of the ${method} credentials is forgotten; ${closedSessions} open session(s) were given up`,
+      `version ${version} of the ${method} credentials is forgotten; ${counted(closedSessions, 'open session')} closed`,
     )
   })
 }

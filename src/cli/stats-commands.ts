@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { CashMonth, Stats } from '#operations/stats.ts'
+import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
@@ -32,7 +33,7 @@ export function registerStatsCommands(program: Command): void {
         const app = named === undefined ? null : await pick(named)
         const found = await gatherStats(ctx, { app, ...(options.test ? { isTest: true } : {}) })
         out.result(found, () => {
-          const apps = `${found.app_ids.length} ${found.mode === 'test' ? 'sandbox' : 'live'} app(s)`
+          const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
           out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
           show(out, found, (amount, currency) => formatMoney(amount, currency, 'en'))
         })
@@ -63,7 +64,7 @@ function show(out: Output, stats: Stats, money: Words): void {
 }
 
 function unappliedWords(sums: string, unknown: number): string {
-  return unknown === 0 ? sums : `${sums}, and ${unknown} payment(s) of unknown amount`
+  return unknown === 0 ? sums : `${sums}, and ${counted(unknown, 'payment')} of unknown amount`
 }
 
 function renewalWords({ days, ended, renewed, rate }: Stats['renewals']): string {

@@ -166,7 +166,7 @@ function registerReminders(subscription: Command): void {
       async (
         named: string | undefined,
         ref: string | undefined,
-        wanted: string | undefined,
+        onOrOff: string | undefined,
         _options: object,
         command: Command,
       ) => {
@@ -175,7 +175,7 @@ function registerReminders(subscription: Command): void {
           const { setReminders } = await import('#renewals/opt-out.ts')
           const app = await pick(named)
           const externalRef = await required(ref, '<external_ref>')
-          const state = await required(wanted, '<on_or_off>')
+          const state = await required(onOrOff, '<on_or_off>')
           if (state !== 'on' && state !== 'off') throw new UsageError('<on_or_off> must be on or off')
           const changed = await performAs(session, setReminders, { reminders: state }, { app, externalRef })
           out.result({ external_ref: externalRef, reminders: state, changed }, () => {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { counted } from '#shared/counted.ts'
 import { requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stageCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
@@ -168,7 +169,7 @@ function registerRefused(reminders: Command): void {
         const { listRefusedReminders, retryRefusedReminders } = await import('#renewals/refused-reminders.ts')
         if (options.retry) {
           const retried = await retryRefusedReminders(ctx, caller)
-          out.result({ retried }, () => out.line(`${retried} mail(s) are tried again by the next sweep`))
+          out.result({ retried }, () => out.line(`the next sweep retries ${counted(retried, 'mail')}`))
           return
         }
         const rows = await gatherRows(out, limit, options, (page) => listRefusedReminders(ctx, page))

@@ -4,6 +4,7 @@ import { childEnvironment, hasBaseUrl, listenUrl, serviceManager, type Config } 
 import { pendingMigrations } from '#db/migrate.ts'
 import { openContext } from '#open-context.ts'
 import { skewWarning } from '#operations/check-database.ts'
+import { counted } from '#shared/counted.ts'
 import { createApp } from './app.ts'
 import { answerClientErrors } from './client-errors.ts'
 import { answerWhileStarting } from './starting.ts'
@@ -45,7 +46,9 @@ export async function serve(settings: Config): Promise<void> {
   const pending = await pendingMigrations(ctx.db)
   if (pending.length > 0) {
     await close()
-    throw new Error(`the database lacks ${pending.length} migration(s): run billing-cli migrate, then start again`)
+    throw new Error(
+      `the database lacks ${counted(pending.length, 'migration')}: run billing-cli migrate, then start again`,
+    )
   }
   const skew = await skewWarning(ctx)
   if (skew !== null) ctx.log.warn({ skew }, "this machine's clock and the database's do not agree")

@@ -264,7 +264,7 @@ export function sendOn(pool: Pool): Send {
   }
 }
 
-/** A session that has been told this commits nothing until it is told to, not even what comes after the server has aborted its transaction. */
+/** After this a session commits nothing before a COMMIT, not even statements that follow an aborted transaction. */
 export const BEGIN = 'SET autocommit = 0'
 /** Would commit what is open, which nothing is behind a COMMIT or a ROLLBACK. */
 export const END = 'SET autocommit = 1'

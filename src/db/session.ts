@@ -37,12 +37,15 @@ export function openPool(options: PoolOptions, servers: Servers, statementSecond
   return pool
 }
 
+/** Newer MariaDB servers give the variable as text. */
+export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')"
+
 /** Rejects with an error that is tried again where the server does not serve, and, of several, where it is read-only. */
 async function beginSession(ask: Ask, statementSeconds: number, hasOthers: boolean): Promise<void> {
   // Sent together, so that they take one round trip.
   const [isNode, rights] = await Promise.all([
     isClusterNode(ask),
-    hasOthers ? ask('SELECT @@GLOBAL.read_only AS isReadOnly') : [],
+    hasOthers ? ask(`SELECT ${IS_READ_ONLY} AS isReadOnly`) : [],
     ...sessionStatements(statementSeconds).map(ask),
   ])
   const [{ isReadOnly } = { isReadOnly: 0 }] = rights as readonly { readonly isReadOnly: number }[]
@@ -91,7 +94,7 @@ export async function dropConnection(runner: QueryRunner): Promise<void> {
   await runner.release()
 }
 
-/** The comments are how each family of servers is told what the other does not know. */
+/** Version comments hold what only one family of servers knows. */
 function sessionStatements(statementSeconds: number): string[] {
   const deadline = `/*M! , max_statement_time = ${statementSeconds} */ /*!50708 , max_execution_time = ${statementSeconds * 1000} */`
   return [

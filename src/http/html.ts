@@ -43,7 +43,7 @@ export interface PageOwner {
   readonly home?: string
   /** Where the payer came from; only http(s) addresses become links. */
   readonly exit?: string
-  /** Whether money may still be on its way by bank transfer, so that nobody is told that all is lost. */
+  /** Whether money may still be on its way by bank transfer, so that the page does not say that all is lost. */
   readonly takesTransfers?: boolean
   /** What the link sells will not happen any more: the subscription has changed since it was made. */
   readonly isOvertaken?: boolean

@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import type { ClusterNode } from '#db/cluster.ts'
 import { lookAtServers } from '#db/look-at-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
+import { counted } from '#shared/counted.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { readServerFacts, type ServerFacts } from './store.ts'
@@ -93,5 +94,11 @@ function clockResult(skewMs: number): CheckResult {
 export async function checkSchema(ctx: Context): Promise<CheckResult[]> {
   const pending = await pendingMigrations(ctx.db)
   if (pending.length === 0) return [passed('schema', 'up to date')]
-  return [failed('schema', `${pending.length} migration(s) missing: ${pending.join(', ')}`, 'run billing-cli migrate')]
+  return [
+    failed(
+      'schema',
+      `${counted(pending.length, 'migration')} missing: ${pending.join(', ')}`,
+      'run billing-cli migrate',
+    ),
+  ]
 }

@@ -1,6 +1,7 @@
 import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
 import { sumUnallocated } from '#payments/store.ts'
+import { counted } from '#shared/counted.ts'
 import { plainMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
@@ -30,13 +31,13 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
     .join('; ')
 }
 
-/** Money that is booked for nothing, and money beyond an amount: the first waits for a decision, the second only may be given back. */
+/** Unallocated money, which waits for a decision, and surplus money, which may be refunded. */
 export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
   const unallocated = await sumUnallocated(ctx.db, null)
   const surplus = await sumSurplus(ctx.db)
   const results = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
-    const unsaid = unknown === 0 ? '' : `, ${unknown} of them of an unknown amount`
-    const detail = `${payments} payment(s) with ${plainMoney(amount, currency)} are booked for nothing${unsaid}`
+    const unsaid = unknown === 0 ? '' : `, ${unknown} of unknown amount`
+    const detail = `${counted(payments, 'payment')} with ${plainMoney(amount, currency)} not allocated to a transaction${unsaid}`
     const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
     return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, mend)
   })
@@ -44,15 +45,14 @@ export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
     .filter(({ isSandbox }) => !isSandbox)
     .map(
       ({ currency, transactions, surplus: amount }) =>
-        `${plainMoney(amount, currency)} beyond the amount of ${transactions}`,
+        `${plainMoney(amount, currency)} beyond the amount of ${counted(transactions, 'transaction')}`,
     )
-  const told =
-    beyond.length === 0 ? 'no surplus' : `surplus: ${beyond.join('; ')} transaction(s), to be refunded or kept`
-  return [...results, passed('payments', results.length === 0 ? `no money is booked for nothing; ${told}` : told)]
+  const sums = beyond.length === 0 ? 'no surplus' : `surplus, to be refunded or kept: ${beyond.join('; ')}`
+  return [...results, passed('payments', results.length === 0 ? `all money is allocated; ${sums}` : sums)]
 }
 
 const REVIEWS: Readonly<Record<Review, string>> = {
-  credit: 'with money that is nobody’s yet',
+  credit: 'with unmatched money',
   not_understood: 'not understood',
   unknown_sender: 'of unknown senders at a bank',
   unreadable: 'unreadable',
@@ -66,7 +66,7 @@ export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
   if (waiting.length > 0) {
     const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
     const mend = 'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or close <id>'
-    results.push(warning('mails', `bank mails that wait: ${detail}`, mend))
+    results.push(warning('mails', `bank mails to review: ${detail}`, mend))
   }
   if (misaddressed > 0) {
     const detail = `${misaddressed} bank mails with a payment's code were invalid_recipient in ${REFUSED_DAYS} days`
@@ -76,7 +76,7 @@ export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
   return results.length > 0 ? results : [passed('mails', 'no bank mail needs review')]
 }
 
-/** What providers told that does not fit what was asked of them. */
+/** Provider notifications that do not fit what was stored. */
 export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
   const since = addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS)
   const refused = await listRefusedEvents(ctx.db, since, MOST_LISTED)
@@ -93,12 +93,12 @@ export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
 /** Whether the books add up. */
 export async function checkLedger(ctx: Context): Promise<CheckResult[]> {
   const { checked, faults } = await verifyLedger(ctx, null)
-  if (faults.length === 0) return [passed('ledger', `${checked} subscriptions recomputed, no faults`)]
+  if (faults.length === 0) return [passed('ledger', `${counted(checked, 'subscription')} recomputed, no errors`)]
   const named = faults.slice(0, MOST_NAMED).map(({ subject, fault: text }) => `${subject} ${text}`)
   return [
     failed(
       'ledger',
-      `${faults.length} failed(s): ${named.join('; ')}`,
+      `${counted(faults.length, 'error')}: ${named.join('; ')}`,
       'billing-cli ledger verify lists all; compare with your last backup before changing anything',
     ),
   ]

@@ -5,6 +5,7 @@ import { currentAccount } from '#providers/accounts.ts'
 import type { CredentialsCheck, CredentialsSpec } from '#providers/credentials-spec.ts'
 import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
+import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
@@ -38,15 +39,15 @@ async function checkLookUps(ctx: Context): Promise<CheckResult[]> {
   const results = paused.map(pauseResult)
   const { count, transactionId } = await countFailing(ctx.db, MANY_FAILURES)
   if (transactionId === null) return results
-  const detail = `${count} session(s) fail to be looked up or closed for an hour or longer and may still be paid, the newest of transaction ${transactionId}`
-  const mend = `look into the log for "a look-up failed", and for the session into the provider's dashboard`
+  const detail = `${counted(count, 'session')} that may still be paid could not be polled or closed for an hour or longer, the newest of transaction ${transactionId}`
+  const mend = `search the log for "a look-up failed", and check the session in the provider's dashboard`
   return [...results, warning('providers', detail, mend)]
 }
 
 function pauseResult({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): CheckResult {
-  const cause = `${failures} failure(s) in a row since ${formatTimestamp(since)} UTC: ${reason}`
-  const detail = `app ${appId}, ${provider}: nothing is looked up until ${formatTimestamp(pausedUntil)} UTC, after ${cause}`
-  return warning('providers', detail, `it ends by itself; billing-cli reconcile --app ${appId} asks at once`)
+  const cause = `${counted(failures, 'failure')} in a row since ${formatTimestamp(since)} UTC: ${reason}`
+  const detail = `app ${appId}, ${provider}: polling is paused until ${formatTimestamp(pausedUntil)} UTC, after ${cause}`
+  return warning('providers', detail, `the pause ends by itself; billing-cli reconcile --app ${appId} polls at once`)
 }
 
 interface EnabledAccount {

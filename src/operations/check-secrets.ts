@@ -1,4 +1,5 @@
 import type { Context } from '#context.ts'
+import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
@@ -42,7 +43,7 @@ function closedResult(closed: readonly string[]): CheckResult {
   const more = closed.length > MOST_NAMED ? `; and ${closed.length - MOST_NAMED} more` : ''
   return failed(
     'keys',
-    `${closed.length} secret(s) do not open: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
-    'add the missing key to BILLING_ENCRYPTION_KEYS; where it is lost, set the secret anew (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
+    `${counted(closed.length, 'secret')} cannot be decrypted: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
+    'add the missing key to BILLING_ENCRYPTION_KEYS; if it is lost, set a new secret (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
   )
 }

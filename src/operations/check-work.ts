@@ -7,6 +7,7 @@ import { countHeldBack } from '#renewals/plan-reminders.ts'
 import { countRefusedReminders, listRefusedReminders } from '#renewals/refused-reminders.ts'
 import { countUnconfirmedReceipts, listUnconfirmedReceipts } from '#renewals/unconfirmed-receipts.ts'
 import { countUnconfirmedReminders, listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
+import { counted } from '#shared/counted.ts'
 import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
@@ -73,15 +74,14 @@ export async function checkWebhooks(ctx: Context): Promise<CheckResult[]> {
       .map((standing) => standingResult(standing, live.has(standing.appId))),
   ]
   if (results.length > 0) return results
-  const untold = running.filter(({ webhookUrl }) => webhookUrl === null).length
-  const others =
-    untold === 0 ? '' : `; ${untold} app(s) have no webhook address, and ask for their events or are told nothing`
+  const withoutAddress = running.filter(({ webhookUrl }) => webhookUrl === null).length
+  const others = withoutAddress === 0 ? '' : `; ${counted(withoutAddress, 'app')} without a webhook address`
   return [passed('webhooks', `no event has failed${others}`)]
 }
 
 function secretResult({ id }: App): CheckResult {
   const mend = `run billing-cli app rotate-webhook-secret ${id}, and give the secret to the app's owner`
-  return warning('webhooks', `app ${id}: has a webhook address and no webhook secret: it is told nothing`, mend)
+  return warning('webhooks', `app ${id}: has a webhook address but no webhook secret, so no events are sent`, mend)
 }
 
 /** What an app of the sandbox or a disabled one does not take is no harm to anybody. */
@@ -90,14 +90,14 @@ function standingResult(
   isLive: boolean,
 ): CheckResult {
   if (lastError === 'secret_unreadable') {
-    const detail = `app ${appId}: its events wait, since its webhook secret does not open`
+    const detail = `app ${appId}: its events are held, because its webhook secret cannot be decrypted`
     const mend = `see keys: the events go out within a minute once the key is back; where it is lost, run billing-cli app rotate-webhook-secret ${appId}`
     return failed('webhooks', detail, mend)
   }
-  const counts = `${failures} failed for good, ${retrying} to be tried again`
+  const counts = `${counted(failures, 'event')} failed, ${retrying} waiting for a retry`
   const retry = `webhook retry --failed ${appId}`
   if (failingSince === null) {
-    const detail = `app ${appId}: takes events now; before, ${counts}`
+    const detail = `app ${appId}: accepts events now; earlier ${counts}`
     return failures === 0 ? passed('webhooks', detail) : warning('webhooks', detail, `run billing-cli ${retry}`)
   }
   return (isLive ? failed : warning)(
@@ -111,25 +111,25 @@ function standingResult(
 export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
   if (oldestDueAt !== null && oldestDueAt < addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)) {
-    const detail = `${depth} events wait; the oldest is due since ${formatTimestamp(oldestDueAt)} UTC`
-    return [failed('outbox', detail, `where jobs, above, says that the daemon runs, look into its log; else ${START}`)]
+    const detail = `${counted(depth, 'event')} pending; the oldest has been due since ${formatTimestamp(oldestDueAt)} UTC`
+    return [failed('outbox', detail, `if jobs (above) reports a running daemon, check its log; otherwise ${START}`)]
   }
-  return [passed('outbox', `${depth} events wait, none is overdue`)]
+  return [passed('outbox', `${counted(depth, 'event')} pending, none overdue`)]
 }
 
-/** Mails of which nobody knows whether they left, mails to addresses that are not there, and mails beyond an app's limit of the day. */
+/** Mails that may or may not have been sent, mails to refused addresses, and mails beyond an app's daily limit. */
 export async function checkReminders(ctx: Context): Promise<CheckResult[]> {
   const results = [
     ...(await unconfirmedFindings(ctx)),
     ...(await refusedFindings(ctx)),
     ...(await heldBackFindings(ctx)),
   ]
-  return results.length === 0 ? [passed('reminders', 'none is unconfirmed, refused or held back')] : results
+  return results.length === 0 ? [passed('reminders', 'none unconfirmed, refused or held back')] : results
 }
 
 async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
   return (await countHeldBack(ctx)).map(({ app, mails, limit }) => {
-    const detail = `app ${app.id}: ${mails} mail(s) are held back until tomorrow (UTC): it has sent its ${limit} of today`
+    const detail = `app ${app.id}: ${counted(mails, 'mail')} held back until tomorrow (UTC): daily limit of ${limit} reached`
     const plan = `billing-cli reminders plan ${app.id} --days 0 shows them`
     const mend = app.isSandbox
       ? `${plan}; a sandbox app has 200 a day at most`
@@ -141,7 +141,7 @@ async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
 async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listRefusedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${await countRefusedReminders(ctx)} mail(s) go to addresses that the mail server refuses for good, the newest to ${newest.external_ref}`
+  const detail = `${counted(await countRefusedReminders(ctx), 'mail')} to addresses that the mail server permanently refuses, the newest to ${newest.external_ref}`
   const mend =
     'run billing-cli reminders refused; ask the app for the right address, or fix the mail server and add --retry'
   return [warning('reminders', detail, mend)]
@@ -150,17 +150,17 @@ async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
 async function unconfirmedFindings(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listUnconfirmedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
-  const detail = `${await countUnconfirmedReminders(ctx)} mail(s) may or may not have left, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
-  const mend = 'look into the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
+  const detail = `${counted(await countUnconfirmedReminders(ctx), 'mail')} may or may not have been sent, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
+  const mend = 'check the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
   return [warning('reminders', detail, mend)]
 }
 
-/** Mails about money of which nobody knows whether they were sent. */
+/** Receipts that may or may not have been sent. */
 export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listUnconfirmedReceipts(ctx, { limit: '1' })).rows
-  if (!newest) return [passed('receipts', 'none is unconfirmed')]
-  const detail = `${await countUnconfirmedReceipts(ctx)} receipt(s) may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
-  const mend = 'look into the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
+  if (!newest) return [passed('receipts', 'none unconfirmed')]
+  const detail = `${counted(await countUnconfirmedReceipts(ctx), 'receipt')} may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
+  const mend = 'check the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
   return [warning('receipts', detail, mend)]
 }
 
@@ -168,7 +168,7 @@ export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
 export async function checkRealtime(ctx: Context): Promise<CheckResult[]> {
   const counts = await countRealtimeWrites(ctx.db, null)
   const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MOST_COUNTED)
-  if (counts.failed + abandoned.length === 0) return [passed('realtime', `${counts.done} nodes are written`)]
+  if (counts.failed + abandoned.length === 0) return [passed('realtime', `${counted(counts.done, 'node')} written`)]
   const appIds = new Set([...(await listAppsWithFailedWrites(ctx.db)), ...abandoned.map(({ appId }) => appId)])
   const commands = [...appIds].map((appId) => `billing-cli realtime resync ${appId} --failed`)
   const detail = `${counts.failed} writes failed, ${abandoned.length} were left unfinished`

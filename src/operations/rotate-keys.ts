@@ -3,6 +3,7 @@ import type { Caller } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { counted } from '#shared/counted.ts'
 import { AppError, messageOf } from '#shared/errors.ts'
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
 import { replaceSealed, type SealedSecret } from './store.ts'
@@ -40,7 +41,10 @@ export async function rotateKeys(
   if (rotated > 0) await perform(ctx, caller, recordRotation, undefined, report)
   if (closed.length > 0) {
     const others = `${rotated} others were rotated`
-    throw new AppError('invalid_request', `${closed.length} secret(s) do not open, ${others}: ${closed.join('; ')}`)
+    throw new AppError(
+      'invalid_request',
+      `${counted(closed.length, 'secret')} cannot be decrypted, ${others}: ${closed.join('; ')}`,
+    )
   }
   return report
 }

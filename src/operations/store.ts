@@ -1,4 +1,5 @@
 import { appTime, bigint, flag, id, int, realTime, text } from '#db/columns.ts'
+import { IS_READ_ONLY } from '#db/session.ts'
 import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -16,7 +17,7 @@ export interface ServerFacts {
 export async function readServerFacts(db: Queries): Promise<ServerFacts> {
   const facts = await db.one(
     shape({ version: text(), now: realTime(), isReadOnly: flag() }),
-    'SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, @@read_only AS isReadOnly',
+    `SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, ${IS_READ_ONLY} AS isReadOnly`,
   )
   if (!facts) throw new Error('the database does not say what it is')
   return facts

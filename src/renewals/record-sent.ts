@@ -27,7 +27,7 @@ export const remindersSent = command({
 
 /**
  * Records that mails were sent and emits their events, once per stage and period and never with the link (specification 6). One mail
- * that an operator has settled in the meantime stays as it is; among several it is an error, and nothing is recorded.
+ * that an operator has resolved in the meantime stays as it is; among several it is an error, and nothing is recorded.
  */
 export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {
   const recorded = await markSent(
@@ -35,7 +35,7 @@ export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<vo
     mails.map(({ claim }) => claim),
   )
   if (recorded === mails.length) await emitEvents(tx, mails.map(emissionIn(tx)))
-  else if (mails.length > 1) throw new Error('an operator has settled one of the mails')
+  else if (mails.length > 1) throw new Error('an operator has resolved one of the mails')
 }
 
 const emissionIn =

@@ -344,7 +344,7 @@ export async function markHandedOver(db: Queries, now: Present, claim: Claim, ex
   )
 }
 
-/** Records that the mail server accepted the mails; returns how many, without those that an operator has settled in the meantime. */
+/** Records that the mail server accepted the mails; returns how many, without those that an operator has resolved in the meantime. */
 export async function markSent(tx: Tx, claims: readonly Claim[]): Promise<number> {
   let sent = 0
   for (const [claimedMs, ofOneTime] of Map.groupBy(claims, ({ claimedAt }) => claimedAt.getTime())) {

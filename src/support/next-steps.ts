@@ -1,3 +1,4 @@
+import { counted } from '#shared/counted.ts'
 import { DAY_MS, addMs, parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
 
@@ -105,7 +106,7 @@ function eventSteps({ events, app_id: app }: Pick<EndUser, 'events' | 'app_id'>)
     events.failed === 1
       ? `billing-cli webhook retry ${events.last_failed}`
       : `billing-cli webhook retry --failed ${app}`
-  return [{ what: `${events.failed} event(s) about this end user did not reach the app`, command }]
+  return [{ what: `${counted(events.failed, 'event')} about this end user not delivered`, command }]
 }
 
 function renewalSteps(

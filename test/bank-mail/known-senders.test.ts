@@ -153,7 +153,7 @@ describe('what a bank writes beside its notices', () => {
     await answerTo('ACB', transferFor(payment), { From: 'x@acb.com.vn' })
     const found = await mails()
     expect(found?.detail).to.equal(
-      'bank mails that wait: 1 with money that is nobody’s yet; 2 not understood; 1 of unknown senders at a bank',
+      'bank mails to review: 1 with unmatched money; 2 not understood; 1 of unknown senders at a bank',
     )
     expect(found?.mend).to.include('bank-mail list --unmatched').and.include('close <id>')
   })

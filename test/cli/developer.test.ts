@@ -140,7 +140,7 @@ describe('the command line: what developers try out', () => {
     expect(event.forwarded).to.include({ http_status: 200, error: null })
     receiver.answer = 500
     expect(await cli.table(listen)).to.match(
-      /evt_\d+ {2}transaction\.completed {2}trigger-\w+ {2}-> http_500 \(\d+ ms\)\n$/,
+      /evt_\d+ {2}transaction\.completed {2}trigger-\w+ {2}http_500 {2}\d+ ms\n$/,
     )
     expect(receiver.received.map(({ eventType, verified }) => [eventType, verified])).to.deep.equal([
       ['transaction.completed', true],

@@ -108,7 +108,9 @@ describe('doctor (contract 6)', () => {
       await deliverDue(ctx)
       const waiting = await result(ctx, 'webhooks')
       expect(waiting).to.include({ ok: false })
-      expect(waiting.detail).to.equal(`app ${app.id}: its events wait, since its webhook secret does not open`)
+      expect(waiting.detail).to.equal(
+        `app ${app.id}: its events are held, because its webhook secret cannot be decrypted`,
+      )
       await setSecret(right)
       ctx.clock.advance('1m')
       expect(await deliverDue(ctx)).to.include({ delivered: 1 })
@@ -211,11 +213,9 @@ describe('doctor (contract 6)', () => {
     ctx.clock.advance('10m')
     expect(await result(ctx, 'outbox')).to.include({
       ok: false,
-      detail: `1 events wait; the oldest is due since ${since} UTC`,
+      detail: `1 event pending; the oldest has been due since ${since} UTC`,
     })
-    expect((await result(ctx, 'outbox')).mend).to.match(
-      /where jobs, above, says that the daemon runs.*start the daemon/,
-    )
+    expect((await result(ctx, 'outbox')).mend).to.match(/if jobs \(above\) reports a running daemon.*start the daemon/)
   })
 
   it('an app that does not take its webhooks is told since when it does not, whatever was delivered again in between', async () => {
@@ -238,7 +238,7 @@ describe('doctor (contract 6)', () => {
       await tell(500)
       const name = `app ${app.app.id}`
       expect(await detail()).to.match(
-        new RegExp(`^${name}: failing since ${failingSince} UTC: 0 failed for good, 2 to be`),
+        new RegExp(`^${name}: failing since ${failingSince} UTC: 0 events failed, 2 waiting`),
       )
 
       expect((await result(ctx, 'webhooks')).mend, 'nothing has failed for good').to.equal(
@@ -253,7 +253,7 @@ describe('doctor (contract 6)', () => {
       await deliverDue(ctx)
       expect(await result(ctx, 'webhooks'), 'it mends itself').to.deep.include({
         ok: true,
-        detail: `${name}: takes events now; before, 0 failed for good, 2 to be tried again`,
+        detail: `${name}: accepts events now; earlier 0 events failed, 2 waiting for a retry`,
         mend: null,
       })
       await ctx.db.query(
@@ -261,12 +261,12 @@ describe('doctor (contract 6)', () => {
       )
       expect(await result(ctx, 'webhooks')).to.deep.include({
         ok: true,
-        detail: `${name}: takes events now; before, 2 failed for good, 0 to be tried again`,
+        detail: `${name}: accepts events now; earlier 2 events failed, 0 waiting for a retry`,
         mend: `run billing-cli webhook retry --failed ${app.app.id}`,
       })
 
       const failingAgain = await tell(503)
-      expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 failed for good, 1 to be tried again`)
+      expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 events failed, 1 waiting for a retry`)
       expect(await result(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
       await ctx.db.query('UPDATE apps SET is_sandbox = 0')
       expect(await result(ctx, 'webhooks'), 'a live app').to.include({ ok: false })
@@ -283,14 +283,14 @@ describe('doctor (contract 6)', () => {
     await aSubscription(ctx, app, await aPlan(ctx, app))
     expect(await result(ctx, 'webhooks')).to.deep.include({
       ok: true,
-      detail: 'no event has failed; 1 app(s) have no webhook address, and ask for their events or are told nothing',
+      detail: 'no event has failed; 1 app without a webhook address',
       mend: null,
     })
     await perform(ctx, operator('linh'), updateApp, { webhook_url: 'http://127.0.0.1:9/hooks' }, { app: app.app })
     const { ok, detail, mend } = await result(ctx, 'webhooks')
     expect([ok, detail]).to.deep.equal([
       true,
-      `app ${app.app.id}: has a webhook address and no webhook secret: it is told nothing`,
+      `app ${app.app.id}: has a webhook address but no webhook secret, so no events are sent`,
     ])
     expect(mend).to.include(`app rotate-webhook-secret ${app.app.id}`)
   })

@@ -62,7 +62,7 @@ describe('key rotate (contract 6)', () => {
     await ctx.db.query('UPDATE apps SET webhook_secret = ? WHERE id = ?', [sealed, first.app.id])
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
     const error = await rotateKeys(both, operator('mai')).catch((thrown: unknown) => thrown as Error)
-    expect((error as Error).message).to.match(/^1 secret\(s\) do not open, 4 others were rotated: /)
+    expect((error as Error).message).to.match(/^1 secret cannot be decrypted, 4 others were rotated: /)
     expect((error as Error).message).to.include(`the webhook_secret of app ${first.app.id}`)
     expect((error as Error).message).to.include('needs encryption key "lost"')
   })

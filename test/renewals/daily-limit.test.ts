@@ -181,7 +181,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     const [result] = await checkReminders(scene.ctx)
     expect(result).to.include({ ok: true })
     expect(result?.detail).to.equal(
-      `app ${scene.seller.app.id}: 2 mail(s) are held back until tomorrow (UTC): it has sent its 1 of today`,
+      `app ${scene.seller.app.id}: 2 mails held back until tomorrow (UTC): daily limit of 1 reached`,
     )
     expect(result?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
     expect((await readHealthMetrics(scene.ctx)).reminderLagSeconds).to.equal(0)

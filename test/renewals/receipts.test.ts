@@ -211,7 +211,7 @@ describe('receipts', () => {
     expect(first.rows[0]).to.include({ kind: 'received', amount: 99_000, currency: 'VND' })
     const [found] = await checkReceipts(scene.ctx)
     expect(found!.detail).to.equal(
-      `3 receipt(s) may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
+      `3 receipts may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
     )
     scene.inbox.mood = 'accept'
     const settle = (receiptId: number, outcome: string) =>

@@ -402,7 +402,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       const [planned] = await planReminders(scene.ctx, null, 0)
       expect(planned).to.include({ will_send: false, reason: 'address_refused' })
       const [result] = await checkReminders(scene.ctx)
-      expect(result!.detail).to.include('1 mail(s) go to addresses that the mail server refuses for good')
+      expect(result!.detail).to.include('1 mail to addresses that the mail server permanently refuses')
       expect(await sweepAt('2026-03-31 10:00:00')).to.include({ sent: 1 })
     })
 

@@ -6,7 +6,7 @@ import { timo } from './timo.ts'
 
 /**
  * The banks whose mails are read. To add one:
- * 1. get real mails of money in and of money out, and note what tells them apart beyond doubt;
+ * 1. get real mails of money in and of money out, and note what distinguishes them beyond doubt;
  * 2. write `<bank>.ts` beside this file: the short code and BIN of the VietQR list, the domain that it signs with, the addresses and
  *    subjects of its notices, how they begin, the way it writes amounts, and `readNotice`; demand the whole template, and each label
  *    as often as the template has it;
