@@ -25,6 +25,8 @@ const EXPORTED = [
   'refunds',
   'ledger',
   'events',
+  'reminders',
+  'receipts',
 ]
 
 describe("the command line: apps, methods and banks' accounts", () => {

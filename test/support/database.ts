@@ -4,6 +4,7 @@ import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
+import { retrying } from '#db/retry.ts'
 import { asked } from './asked.ts'
 
 /** The database as commands see it, and besides, for tests, any statement at all. */
@@ -80,13 +81,22 @@ export async function stopTestDatabase(): Promise<void> {
   started = null
 }
 
+const EMPTY_FOR_MS = 10_000
+
 /** Deletes every row; a round trip finds the tables that have any. */
 export async function emptyTestDatabase(): Promise<void> {
   const { db } = testDatabase()
   const tables = await tableNames(db)
   const probes = tables.map((table) => `(SELECT '${table}' AS name FROM ${table} LIMIT 1)`)
-  const filled: { name: string }[] = await db.query(probes.join(' UNION ALL '))
-  for (const { name } of filled) await db.query(`DELETE FROM ${name}`)
+  // A thread or a daemon that is about to end may still write.
+  await retrying(
+    async () => {
+      const filled: { name: string }[] = await db.query(probes.join(' UNION ALL '))
+      for (const { name } of filled) await db.query(`DELETE FROM ${name}`)
+    },
+    EMPTY_FOR_MS,
+    () => undefined,
+  )
 }
 
 /** The address of another database on the same server. */
