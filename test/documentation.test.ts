@@ -22,7 +22,7 @@ const anchorOf = (heading: string) =>
 const withoutCode = (text: string) => text.replace(/^```.*?^```/gms, '')
 
 describe('the documentation', () => {
-  it('has a README of at most 250 lines, which leads to every chapter', () => {
+  it('has a README of at most 250 lines, which leads to every page', () => {
     const readme = read('README.md')
     expect(readme.split('\n').length).to.be.at.most(250)
     expect(CHAPTERS.length).to.be.greaterThan(8)

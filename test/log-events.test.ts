@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import ts from 'typescript'
-import { openChapter } from './support/chapter.ts'
+import { openDocPage } from './support/doc-page.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const LISTED = ['info', 'warn', 'error', 'fatal']
@@ -29,7 +29,7 @@ describe('the log', () => {
     const logged = calls
       .filter(({ level }) => LISTED.includes(level))
       .flatMap(({ level, messages }) => (messages ?? []).map((message) => `${level} ${message}`))
-    const rows = openChapter('docs/operating.md')
+    const rows = openDocPage('docs/operating.md')
       .section('Log events')
       .matchAll(/^\| (\w+) \| `([^`]+)` \| .+ \|$/gm)
     const listed = [...rows].map(([, level = '', message = '']) => `${level} ${message}`)

@@ -5,7 +5,7 @@ import { describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { EVENTS } from '#webhooks/events.ts'
-import { openChapter } from './support/chapter.ts'
+import { openDocPage } from './support/doc-page.ts'
 
 /** What the specification and the contract name: a rule that no test names in its title is a rule that nobody proved. */
 const NAMED = {
@@ -86,7 +86,7 @@ describe('what the specification names', () => {
   })
 
   it('every event is named here and in docs/webhooks.md', () => {
-    const rows = openChapter('docs/webhooks.md').text.matchAll(/^\| `(\w+\.\w+)` \|/gm)
+    const rows = openDocPage('docs/webhooks.md').text.matchAll(/^\| `(\w+\.\w+)` \|/gm)
     expect([...rows].map(([, type]) => type)).to.have.members(NAMED['event type'])
     // What operators try a receiver with tells of nothing.
     const types = Object.keys(EVENTS).filter((type) => type !== 'webhook.test')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
-import { openChapter } from './support/chapter.ts'
+import { openDocPage } from './support/doc-page.ts'
 import { scratchFolder } from './support/scratch.ts'
 import { freePort, Shell, withoutChance } from './support/shell.ts'
 import { until } from './support/until.ts'
@@ -34,7 +34,7 @@ describe('the tour of the README', () => {
   })
 
   it('does what it says, pasted into a shell block by block', async () => {
-    const [start, ...others] = steps(openChapter('README.md').section('Five-minute tour'))
+    const [start, ...others] = steps(openDocPage('README.md').section('Five-minute tour'))
     const started = await shell.paste(start!.commands)
     daemonPid = Number(/end it with: kill (\d+)/.exec(started)?.[1])
     const settings = started.split('\n').filter((line) => line.startsWith('export '))

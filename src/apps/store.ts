@@ -43,7 +43,7 @@ export const apps = table('apps', {
 export type App = Row<typeof apps>
 
 /** The columns of an app that a change of a payment or a subscription needs: for its own time, its webhook and its realtime database. */
-export const toldApps = apps.only(
+export const notifiedApps = apps.only(
   'id',
   'apiKey',
   'webhookUrl',
@@ -54,7 +54,7 @@ export const toldApps = apps.only(
   'clockOffsetMs',
   'pageSettings',
 )
-export type ToldApp = ReturnType<typeof toldApps.decode>
+export type NotifiedApp = ReturnType<typeof notifiedApps.decode>
 
 /** A payment method that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {

@@ -144,7 +144,7 @@ function registerRealtime(program: Command): void {
           out.line(banner(app))
           if (result.differences) out.line(`${result.differing ?? 0} nodes differ`)
           else out.line(`${result.written} written, ${result.failed} failed`)
-          for (const { external_ref, error } of result.faults ?? []) out.line(`${external_ref}: ${error}`)
+          for (const { external_ref, error } of result.failures ?? []) out.line(`${external_ref}: ${error}`)
           if (result.next !== undefined) out.line(`interrupted: continue with --after ${result.next}`)
         })
         if (result.failed > 0) process.exitCode = 1

@@ -232,10 +232,10 @@ function registerLedger(program: Command): void {
           options.app === undefined ? null : (await session.app(options.app)).id,
         )
         session.out.result(report, () => {
-          session.out.line(`${report.checked} subscriptions checked, ${report.faults.length} faults`)
+          session.out.line(`${report.checked} subscriptions checked, ${report.faults.length} discrepancies`)
           if (report.faults.length > 0)
             session.out.table({
-              head: ['subject', 'fault'],
+              head: ['subject', 'discrepancy'],
               rows: report.faults.map(({ subject, fault }) => [subject, fault]),
               none: '',
             })

@@ -24,6 +24,8 @@ export const EMBEDDED_DATABASE = 'paygate'
 
 /** The kernel's limit on the path of a UNIX socket is 107 bytes on Linux, 103 elsewhere. */
 const MAX_SOCKET_PATH_BYTES = 103
+/** Version 0.1.0 uses this name, and its processes may be running during an upgrade. */
+const SUPERVISOR_SOCKET = 'keeper.sock'
 const SYSTEM_DIRECTORIES = [
   '/usr/sbin',
   '/usr/local/sbin',
@@ -71,8 +73,7 @@ export function embeddedSetup(home: string, directories: readonly string[] = pro
     temporaryDirectory,
     logFile: join(directory, 'server.log'),
     lockFile: join(directory, 'lock'),
-    // The name in version 0.1.0, whose processes may be running.
-    supervisorSocket: join(sockets, 'keeper.sock'),
+    supervisorSocket: join(sockets, SUPERVISOR_SOCKET),
     serverSocket,
     startStatements: `CREATE DATABASE IF NOT EXISTS ${EMBEDDED_DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci;\n`,
     // Not --user: mariadb-install-db would change the owner of system files, and fails on blanks in the path.
@@ -146,7 +147,7 @@ export function findProgram(name: string, directories: readonly string[] = progr
 
 /** The directory itself if a socket's path fits, else a short one in /tmp. */
 function socketDirectory(directory: string): string {
-  if (Buffer.byteLength(join(directory, 'keeper.sock')) <= MAX_SOCKET_PATH_BYTES) return directory
+  if (Buffer.byteLength(join(directory, SUPERVISOR_SOCKET)) <= MAX_SOCKET_PATH_BYTES) return directory
   const name = createHash('sha256').update(directory).digest('hex').slice(0, 16)
   // Not the environment's temporary directory: daemon and CLI must find the same one.
   return privateDirectory(`/tmp/paygate-${process.getuid?.() ?? 0}-${name}`)

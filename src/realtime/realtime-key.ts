@@ -1,4 +1,4 @@
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import { invalidField } from '#shared/errors.ts'
 
 /** The longest path that the database accepts, in bytes of UTF-8 with a slash for each key. */
@@ -7,11 +7,11 @@ const PATH_BYTES = 768
 const INNER_KEY = 'purchaseSource'
 
 /** Whether the app's clients read their state from a realtime database that we write (specification 1). */
-export function hasRealtimeDatabase(app: ToldApp): app is AppWithDatabase {
+export function hasRealtimeDatabase(app: NotifiedApp): app is AppWithDatabase {
   return app.realtimeDatabaseUrl !== null && app.realtimeServiceAccount !== null && app.realtimePath !== null
 }
 
-export type AppWithDatabase = ToldApp & {
+export type AppWithDatabase = NotifiedApp & {
   realtimeDatabaseUrl: string
   realtimeServiceAccount: string
   realtimePath: string
@@ -27,7 +27,7 @@ export function nodeKeys(path: string, externalRef: string): string[] {
  * Refuses an `external_ref` that the app's database cannot use as a key, so that it fails at the checkout rather than after the payment.
  * Throws `invalid_request`. Apps without a database may use any.
  */
-export function checkRealtimeKey(app: ToldApp, externalRef: string): void {
+export function checkRealtimeKey(app: NotifiedApp, externalRef: string): void {
   if (!hasRealtimeDatabase(app)) return
   const fault = externalRef === '' ? 'must not be empty' : faultOf(nodeKeys(app.realtimePath, externalRef))
   if (fault) throw invalidField('external_ref', `${fault}: it is a key in the app's realtime database`)

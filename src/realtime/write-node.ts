@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { randomHex } from '#shared/crypto.ts'
@@ -22,7 +22,7 @@ const LONGEST_WAIT_MS = 200
 const MAX_CONFLICTS = 10
 
 export interface NodeWrite {
-  readonly app: ToldApp
+  readonly app: NotifiedApp
   readonly subscriptionId: number
   /** The committed state of the subscription; null if it does not exist. */
   readonly load: (subscriptionId: number) => Promise<NodeState | null>

@@ -1,4 +1,4 @@
-/** The first chapter of the reference, in Markdown (contract 2). */
+/** The first section of the reference, in Markdown (contract 2). */
 export const INTRODUCTION = `
 JSON in and out, UTF-8. A success is \`{"success": true, "data": …}\`. Times are UTC, written \`YYYY-MM-DD HH:MM:SS\`. Amounts are integers in the currency's
 smallest unit: 99000 for VND 99,000, 990 for USD 9.90. Unknown fields are refused by name. A body may have at most 100 KB. A \`GET\` must not have a body. Every response has \`X-Request-Id\`.

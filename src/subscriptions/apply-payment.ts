@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { findPrice } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
@@ -41,7 +41,7 @@ export interface AppliedPayment extends QuotedPayment {
  */
 export async function applyPayment(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   payment: AppliedPayment,
   subject: PaymentSubject | null = null,
 ): Promise<Refusal | null> {
@@ -121,7 +121,7 @@ export async function writeLedger(
  */
 export async function writeDecision(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   kind: 'imported' | 'switched' | 'ended',
   saved: Subscription,
   before: Subscription | null,
@@ -142,7 +142,7 @@ export async function writeDecision(
   await writeLedger(tx, saved, before, period, line)
 }
 
-async function grantTrial(tx: Tx, app: ToldApp, payment: AppliedPayment, planId: number): Promise<boolean> {
+async function grantTrial(tx: Tx, app: NotifiedApp, payment: AppliedPayment, planId: number): Promise<boolean> {
   const { endUserId, transactionId, paidAt } = payment
   return insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId, grantedAt: paidAt })
 }
@@ -154,7 +154,7 @@ async function isRenewedAlready(tx: Tx, current: Subscription, payment: AppliedP
 
 async function announceRenewal(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   before: Subscription,
   payment: AppliedPayment,
   view: SubscriptionView,

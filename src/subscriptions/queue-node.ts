@@ -1,4 +1,4 @@
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { queueRealtimeWrite } from '#realtime/store.ts'
@@ -7,7 +7,7 @@ import type { NodeState } from '#realtime/node.ts'
 import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } from './store.ts'
 
 /** Queues the write of the realtime node in the change's transaction; the caller waits for the write itself after the commit. */
-export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription): Promise<void> {
+export async function queueNode(tx: Tx, app: NotifiedApp, subscription: Subscription): Promise<void> {
   if (app.realtimeDatabaseUrl === null) return
   const subscriptionId = subscription.id
   await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
@@ -17,7 +17,7 @@ export async function queueNode(tx: Tx, app: ToldApp, subscription: Subscription
 }
 
 /** Queues the same state again after a payment that was reported twice (contract 4, Same provider event id). */
-export async function rewriteNode(tx: Tx, app: ToldApp, endUserId: number): Promise<void> {
+export async function rewriteNode(tx: Tx, app: NotifiedApp, endUserId: number): Promise<void> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (subscription) await queueNode(tx, app, subscription)
 }

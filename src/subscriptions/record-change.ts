@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
 import { queueNode } from './queue-node.ts'
@@ -38,7 +38,7 @@ export interface Occasion {
  */
 export async function recordChange(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   current: Subscription | NewSubscription,
   change: Change,
   occasion?: Occasion,
@@ -54,7 +54,7 @@ export async function recordChange(
 
 async function saveNew(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   { endUserId, externalRef }: NewSubscription,
   change: Change,
 ): Promise<Subscription> {
@@ -79,7 +79,7 @@ async function saveNew(
   })
 }
 
-async function saveChange(tx: Tx, app: ToldApp, current: Subscription, change: Change): Promise<Subscription> {
+async function saveChange(tx: Tx, app: NotifiedApp, current: Subscription, change: Change): Promise<Subscription> {
   const { period, ...columns } = change
   const now = appNow(app, tx.now)
   const changed = {

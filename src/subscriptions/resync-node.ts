@@ -26,7 +26,7 @@ const MAX_FAILURES_IN_A_ROW = 20
 const READ_MS = 4500
 /** A dry run lists this many nodes and counts the others. */
 const MAX_LISTED = 1000
-const MAX_FAULTS = 20
+const MAX_LISTED_FAILURES = 20
 
 export interface ResyncInput {
   readonly app: App
@@ -54,7 +54,7 @@ export interface NodeDifference {
   readonly external_ref: string
   /** The node now; null where there is none. */
   readonly present: unknown
-  readonly wanted: RealtimeNode
+  readonly expected: RealtimeNode
 }
 
 export interface ResyncResult {
@@ -63,13 +63,13 @@ export interface ResyncResult {
   /** The `after` to continue with; absent unless the run was cut short. */
   readonly next?: number
   /** The first 20 that failed, and why. */
-  readonly faults?: readonly NodeFault[]
+  readonly failures?: readonly NodeFailure[]
   /** Of a dry run: how many nodes differ, and the first 1000 of them. */
   readonly differing?: number
   readonly differences?: readonly NodeDifference[]
 }
 
-export interface NodeFault {
+export interface NodeFailure {
   readonly external_ref: string
   readonly error: string
 }
@@ -117,20 +117,20 @@ interface Tally {
   upTo: number
   differing: number
   readonly differences: NodeDifference[]
-  readonly faults: NodeFault[]
+  readonly failures: NodeFailure[]
 }
 
 function openTally(upTo: number): Tally {
-  return { written: 0, failed: 0, failuresInARow: 0, upTo, differing: 0, differences: [], faults: [] }
+  return { written: 0, failed: 0, failuresInARow: 0, upTo, differing: 0, differences: [], failures: [] }
 }
 
 function resultOf(run: Run, tally: Tally, next: number | null): ResyncResult {
-  const { written, failed, differing, differences, faults } = tally
+  const { written, failed, differing, differences, failures } = tally
   return {
     written,
     failed,
     ...(next === null ? {} : { next }),
-    ...(faults.length > 0 ? { faults } : {}),
+    ...(failures.length > 0 ? { failures } : {}),
     ...(run.dryRun ? { differing, differences } : {}),
   }
 }
@@ -175,11 +175,11 @@ async function compareNode(ctx: Context, app: AppWithDatabase, subscriptionId: n
   try {
     const { node: present } = await nodePlace(ctx, app, externalRef, openBudget(READ_MS)).read()
     const now = ctx.clock.now()
-    const wanted = nodeOf(state, 'resync', appNow(app, now), now)
+    const expected = nodeOf(state, 'resync', appNow(app, now), now)
     countSuccess(tally, 0)
-    if (isSame(present, wanted)) return
+    if (isSame(present, expected)) return
     tally.differing += 1
-    if (tally.differences.length < MAX_LISTED) tally.differences.push({ external_ref: externalRef, present, wanted })
+    if (tally.differences.length < MAX_LISTED) tally.differences.push({ external_ref: externalRef, present, expected })
   } catch (error) {
     countFailure(tally, externalRef, messageOf(error))
   }
@@ -192,10 +192,10 @@ async function getSubscriptionById(ctx: Context, subscriptionId: number): Promis
 }
 
 /** Whether the node already has this content; an absent `expiresAt` is null. */
-function isSame(present: unknown, wanted: RealtimeNode): boolean {
+function isSame(present: unknown, expected: RealtimeNode): boolean {
   if (typeof present !== 'object' || present === null) return false
   const { plan, expiresAt = null, purchaseSource } = present as Partial<Record<keyof RealtimeNode, unknown>>
-  return plan === wanted.plan && expiresAt === wanted.expiresAt && purchaseSource === wanted.purchaseSource
+  return plan === expected.plan && expiresAt === expected.expiresAt && purchaseSource === expected.purchaseSource
 }
 
 function countSuccess(tally: Tally, written: number): void {
@@ -206,7 +206,7 @@ function countSuccess(tally: Tally, written: number): void {
 function countFailure(tally: Tally, externalRef: string, error: string): void {
   tally.failed += 1
   tally.failuresInARow += 1
-  if (tally.faults.length < MAX_FAULTS) tally.faults.push({ external_ref: externalRef, error })
+  if (tally.failures.length < MAX_LISTED_FAILURES) tally.failures.push({ external_ref: externalRef, error })
 }
 
 /** The nodes are written one by one; the audit log gets one entry with the result. */

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { orderReceipts } from './order-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
@@ -18,7 +18,7 @@ export type TransactionChanges = Partial<Omit<Transaction, 'id' | 'appId' | 'fla
  */
 export async function changeTransaction(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   before: Transaction,
   changes: TransactionChanges,
   decision: Decision | null = null,

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { completed, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
@@ -25,7 +25,7 @@ export interface Completion {
  */
 export async function completeTransaction(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   transaction: Transaction,
   completion: Completion,
   { decision = null, subject = null }: { decision?: Decision | null; subject?: PaymentSubject | null } = {},
@@ -46,7 +46,7 @@ export async function completeTransaction(
 
 async function give(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   transaction: Transaction,
   completion: Completion,
   subject: PaymentSubject | null,
@@ -67,7 +67,7 @@ async function give(
  */
 export async function applySuperseded(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   transaction: Transaction,
   providerCode: ProviderCode,
   decision: Decision,
@@ -100,7 +100,7 @@ function paymentOf({ id, externalRef, customerId, renewsEnd, amount, currency }:
   return { transactionId: id, externalRef, customerId, renewsEnd, amount, currency }
 }
 
-async function announceCompletion(tx: Tx, app: ToldApp, transaction: Transaction): Promise<void> {
+async function announceCompletion(tx: Tx, app: NotifiedApp, transaction: Transaction): Promise<void> {
   const { externalRef, planRef, amount, currency } = transaction
   const data = { external_ref: externalRef, plan_ref: planRef, amount, currency, status: 'completed' } as const
   await emitEvent(tx, app, 'transaction.completed', data, { externalRef, transactionId: transaction.id })
@@ -110,7 +110,7 @@ async function announceCompletion(tx: Tx, app: ToldApp, transaction: Transaction
  * When the payment counts as made, in the app's own time and whole seconds: never before the transaction was opened and never in the
  * future, whatever a provider's clock says.
  */
-function paymentTime(tx: Tx, app: ToldApp, transaction: Transaction, paidAt: RealTime): AppTime {
+function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt: RealTime): AppTime {
   const now = appNow(app, tx.now)
   const reported = appNow(app, paidAt)
   const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported

@@ -18,10 +18,10 @@ import {
   type LedgerLine,
   type Subscription,
 } from '#subscriptions/store.ts'
-import { findLedgerFaults } from './store.ts'
+import { findDiscrepancies } from './store.ts'
 
-/** Something in the ledgers that does not add up. */
-export interface LedgerFault {
+/** Something in the ledgers that does not add up, with the keys that `ledger verify --json` prints. */
+export interface Discrepancy {
   /** `subscription 12`, `transaction 7`, `event 3` */
   readonly subject: string
   readonly fault: string
@@ -30,7 +30,7 @@ export interface LedgerFault {
 export interface LedgerReport {
   /** Number of subscriptions recomputed. */
   readonly checked: number
-  readonly faults: LedgerFault[]
+  readonly faults: Discrepancy[]
 }
 
 const PAGE = 500
@@ -41,7 +41,7 @@ const PAGE = 500
  * failed. Payments may go on meanwhile. `appId` null checks all apps.
  */
 export async function verifyLedger(ctx: Context, appId: number | null): Promise<LedgerReport> {
-  const faults: LedgerFault[] = []
+  const faults: Discrepancy[] = []
   let checked = 0
   let afterId = 0
   for (;;) {
@@ -50,31 +50,31 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
     const ids = page.map(({ id }) => id)
     const ledgers = await listLedgers(ctx.db, ids)
     for (const subscription of page) {
-      const found = faultsOf(subscription, ledgers.get(subscription.id) ?? [])
-      if (found.length > 0) faults.push(...(await faultsNow(ctx.db, subscription, found)))
+      const found = discrepanciesOf(subscription, ledgers.get(subscription.id) ?? [])
+      if (found.length > 0) faults.push(...(await currentDiscrepancies(ctx.db, subscription, found)))
     }
     checked += page.length
     afterId = Math.max(...ids)
   }
-  faults.push(...(await findLedgerFaults(ctx.db, appId)))
+  faults.push(...(await findDiscrepancies(ctx.db, appId)))
   return { checked, faults }
 }
 
-/** The faults of a subscription, read again where it changed between the reading of its row and of its lines. */
-async function faultsNow(db: Queries, read: Subscription, found: LedgerFault[]): Promise<LedgerFault[]> {
+/** The discrepancies of a subscription, computed again if it changed between the reads of its row and of its lines. */
+async function currentDiscrepancies(db: Queries, read: Subscription, found: Discrepancy[]): Promise<Discrepancy[]> {
   const now = await findSubscriptionById(db, read.id)
   if (!now || now.revision === read.revision) return found
-  return faultsNow(db, now, faultsOf(now, await listLedger(db, now.id)))
+  return currentDiscrepancies(db, now, discrepanciesOf(now, await listLedger(db, now.id)))
 }
 
 /** Where the lines of a subscription's ledger contradict the rules, each other, or the subscription. */
-export function faultsOf(subscription: Subscription, lines: readonly LedgerLine[]): LedgerFault[] {
+export function discrepanciesOf(subscription: Subscription, lines: readonly LedgerLine[]): Discrepancy[] {
   const subject = `subscription ${subscription.id}`
   const texts: string[] = []
   let previous: LedgerLine | null = null
   let last: Decision | null = null
   for (const line of lines) {
-    texts.push(...faultsOfLine(line, previous, last).map((fault) => `revision ${line.revision} ${fault}`))
+    texts.push(...lineDiscrepancies(line, previous, last).map((fault) => `revision ${line.revision} ${fault}`))
     last = decisionAfter(last, line)
     previous = line
   }
@@ -84,57 +84,59 @@ export function faultsOf(subscription: Subscription, lines: readonly LedgerLine[
 }
 
 function differencesFrom(last: LedgerLine, subscription: Subscription): string[] {
-  const faults: string[] = []
+  const found: string[] = []
   if (!isSame(last.endAfter, subscription.currentPeriodEnd))
-    faults.push(`ends ${show(subscription.currentPeriodEnd)}, and its ledger ends ${show(last.endAfter)}`)
-  if (last.anchorAfter !== subscription.anchorDay) faults.push('has another anchor day than its ledger')
-  if (last.isTrial !== subscription.inTrial) faults.push('is in trial where its ledger is not, or the reverse')
+    found.push(`ends ${show(subscription.currentPeriodEnd)}, but its ledger ends ${show(last.endAfter)}`)
+  if (last.anchorAfter !== subscription.anchorDay) found.push('has a different anchor day than its ledger')
+  if (last.isTrial !== subscription.inTrial) found.push('is in trial but its ledger is not, or the reverse')
   if (last.planId !== subscription.planId || last.priceId !== subscription.priceId)
-    faults.push('has another plan or price than its ledger')
-  return faults
+    found.push('has a different plan or price than its ledger')
+  return found
 }
 
-function faultsOfLine(line: LedgerLine, previous: LedgerLine | null, last: Decision | null): string[] {
-  const faults: string[] = []
+function lineDiscrepancies(line: LedgerLine, previous: LedgerLine | null, last: Decision | null): string[] {
+  const found: string[] = []
   if (previous === null ? line.kind !== 'started' && line.kind !== 'imported' : line.kind === 'started')
-    faults.push(`is ${line.kind} in the wrong place`)
+    found.push(`is ${line.kind} in the wrong place`)
   if (!isSame(line.endBefore, previous?.endAfter ?? null))
-    faults.push(`continues from ${show(line.endBefore)}, not from the line before it`)
+    found.push(`continues from ${show(line.endBefore)}, not from the end of the previous line`)
   const before = previous && stateAfter(previous)
   switch (line.kind) {
     case 'imported':
-      return faults
+      return found
     case 'switched':
-      return isSame(line.endBefore, line.endAfter) ? faults : [...faults, 'is a plan switch that moves the end']
+      return isSame(line.endBefore, line.endAfter) ? found : [...found, 'is a plan switch that moves the end']
     case 'ended':
-      return isSame(line.endAfter, line.appliedAt) ? faults : [...faults, 'is an end at another time than its own']
+      return isSame(line.endAfter, line.appliedAt)
+        ? found
+        : [...found, 'is an end that does not end the period at its own time']
     case 'started':
     case 'extended':
     case 'restarted':
-      return [...faults, ...arithmeticFaults(line), ...replayFaults(line, before, last)]
+      return [...found, ...arithmeticDiscrepancies(line), ...replayDiscrepancies(line, before, last)]
   }
 }
 
 /** Compares the line's period with what its interval gives from its start. */
-function arithmeticFaults(line: LedgerLine): string[] {
+function arithmeticDiscrepancies(line: LedgerLine): string[] {
   const interval = { unit: line.intervalUnit, count: line.intervalCount }
   const extendedEnd = line.kind === 'extended' ? line.endBefore : null
   const expected = periodFrom(extendedEnd ?? line.periodStart, interval, extendedEnd ? line.anchorBefore : null)
-  const faults: string[] = []
+  const found: string[] = []
   if (!isSame(expected.end, line.endAfter) || expected.anchorDay !== line.anchorAfter)
-    faults.push(`ends ${show(line.endAfter)}, and its interval gives ${show(expected.end)}`)
-  if (!isValidPeriod(expected, interval, extendedEnd)) faults.push('is shorter than what was sold')
-  return faults
+    found.push(`ends ${show(line.endAfter)}, but its interval gives ${show(expected.end)}`)
+  if (!isValidPeriod(expected, interval, extendedEnd)) found.push('is shorter than the interval sold')
+  return found
 }
 
 /** Compares the line with what the rules give. An earlier version had other rules: for its lines, only the arithmetic is checked. */
-function replayFaults(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
+function replayDiscrepancies(line: LedgerLine, before: SubscriptionState | null, last: Decision | null): string[] {
   if (line.isOlder) return []
   const effect = decide(before, last, quoteOf(line), line.appliedAt)
   if (isEffectOf(effect, line)) return []
   if (before && shortens(line, before) && effect.kind !== 'restarted')
-    return [`ends ${show(line.endAfter)} what was paid until ${show(line.endBefore)}, and no decision is behind it`]
-  return [`is ${line.kind} on price ${line.priceId}, and the rules say ${describe(effect)}`]
+    return [`moves a paid end from ${show(line.endBefore)} back to ${show(line.endAfter)} without a decision`]
+  return [`is ${line.kind} on price ${line.priceId}, but the rules say ${describe(effect)}`]
 }
 
 function quoteOf(line: LedgerLine) {

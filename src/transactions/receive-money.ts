@@ -1,4 +1,4 @@
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, keptOf } from '#payments/balance.ts'
 import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
@@ -27,7 +27,7 @@ export interface Received {
  */
 export async function receiveMoney(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   transaction: Transaction,
   { provider, amount, paidAt }: ArrivedMoney,
   subject: PaymentSubject | null = null,

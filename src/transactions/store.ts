@@ -4,7 +4,7 @@ import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { toldApps } from '#apps/store.ts'
+import { notifiedApps } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { subscriptions } from '#subscriptions/store.ts'
@@ -230,7 +230,7 @@ const PAYMENT_SUBJECT = together(
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
    LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
-  { transaction: transactions, app: toldApps },
+  { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
     plan: namedPlans,
@@ -323,64 +323,64 @@ export async function listProviderEvents(db: Queries, transactionId: number): Pr
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** What a correct ledger never shows: a sentence, and the query that finds the rows it is true of. */
-const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string; readonly sql: string }[] = [
+/** What a correct ledger never shows: a sentence, and the query for the rows that it applies to. */
+const LEDGER_RULES: readonly { readonly subject: string; readonly discrepancy: string; readonly sql: string }[] = [
   {
     subject: 'transaction',
-    fault: 'is completed, and has neither an effect nor a flag',
+    discrepancy: 'is completed but has neither an effect nor a flag',
     sql: `SELECT x.id FROM transactions x LEFT JOIN payment_applications a ON a.transaction_id = x.id
           WHERE x.status = 'completed' AND x.mode = 'subscription' AND a.id IS NULL AND x.flag_reason IS NULL AND x.resolution IS NULL`,
   },
   {
     subject: 'transaction',
-    fault: 'is not completed, and has an effect',
+    discrepancy: 'is not completed but has an effect',
     sql: `SELECT x.id FROM transactions x JOIN payment_applications a ON a.transaction_id = x.id
           WHERE x.status NOT IN ('completed', 'refunded')`,
   },
   {
     subject: 'transaction',
-    fault: 'is a completed one-time payment, and has not exactly one event transaction.completed',
+    discrepancy: 'is a completed one-time payment without exactly one transaction.completed event',
     sql: `SELECT x.id FROM transactions x
           LEFT JOIN events e ON e.transaction_id = x.id AND e.event_type = 'transaction.completed'
           WHERE x.status = 'completed' AND x.mode = 'payment' GROUP BY x.id HAVING COUNT(e.id) <> 1`,
   },
   {
     subject: 'transaction',
-    fault: 'received another sum than was booked for it',
+    discrepancy: 'received a different amount than was booked for it',
     sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NULL
           WHERE 1 = 1 GROUP BY x.id, x.amount_received HAVING COALESCE(SUM(b.amount), 0) <> x.amount_received`,
   },
   {
     subject: 'transaction',
-    fault: 'gave back another sum than its refunds are',
+    discrepancy: 'has a refunded amount that differs from the sum of its refunds',
     sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NOT NULL
           WHERE 1 = 1 GROUP BY x.id, x.amount_refunded HAVING COALESCE(SUM(-b.amount), 0) <> x.amount_refunded`,
   },
   {
     subject: 'transaction',
-    fault: 'used, has left or gave back more than it received',
+    discrepancy: 'used, kept or refunded more than it received',
     sql: `SELECT x.id FROM transactions x
           WHERE x.amount_used < 0 OR x.amount_left < 0 OR x.amount_refunded < 0
              OR x.amount_received - x.amount_refunded - x.amount_used - x.amount_left < 0`,
   },
   {
     subject: 'transaction',
-    fault: 'is flagged, and no money of it is left',
+    discrepancy: 'is flagged but has no money left',
     sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NOT NULL AND x.amount_left = 0`,
   },
   {
     subject: 'transaction',
-    fault: 'has money left, and is neither flagged nor completed',
+    discrepancy: 'has money left but is neither flagged nor completed',
     sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NULL AND x.amount_left > 0 AND x.status <> 'completed'`,
   },
   {
     subject: 'transaction',
-    fault: 'is pending, and all of its amount was received',
+    discrepancy: 'is pending although its full amount was received',
     sql: `SELECT x.id FROM transactions x WHERE x.status = 'pending' AND x.amount_received - x.amount_refunded >= x.amount AND x.amount_left > 0`,
   },
   {
     subject: 'subscription',
-    fault: 'has not one event subscription.updated for each of its changes',
+    discrepancy: 'does not have one subscription.updated event for each of its changes',
     // With another index the server would read all events of the app for each subscription.
     sql: `SELECT x.id FROM subscriptions x
           LEFT JOIN events e FORCE INDEX (events_app_ref)
@@ -389,24 +389,24 @@ const LEDGER_RULES: readonly { readonly subject: string; readonly fault: string;
   },
   {
     subject: 'event',
-    fault: 'waits to be sent, and is never due',
+    discrepancy: 'is pending but never due',
     sql: `SELECT x.id FROM apps a STRAIGHT_JOIN events x FORCE INDEX (events_app_due) ON x.app_id = a.id
           WHERE x.delivery_status = 'pending' AND x.next_attempt_at IS NULL`,
   },
 ]
 
-/** Where the ledgers do not add up; `appId` null checks all apps. */
-export async function findLedgerFaults(
+/** The rows that break a rule of the ledgers; `appId` null checks all apps. */
+export async function findDiscrepancies(
   db: Queries,
   appId: number | null,
 ): Promise<{ subject: string; fault: string }[]> {
-  const faults: { subject: string; fault: string }[] = []
-  for (const { subject, fault, sql } of [...LEDGER_RULES, ...MONEY_RULES]) {
+  const found: { subject: string; fault: string }[] = []
+  for (const { subject, discrepancy, sql } of [...LEDGER_RULES, ...MONEY_RULES]) {
     const ofApp = appId === null ? sql : sql.replace('WHERE ', 'WHERE x.app_id = ? AND ')
     const rows = await db.all(shape({ id: id() }), ofApp, appId === null ? [] : [appId])
-    faults.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault })))
+    found.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault: discrepancy })))
   }
-  return faults
+  return found
 }
 
 /** Provider events that paid nothing: `refused` (does not fit what was opened) or `noted` (such as a refund made there). Newest first. */

@@ -1,5 +1,5 @@
 import { appNow } from '#apps/app-time.ts'
-import type { ToldApp } from '#apps/store.ts'
+import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
@@ -13,7 +13,7 @@ export interface EventSubject {
 
 /** An event to write. */
 export interface Emission<Type extends EventType> {
-  readonly app: ToldApp
+  readonly app: NotifiedApp
   readonly type: Type
   readonly data: EventData[Type]
   readonly subject: EventSubject
@@ -25,7 +25,7 @@ export interface Emission<Type extends EventType> {
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
-  app: ToldApp,
+  app: NotifiedApp,
   type: Type,
   data: EventData[Type],
   subject: EventSubject,
@@ -61,7 +61,7 @@ function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emi
 
 /** The bytes that are sent: event type, app, data, time, and nothing else (specification 6). */
 export function envelopeOf<Type extends EventType>(
-  app: Pick<ToldApp, 'id'>,
+  app: Pick<NotifiedApp, 'id'>,
   type: Type,
   data: EventData[Type],
   createdAt: AppTime,

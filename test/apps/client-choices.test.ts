@@ -8,7 +8,7 @@ import { listAuditEntries } from '#commands/store.ts'
 import { AppError } from '#shared/errors.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { testContext } from '../support/context.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
@@ -45,12 +45,12 @@ describe('what a client may choose in a checkout', () => {
 
   describe('the amount', () => {
     it('is 403 forbidden in mode payment, until an operator allows it and after it is taken back', async () => {
-      expectRefusal(await open(PURCHASE), 403, 'forbidden')
+      expectError(await open(PURCHASE), 403, 'forbidden')
       await update({ client_amounts: true })
       const allowed = await open(PURCHASE)
       expect(allowed.status, allowed.text).to.equal(201)
       await update({ client_amounts: false })
-      expectRefusal(await open(PURCHASE), 403, 'forbidden')
+      expectError(await open(PURCHASE), 403, 'forbidden')
       expect((await open(subscribe)).status, 'a price of the app').to.equal(201)
     })
 
@@ -74,7 +74,7 @@ describe('what a client may choose in a checkout', () => {
       ]
       for (const body of [subscribe, PURCHASE]) {
         for (const field of ['success_url', 'cancel_url'])
-          for (const url of others) expectFault(await open({ ...body, [field]: url }), field)
+          for (const url of others) expectFieldError(await open({ ...body, [field]: url }), field)
         for (const url of ['https://shop.example', 'HTTPS://Shop.Example:443/a?b#c', 'https://shop.example:8443/'])
           expect((await open({ ...body, success_url: url })).status, url).to.equal(201)
       }
@@ -83,7 +83,7 @@ describe('what a client may choose in a checkout', () => {
     it('are unrestricted without a list, and again when the list is cleared', async () => {
       expect((await open({ ...subscribe, success_url: 'https://a.example/' })).status).to.equal(201)
       await update({ return_origins: ['https://shop.example'] })
-      expectFault(await open({ ...subscribe, success_url: 'https://a.example/' }), 'success_url')
+      expectFieldError(await open({ ...subscribe, success_url: 'https://a.example/' }), 'success_url')
       await update({ return_origins: null })
       expect((await open({ ...subscribe, success_url: 'https://a.example/' })).status).to.equal(201)
     })

@@ -9,7 +9,7 @@ import { findNextFreeSlot } from '#checkout/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import {
   aCheckout,
   anApp,
@@ -77,7 +77,7 @@ describe('the open checkouts of one end user', () => {
     return Number(row!.count)
   }
   const expectFull = (answer: Response, retryAfter: number): void => {
-    expectRefusal(answer, 429, 'rate_limited')
+    expectError(answer, 429, 'rate_limited')
     expect(answer.headers['retry-after']).to.equal(String(retryAfter))
     expect(answer.body.error.message).to.include('100 open checkouts').and.include(`${retryAfter} s`)
   }

@@ -20,7 +20,7 @@ import {
   type Transfer,
 } from '../support/bank-mails.ts'
 import { addBankAccount, assignBankAccount, disableBankAccount } from '../support/operators.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { ATTACKS } from './attacks.ts'
 import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 
@@ -354,7 +354,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   describe('what is no signed mail', () => {
     const expectBad = async (changes: Parameters<typeof relayMail>[3]) => {
       const answer = await relayMail(shop.service, 'Subject: x\n\nx', 'x@y', changes)
-      expectRefusal(answer, 400, 'invalid_request')
+      expectError(answer, 400, 'invalid_request')
     }
     const now = () => unixSeconds(shop.service.ctx.clock.now())
 
@@ -423,7 +423,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
 
   it('is not there without a relay secret', async () => {
     await open('ACB', { BILLING_RELAY_SECRET: '' })
-    expectRefusal(await relayMail(shop.service, 'x', 'x@y'), 404, 'not_found')
+    expectError(await relayMail(shop.service, 'x', 'x@y'), 404, 'not_found')
   })
 
   it('keeps a redacted summary of each mail, and logs none of its words', async () => {

@@ -1,32 +1,32 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { aCustomer, MONTHLY } from '../support/factories.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 import { countStatements, type Counted } from './counted.ts'
 
 describe('statement budgets', () => {
-  let story: Story
+  let scenario: Scenario
   let counted: Counted
   let price: string
   let customer: string
 
   beforeEach(async () => {
-    story = await startStory()
-    price = (await story.plan('pro', MONTHLY)).prices[0]!
-    customer = `cus_${(await aCustomer(story.service.ctx, story.app)).id}`
-    counted = await countStatements(story.service.ctx)
+    scenario = await startScenario()
+    price = (await scenario.plan('pro', MONTHLY)).prices[0]!
+    customer = `cus_${(await aCustomer(scenario.service.ctx, scenario.app)).id}`
+    counted = await countStatements(scenario.service.ctx)
     // What a connection is set up with is asked once.
-    await story.checkout({ price_id: price, external_ref: 'first' })
+    await scenario.checkout({ price_id: price, external_ref: 'first' })
   })
 
   afterEach(async () => {
     await counted.close()
-    await story.service.stop()
+    await scenario.service.stop()
   })
 
   it('a read of a subscription takes 2', async () => {
-    await story.pay(await story.checkout({ price_id: price }))
-    const read = await counted.atMost(2, () => story.seller.get('/api/v1/subscriptions/user-1'))
+    await scenario.pay(await scenario.checkout({ price_id: price }))
+    const read = await counted.atMost(2, () => scenario.seller.get('/api/v1/subscriptions/user-1'))
     expect(read.status).to.equal(200)
   })
 
@@ -35,26 +35,26 @@ describe('statement budgets', () => {
     ['an end user who is known', 'first', 7, 4],
   ] as const) {
     it(`a checkout takes ${most} in ${writes} writes: ${whose}`, async () => {
-      const open = () => story.checkout({ price_id: price, customer_id: customer, external_ref: ref })
+      const open = () => scenario.checkout({ price_id: price, customer_id: customer, external_ref: ref })
       expect(await counted.atMost(most, open, writes)).to.include({ activated: false })
     })
   }
 
   it('a payment by the test method takes 12 in 7 writes, from the click to the commit: its page, the money, the period, the event', async () => {
-    const first = await story.checkout({ price_id: price, customer_id: customer })
-    await counted.atMost(12, () => story.pay(first), 7)
-    expect(await story.subscription()).to.include({ status: 'active', customer_id: customer })
+    const first = await scenario.checkout({ price_id: price, customer_id: customer })
+    await counted.atMost(12, () => scenario.pay(first), 7)
+    expect(await scenario.subscription()).to.include({ status: 'active', customer_id: customer })
   })
 
   it('a checkout that extends takes 7 in 4 writes: for the plan and price that there are, nothing depends on earlier decisions', async () => {
-    const open = () => story.checkout({ price_id: price, customer_id: customer })
-    await story.pay(await open())
+    const open = () => scenario.checkout({ price_id: price, customer_id: customer })
+    await scenario.pay(await open())
     await counted.atMost(7, open, 4)
   })
 
   it('a payment that extends takes 14 in 7 writes: it writes two events', async () => {
-    await story.pay(await story.checkout({ price_id: price, customer_id: customer }))
-    const second = await story.checkout({ price_id: price, customer_id: customer })
-    await counted.atMost(14, () => story.pay(second), 7)
+    await scenario.pay(await scenario.checkout({ price_id: price, customer_id: customer }))
+    const second = await scenario.checkout({ price_id: price, customer_id: customer })
+    await counted.atMost(14, () => scenario.pay(second), 7)
   })
 })

@@ -5,23 +5,23 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ApiError, ConnectionError, Paygate } from '../../client/src/index.ts'
 import { stopServer } from '../support/api.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
 describe('the client, against the service', () => {
-  let story: Story
+  let scenario: Scenario
   let paygate: Paygate
   const called = new Set<string>()
 
   beforeEach(async () => {
-    story = await startStory({ methods: ['test'] })
+    scenario = await startScenario({ methods: ['test'] })
     // Its clock is the real one, as the client's is.
-    story.at(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    scenario.at(new Date().toISOString().slice(0, 19).replace('T', ' '))
     paygate = new Paygate({
-      baseUrl: story.service.url,
-      apiKey: story.app.apiKey,
-      apiSecret: story.app.secret,
+      baseUrl: scenario.service.url,
+      apiKey: scenario.app.apiKey,
+      apiSecret: scenario.app.secret,
       fetch: (url, options) => {
         called.add(`${options?.method ?? 'GET'} ${new URL(url).pathname}`)
         return fetch(url, options)
@@ -29,7 +29,7 @@ describe('the client, against the service', () => {
     })
   })
 
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
   it('makes every call of the API for servers', async () => {
     const plan = await paygate.plans.create({
@@ -57,7 +57,7 @@ describe('the client, against the service', () => {
       price_id: price.id,
       ...URLS,
     })
-    await story.pay(checkout)
+    await scenario.pay(checkout)
     expect((await paygate.subscriptions.get('user/42?a=1')).status).to.equal('active')
     await paygate.subscriptions.switchPlan('user/42?a=1', { price_id: price.id })
     const attached = await paygate.subscriptions.attachCustomer('user/42?a=1', { customer_id: customer.id })

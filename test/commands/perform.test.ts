@@ -17,7 +17,7 @@ import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, MONTHLY, SERVER, type TestApp } from '../support/factories.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const PRO = { code: 'pro', name: 'Pro', prices: [MONTHLY] }
 
@@ -108,22 +108,22 @@ describe('perform', () => {
 describe('a COMMIT whose answer is lost', () => {
   let line: LossyServer
   let lossy: OpenDatabase
-  let story: Story
+  let scenario: Scenario
 
   beforeEach(async () => {
-    story = await startStory()
+    scenario = await startScenario()
     const { socketPath, name } = testDatabase()
     line = await lossyServer(socketPath)
     const config = { databaseUrl: urlOf(line.socketPath, name), home: '' }
     lossy = await openDatabase(config, { poolSize: 2, statementSeconds: 2 })
-    Object.assign(story.service.ctx, { db: lossy.db })
+    Object.assign(scenario.service.ctx, { db: lossy.db })
   })
 
   afterEach(async () => {
-    Object.assign(story.service.ctx, { db: testDatabase().db })
+    Object.assign(scenario.service.ctx, { db: testDatabase().db })
     await lossy.close()
     await line.close()
-    await story.service.stop()
+    await scenario.service.stop()
   })
 
   /** Whether the first commit takes place, nobody hears of it. */
@@ -136,78 +136,78 @@ describe('a COMMIT whose answer is lost', () => {
     describe(`("${fate}") is answered by what really happened:`, () => {
       it('one plan, no 409 for it', async () => {
         loseFirstCommit(fate)
-        const made = await story.seller.post('/api/v1/plans', PRO)
+        const made = await scenario.seller.post('/api/v1/plans', PRO)
         expect(made.status, made.text).to.equal(201)
-        const { plans } = (await story.seller.get('/api/v1/plans')).body.data
+        const { plans } = (await scenario.seller.get('/api/v1/plans')).body.data
         expect(plans.map(({ id }: { id: string }) => id)).to.deep.equal([made.body.data.id])
       })
 
       it('one more price, not two', async () => {
-        const { id } = (await story.seller.post('/api/v1/plans', PRO)).body.data
+        const { id } = (await scenario.seller.post('/api/v1/plans', PRO)).body.data
         loseFirstCommit(fate)
-        const priced = await story.seller.post(`/api/v1/plans/${id}/prices`, { ...MONTHLY, amount: 120_000 })
+        const priced = await scenario.seller.post(`/api/v1/plans/${id}/prices`, { ...MONTHLY, amount: 120_000 })
         expect(priced.body.data.prices).to.have.length(2)
-        expect((await story.seller.get(`/api/v1/plans/${id}`)).body.data.prices).to.have.length(2)
+        expect((await scenario.seller.get(`/api/v1/plans/${id}`)).body.data.prices).to.have.length(2)
       })
 
       it('the test clock moves once', async () => {
-        const before = Date.parse(`${(await story.seller.get('/api/v1/test-clock')).body.data.now}Z`)
+        const before = Date.parse(`${(await scenario.seller.get('/api/v1/test-clock')).body.data.now}Z`)
         loseFirstCommit(fate)
-        const moved = await story.seller.post('/api/v1/test-clock', { advance_seconds: 86_400 })
+        const moved = await scenario.seller.post('/api/v1/test-clock', { advance_seconds: 86_400 })
         expect((Date.parse(`${moved.body.data.now}Z`) - before) / 1000).to.equal(86_400)
       })
 
       it('a free trial is activated, and says so', async () => {
-        const plan = await story.plan('pro', {
+        const plan = await scenario.plan('pro', {
           ...MONTHLY,
           trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
         })
         loseFirstCommit(fate)
-        const checkout = await story.checkout({ price_id: plan.prices[0]! })
+        const checkout = await scenario.checkout({ price_id: plan.prices[0]! })
         expect(checkout).to.include({ activated: true, transaction_id: null })
         line.fateOf = () => 'pass'
-        expect((await story.subscription()).in_trial).to.equal(true)
+        expect((await scenario.subscription()).in_trial).to.equal(true)
       })
 
       it('one checkout, whose own row proves the commit', async () => {
-        const plan = await story.plan('pro', MONTHLY)
-        const tokensBefore = await story.service.ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
+        const plan = await scenario.plan('pro', MONTHLY)
+        const tokensBefore = await scenario.service.ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
         loseFirstCommit(fate)
-        const opened = await story.checkout({ price_id: plan.prices[0]! })
+        const opened = await scenario.checkout({ price_id: plan.prices[0]! })
         line.fateOf = () => 'pass'
-        const { db } = story.service.ctx
+        const { db } = scenario.service.ctx
         const sessions = await db.all(checkoutSessions, 'WHERE 1 = 1', [])
         expect(sessions.map(({ transactionId }) => transactionId)).to.deep.equal([opened.transaction_id])
-        await story.pay(opened)
-        expect((await story.subscription()).status).to.equal('active')
+        await scenario.pay(opened)
+        expect((await scenario.subscription()).status).to.equal('active')
         expect(await db.count(commitTokens, 'WHERE 1 = 1', [])).to.equal(tokensBefore)
       })
 
       it('an operator completes a payment once, and hears that it is completed', async () => {
-        const plan = await story.plan('pro', MONTHLY)
-        const { transaction_id: id } = await story.checkout({ price_id: plan.prices[0]! })
-        await confirmPayment(story.service.ctx, {
+        const plan = await scenario.plan('pro', MONTHLY)
+        const { transaction_id: id } = await scenario.checkout({ price_id: plan.prices[0]! })
+        await confirmPayment(scenario.service.ctx, {
           provider: 'bank_transfer',
           eventId: null,
           reference: 'FT-1',
           transactionId: id,
           amount: 90_000,
           currency: 'VND',
-          paidAt: story.service.ctx.clock.now(),
+          paidAt: scenario.service.ctx.clock.now(),
         })
         loseFirstCommit(fate)
         const input = { transactionId: id, action: 'complete', note: 'near enough' } as const
-        const completed = await resolveTransaction(story.service.ctx, operator('mai'), input)
+        const completed = await resolveTransaction(scenario.service.ctx, operator('mai'), input)
         expect(completed).to.include({ status: 'completed', flagReason: null })
         line.fateOf = () => 'pass'
-        expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+        expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
       })
     })
   }
 
   it('runs the effects of the run that was committed, once', async () => {
-    const app = await anApp(story.service.ctx)
-    const plan = await aPlan(story.service.ctx, app)
+    const app = await anApp(scenario.service.ctx)
+    const plan = await aPlan(scenario.service.ctx, app)
     let effects = 0
     const noisy = command({
       name: 'noisy',
@@ -219,7 +219,7 @@ describe('a COMMIT whose answer is lost', () => {
     })
     loseFirstCommit('answer lost')
     const updated = await perform(
-      story.service.ctx,
+      scenario.service.ctx,
       SERVER,
       noisy,
       { ...MONTHLY, amount: 5 },

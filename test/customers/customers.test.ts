@@ -6,7 +6,7 @@ import { createCustomer } from '#customers/create-customer.ts'
 import { updateCustomer } from '#customers/update-customer.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 
@@ -112,7 +112,7 @@ describe('customers', () => {
         [null, []],
         [null, 'An'],
       ]
-      for (const [field, body] of cases) expectFault(await seller.post(PATH, body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.post(PATH, body), field)
       expect((await seller.get(PATH)).body.data).to.deep.equal([])
     })
   })
@@ -130,8 +130,8 @@ describe('customers', () => {
         `plan_${id}`,
         `CUS_${id}`,
       ]) {
-        expectRefusal(await seller.get(`${PATH}/${text}`), 404, 'not_found')
-        expectRefusal(await seller.patch(`${PATH}/${text}`, { name: 'Bo' }), 404, 'not_found')
+        expectError(await seller.get(`${PATH}/${text}`), 404, 'not_found')
+        expectError(await seller.patch(`${PATH}/${text}`, { name: 'Bo' }), 404, 'not_found')
       }
     })
   })
@@ -209,7 +209,7 @@ describe('customers', () => {
         ['merchant_customer_id', 'merchant_customer_id='],
         ['merchant_customer_id', `merchant_customer_id=${'a'.repeat(192)}`],
       ]
-      for (const [field, query] of cases) expectFault(await seller.get(`${PATH}?${query}`), field)
+      for (const [field, query] of cases) expectFieldError(await seller.get(`${PATH}?${query}`), field)
     })
   })
 
@@ -247,7 +247,7 @@ describe('customers', () => {
 
     it('answers 400 invalid_request for an empty body, and for what is refused at creation', async () => {
       const { id } = (await seller.post(PATH, WHOLE)).body.data
-      expectFault(await seller.patch(`${PATH}/${id}`, {}), null)
+      expectFieldError(await seller.patch(`${PATH}/${id}`, {}), null)
       const cases: [field: string, body: object][] = [
         ['name', { name: null }],
         ['name', { name: '' }],
@@ -257,14 +257,14 @@ describe('customers', () => {
         ['locale', { locale: '' }],
         ['created_at', { created_at: '2026-01-01 00:00:00' }],
       ]
-      for (const [field, body] of cases) expectFault(await seller.patch(`${PATH}/${id}`, body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.patch(`${PATH}/${id}`, body), field)
       expect((await seller.get(`${PATH}/${id}`)).body.data).to.deep.include(WHOLE)
     })
 
     it("leaves another app's customer as it is", async () => {
       const other = await anApp(service.ctx)
       const foreign = await aCustomer(service.ctx, other)
-      expectRefusal(await seller.patch(`${PATH}/cus_${foreign.id}`, { name: 'Stolen' }), 404, 'not_found')
+      expectError(await seller.patch(`${PATH}/cus_${foreign.id}`, { name: 'Stolen' }), 404, 'not_found')
       expect((await service.seller(other).get(`${PATH}/cus_${foreign.id}`)).body.data.name).to.equal('An Nguyen')
     })
   })
@@ -279,9 +279,9 @@ describe('customers', () => {
         const made = await service.call('POST', PATH, { headers, raw: JSON.stringify(own) })
         expect(made.status).to.equal(201)
         const one = `${PATH}/${made.body.data.id}`
-        expectRefusal(await service.call('GET', one, { headers }), 403, 'forbidden')
-        expectRefusal(await service.call('GET', PATH, { headers }), 403, 'forbidden')
-        expectRefusal(await service.call('PATCH', one, { headers, raw: '{"name":"Bo"}' }), 403, 'forbidden')
+        expectError(await service.call('GET', one, { headers }), 403, 'forbidden')
+        expectError(await service.call('GET', PATH, { headers }), 403, 'forbidden')
+        expectError(await service.call('PATCH', one, { headers, raw: '{"name":"Bo"}' }), 403, 'forbidden')
       } finally {
         await clients.stop()
       }

@@ -8,7 +8,7 @@ import { importSubscriptions } from '#operations/import-subscriptions.ts'
 import { attachCustomer } from '#subscriptions/attach-customer.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
-import { expectFault } from '../support/expect-fault.ts'
+import { expectFieldError } from '../support/expect-error.ts'
 import { aCustomer, anOwnCustomer, aPlan, aSubscription, paid, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
@@ -62,7 +62,7 @@ describe('the customers of one end user', () => {
     const { id } = (await make(AN, { sub: 'victim' })).body.data
     for (const name of [attach, checkout]) {
       const answer = await name(id)
-      expectFault(answer, 'customer_id')
+      expectFieldError(answer, 'customer_id')
       expect(answerOf(answer)).to.equal(answerOf(await name('cus_999999999')))
     }
     const { customerId } = await getSubscription(service.ctx.db, app.app.id, 'user-1')
@@ -86,8 +86,8 @@ describe('the customers of one end user', () => {
       { customer_id: `cus_${id}` },
       { app: app.app, externalRef: 'user-1', endUser: null },
     )
-    expectFault(await attach(`cus_${id}`), 'customer_id')
-    expectFault(await checkout(`cus_${id}`), 'customer_id')
+    expectFieldError(await attach(`cus_${id}`), 'customer_id')
+    expectFieldError(await checkout(`cus_${id}`), 'customer_id')
   })
 
   it("operators attach any customer of the app, also another end user's", async () => {
@@ -111,7 +111,7 @@ describe('the customers of one end user', () => {
   it('have no cc_emails and no bcc_emails; an empty list and null set none', async () => {
     for (const field of ['cc_emails', 'bcc_emails']) {
       for (const value of [['x@example.com'], ['no address'], 'x@example.com', [null], {}])
-        expectFault(await make({ ...AN, [field]: value }), field)
+        expectFieldError(await make({ ...AN, [field]: value }), field)
     }
     for (const value of [[], null]) {
       const answer = await make({ ...AN, cc_emails: value, bcc_emails: value })
@@ -124,11 +124,11 @@ describe('the customers of one end user', () => {
     const verified = (email: unknown, isVerified: unknown = true) => ({
       claims: { email, email_verified: isVerified } as JWTPayload,
     })
-    expectFault(await make(AN, verified('bo@example.com')), 'email')
-    expectFault(await make(AN, verified('bo@example.com', 'true')), 'email')
-    expectFault(await make({ ...AN, email: 'an@example.com.evil.example' }, verified('an@example.com')), 'email')
+    expectFieldError(await make(AN, verified('bo@example.com')), 'email')
+    expectFieldError(await make(AN, verified('bo@example.com', 'true')), 'email')
+    expectFieldError(await make({ ...AN, email: 'an@example.com.evil.example' }, verified('an@example.com')), 'email')
     // The Kelvin sign, whose lower case is a k.
-    expectFault(await make({ ...AN, email: 'k@example.com' }, verified('\u212a@example.com')), 'email')
+    expectFieldError(await make({ ...AN, email: 'k@example.com' }, verified('\u212a@example.com')), 'email')
     expect((await make({ ...AN, email: 'AN@example.com' }, verified('An@Example.com'))).status).to.equal(201)
     expect((await make(AN, verified('an@example.com', 'true'))).status).to.equal(201)
     expect((await make(AN, verified('bo@example.com', false))).status).to.equal(201)
@@ -137,7 +137,7 @@ describe('the customers of one end user', () => {
 
   it('have a name without a web address in it', async () => {
     for (const name of ['https://evil.example', 'Pay HTTP://evil.example', 'ftp://x', 'see WwW.evil.example', '://'])
-      expectFault(await make({ ...AN, name }), 'name')
+      expectFieldError(await make({ ...AN, name }), 'name')
     for (const name of ['An www Nguyen', 'An: Nguyen / Ltd.'])
       expect((await make({ ...AN, name })).status).to.equal(201)
   })
@@ -145,7 +145,7 @@ describe('the customers of one end user', () => {
   it('are five at most, for each end user and app', async () => {
     for (let index = 0; index < 5; index += 1) expect((await make(AN)).status).to.equal(201)
     const sixth = await make(AN)
-    expectFault(sixth, null)
+    expectFieldError(sixth, null)
     expect(sixth.body.error.message).to.include('5 customers')
     expect((await make(AN, { sub: 'USER-1' })).status).to.equal(201)
     expect((await make(AN, { through: await clients.app(service.ctx) })).status).to.equal(201)

@@ -8,7 +8,7 @@ import { isOverload } from '#http/admission.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
 import { takeConnections } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
@@ -63,7 +63,7 @@ describe('more callers at once than the database takes', () => {
     const page = await service.call('GET', `/checkout/${token}`)
     release()
     for (const answer of answers) {
-      expectRefusal(answer, 429, 'rate_limited')
+      expectError(answer, 429, 'rate_limited')
       expect(answer.headers['retry-after']).to.equal('1')
     }
     expect({ status: page.status, after: page.headers['retry-after'] }).to.deep.equal({ status: 429, after: '1' })
@@ -78,7 +78,7 @@ describe('more callers at once than the database takes', () => {
     await holdAll()
     const refused = shop.first.client.get('/api/v1/plans')
     const notification = shop.notify(shop.event(card.session))
-    expectRefusal(await refused, 429, 'rate_limited')
+    expectError(await refused, 429, 'rate_limited')
     release()
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
@@ -98,7 +98,7 @@ describe('more callers at once than the database takes', () => {
     ]
     const notification = shop.notify(shop.event(card.session))
     for (const answer of await Promise.all(refused)) {
-      expectRefusal(answer, 429, 'rate_limited')
+      expectError(answer, 429, 'rate_limited')
       expect(answer.headers['retry-after']).to.equal('1')
     }
     expect(expectedWaitMs(ctx.db.pool)).to.be.greaterThan(0)

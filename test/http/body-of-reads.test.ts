@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { signRequest } from '#apps/authenticate.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type TestService } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { aCheckout, anApp, aPlan, aSubscription, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
@@ -47,7 +47,7 @@ describe('a GET or HEAD with a body', () => {
       ]
       for (const answer of answers) {
         expect(answer.status, answer.text).to.equal(400)
-        if (method === 'GET') expectRefusal(answer, 400, 'invalid_request')
+        if (method === 'GET') expectError(answer, 400, 'invalid_request')
       }
     })
   }
@@ -65,17 +65,17 @@ describe('a GET or HEAD with a body', () => {
       '/nowhere',
     ]
     for (const path of paths) {
-      expectRefusal(await sendRaw(service.url, head(`GET ${path}`, [LENGTH]), '{}'), 400, 'invalid_request')
+      expectError(await sendRaw(service.url, head(`GET ${path}`, [LENGTH]), '{}'), 400, 'invalid_request')
       const chunked = await sendRaw(service.url, head(`GET ${path}`, [CHUNKED]), '2\r\n{}\r\n0\r\n\r\n')
-      expectRefusal(chunked, 400, 'invalid_request')
+      expectError(chunked, 400, 'invalid_request')
     }
   })
 
   it('is answered before its body has come', async () => {
     const answer = await sendRaw(service.url, head('GET /api/v1/plans', [['Content-Length', '99999999']]))
-    expectRefusal(answer, 400, 'invalid_request')
+    expectError(answer, 400, 'invalid_request')
     const chunked = await sendRaw(service.url, head('GET /api/v1/plans', [CHUNKED]))
-    expectRefusal(chunked, 400, 'invalid_request')
+    expectError(chunked, 400, 'invalid_request')
   })
 
   it('is none where it says Content-Length: 0', async () => {

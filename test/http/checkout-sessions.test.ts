@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { disableMethod, enableMethod } from '../support/operators.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   aCustomer,
   anApp,
@@ -106,15 +106,15 @@ describe('POST /api/v1/checkout-sessions', () => {
       expect(await pending(answer.body.data.transaction_id)).to.include({ paygate_customer_id: customer_id })
     }
     for (const seconds of [1799, 86401])
-      expectFault(await seller.post(PATH, { ...body, expires_in: seconds }), 'expires_in')
+      expectFieldError(await seller.post(PATH, { ...body, expires_in: seconds }), 'expires_in')
   })
 
   it('answers 400 invalid_request for a field that is missing or that the other mode has', async () => {
     const both = ['external_ref', 'mode', 'success_url', 'cancel_url']
     for (const field of [...both, 'price_id'])
-      expectFault(await seller.post(PATH, without(subscription(), field)), field)
+      expectFieldError(await seller.post(PATH, without(subscription(), field)), field)
     for (const field of [...both, 'plan_ref', 'amount', 'currency']) {
-      expectFault(await seller.post(PATH, without(payment(), field)), field)
+      expectFieldError(await seller.post(PATH, without(payment(), field)), field)
     }
     const others: [field: string, body: object][] = [
       ['amount', { ...subscription(), amount: 5000 }],
@@ -125,7 +125,7 @@ describe('POST /api/v1/checkout-sessions', () => {
       ['metadata', { ...payment(), metadata: {} }],
       ['mode', { ...payment(), mode: 'setup' }],
     ]
-    for (const [field, body] of others) expectFault(await seller.post(PATH, body), field)
+    for (const [field, body] of others) expectFieldError(await seller.post(PATH, body), field)
   })
 
   it('answers 400 invalid_request for addresses that are no absolute http(s) ones', async () => {
@@ -143,8 +143,8 @@ describe('POST /api/v1/checkout-sessions', () => {
       `https://shop.example/${'a'.repeat(2048)}`,
     )
     for (const address of bad) {
-      expectFault(await seller.post(PATH, { ...payment(), success_url: address }), 'success_url')
-      expectFault(await seller.post(PATH, { ...payment(), cancel_url: address }), 'cancel_url')
+      expectFieldError(await seller.post(PATH, { ...payment(), success_url: address }), 'success_url')
+      expectFieldError(await seller.post(PATH, { ...payment(), cancel_url: address }), 'cancel_url')
     }
     const longest = `https://shop.example/${'a'.repeat(2048 - 21)}`
     expect((await seller.post(PATH, { ...payment(), success_url: longest })).status).to.equal(201)
@@ -161,7 +161,7 @@ describe('POST /api/v1/checkout-sessions', () => {
       `plan_${plan.id}`,
     ]) {
       const answer = await seller.post(PATH, { ...subscription(), price_id })
-      expectRefusal(answer, 400, 'price_not_found')
+      expectError(answer, 400, 'price_not_found')
       expect(answer.body.error.field).to.equal('price_id')
     }
   })
@@ -170,7 +170,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     const foreign = await aCustomer(service.ctx, await anApp(service.ctx))
     for (const customer_id of [`cus_${foreign.id}`, 'cus_999999999', 'cus_x', '1', '']) {
       for (const body of [subscription(), payment()]) {
-        expectFault(await seller.post(PATH, { ...body, customer_id }), 'customer_id')
+        expectFieldError(await seller.post(PATH, { ...body, customer_id }), 'customer_id')
       }
     }
   })
@@ -178,14 +178,14 @@ describe('POST /api/v1/checkout-sessions', () => {
   it('answers 400 payment_method_unavailable for one that is not enabled, invalid_request for one that is none', async () => {
     for (const payment_method of ['card', 'payos', 'bank_transfer']) {
       const answer = await seller.post(PATH, { ...payment(), payment_method })
-      expectRefusal(answer, 400, 'payment_method_unavailable')
+      expectError(answer, 400, 'payment_method_unavailable')
       expect(answer.body.error.field).to.equal('payment_method')
     }
     for (const payment_method of ['stripe', 'TEST', 'cash', '']) {
-      expectFault(await seller.post(PATH, { ...payment(), payment_method }), 'payment_method')
+      expectFieldError(await seller.post(PATH, { ...payment(), payment_method }), 'payment_method')
     }
     await disableMethod(service.ctx, 'tester', app.app, 'test')
-    expectRefusal(await seller.post(PATH, { ...payment(), payment_method: 'test' }), 400, 'payment_method_unavailable')
+    expectError(await seller.post(PATH, { ...payment(), payment_method: 'test' }), 400, 'payment_method_unavailable')
   })
 
   it('with skip_trial asks of the method no more than the regular amount', async () => {
@@ -193,7 +193,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     const trial = { ...PAID_TRIAL, amount: 10 }
     const dollars = await aPlan(service.ctx, app, { code: 'usd', prices: [{ ...MONTHLY, ...DOLLARS, trial }] })
     const body = { ...subscription(), price_id: priceId(dollars), payment_method: 'card' }
-    expectRefusal(await seller.post(PATH, body), 400, 'payment_method_unavailable')
+    expectError(await seller.post(PATH, body), 400, 'payment_method_unavailable')
     const answer = await seller.post(PATH, { ...body, skip_trial: true })
     expect(answer.status, answer.text).to.equal(201)
     expect(await pending(answer.body.data.transaction_id)).to.include({ amount: 999, currency: 'USD' })
@@ -201,8 +201,8 @@ describe('POST /api/v1/checkout-sessions', () => {
 
   it('answers 409 already_lifetime to an owner of a lifetime subscription, in mode subscription alone', async () => {
     await paid(service.ctx, app, { price_id: priceId(plan, 3) })
-    expectRefusal(await seller.post(PATH, subscription()), 409, 'already_lifetime')
-    expectRefusal(await seller.post(PATH, subscription(1)), 409, 'already_lifetime')
+    expectError(await seller.post(PATH, subscription()), 409, 'already_lifetime')
+    expectError(await seller.post(PATH, subscription(1)), 409, 'already_lifetime')
     expect((await seller.post(PATH, payment())).status).to.equal(201)
     expect((await seller.post(PATH, { ...subscription(), external_ref: 'user-2' })).status).to.equal(201)
   })
@@ -211,7 +211,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     await seller.post(PATH, { ...subscription(), customer_id: 'cus_1' })
     await seller.post(PATH, { ...subscription(1), price_id: 'price_1' })
     expect((await seller.get('/api/v1/transactions')).body.data).to.deep.equal([])
-    expectRefusal(await seller.get('/api/v1/subscriptions/user-1'), 404, 'not_found')
+    expectError(await seller.get('/api/v1/subscriptions/user-1'), 404, 'not_found')
   })
 
   function subscription(index = 0): Record<string, unknown> {

@@ -5,7 +5,7 @@ import { signRequest } from '#apps/authenticate.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { anApp, aPlan, aSubscription, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
@@ -66,16 +66,16 @@ describe('the API when something is wrong', () => {
     })
 
     it('are checked in one order: unknown path, method, signature, access, then the body', async () => {
-      expectRefusal(await service.call('POST', '/api/v1/nowhere', { raw: '{' }), 404, 'not_found')
-      expectRefusal(await service.call('PUT', '/api/v1/plans', { raw: '{' }), 405, 'method_not_allowed')
-      expectRefusal(await service.call('POST', '/api/v1/plans', { raw: '{' }), 401, 'unauthorized')
-      expectRefusal(await seller.post('/api/v1/plans', null, { raw: '{' }), 400, 'invalid_request')
+      expectError(await service.call('POST', '/api/v1/nowhere', { raw: '{' }), 404, 'not_found')
+      expectError(await service.call('PUT', '/api/v1/plans', { raw: '{' }), 405, 'method_not_allowed')
+      expectError(await service.call('POST', '/api/v1/plans', { raw: '{' }), 401, 'unauthorized')
+      expectError(await seller.post('/api/v1/plans', null, { raw: '{' }), 400, 'invalid_request')
     })
 
     it('are internal_error, without any detail, where the error is on our side', async () => {
       sinon.stub(service.ctx.db, 'all').rejects(new Error('ER_CANARY: SELECT secret FROM plans'))
       const answer = await seller.get('/api/v1/plans')
-      expectRefusal(answer, 500, 'internal_error')
+      expectError(answer, 500, 'internal_error')
       expect(answer.text).to.not.match(/CANARY|SELECT|plans/)
       const { request_id } = answer.body.error
       expect(answer.headers['x-request-id']).to.equal(request_id)
@@ -102,9 +102,9 @@ describe('the API when something is wrong', () => {
         '/api/v1/plans%2f',
         '/api/v1/plans;x=1',
       )
-      for (const path of paths) expectRefusal(await seller.get(path), 404, 'not_found')
+      for (const path of paths) expectError(await seller.get(path), 404, 'not_found')
       for (const line of ['GET //api/v1/plans', 'GET /../api/v1/plans', 'GET /./api/v1/plans', 'OPTIONS *']) {
-        expectRefusal(await sendRaw(service.url, head(line, [])), 404, 'not_found')
+        expectError(await sendRaw(service.url, head(line, [])), 404, 'not_found')
       }
     })
 
@@ -125,7 +125,7 @@ describe('the API when something is wrong', () => {
       ]
       for (const [method, path, allow] of cases) {
         const answer = await service.call(method, path)
-        expectRefusal(answer, 405, 'method_not_allowed')
+        expectError(answer, 405, 'method_not_allowed')
         expect(answer.headers['allow'], path).to.equal(allow)
       }
     })
@@ -135,9 +135,9 @@ describe('the API when something is wrong', () => {
       await aSubscription(service.ctx, app, await aPlan(service.ctx, app), { external_ref: externalRef })
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)
       expect(answer.status).to.equal(200)
-      expectRefusal(await seller.get('/api/v1/subscriptions/user'), 404, 'not_found')
+      expectError(await seller.get('/api/v1/subscriptions/user'), 404, 'not_found')
       for (const broken of ['%', '%ff', '%zz', '%c3%28', '%00', 'a'.repeat(8000)]) {
-        expectRefusal(await seller.get(`/api/v1/subscriptions/${broken}`), 404, 'not_found')
+        expectError(await seller.get(`/api/v1/subscriptions/${broken}`), 404, 'not_found')
       }
     })
 
@@ -180,14 +180,14 @@ describe('the API when something is wrong', () => {
           raw,
           headers: { 'Content-Type': 'application/json' },
         })
-        expectFault(answer, null)
+        expectFieldError(answer, null)
       }
     })
 
     it('that are not objects answer 400 invalid_request', async () => {
       for (const raw of ['[]', 'null', '"x"', '1', 'true', '[{"name":"An","email":"an@example.com"}]']) {
-        expectFault(await seller.post('/api/v1/customers', null, { raw }), null)
-        expectFault(await seller.post('/api/v1/checkout-sessions', null, { raw }), null)
+        expectFieldError(await seller.post('/api/v1/customers', null, { raw }), null)
+        expectFieldError(await seller.post('/api/v1/checkout-sessions', null, { raw }), null)
       }
     })
 
@@ -206,7 +206,7 @@ describe('the API when something is wrong', () => {
       ]
       for (const type of types) {
         const answer = await seller.post('/api/v1/customers', null, { raw, headers: { 'Content-Type': type } })
-        expectFault(answer, null)
+        expectFieldError(answer, null)
         expect(answer.body.error.message).to.contain('application/json')
       }
       const good = ['; charset=utf-8', ';charset=UTF-8', '; charset="utf-8"', '; version=1', ';']
@@ -218,13 +218,13 @@ describe('the API when something is wrong', () => {
 
     it('of 100 KB and a byte answer 413 payload_too_large', async () => {
       const answer = await seller.post('/api/v1/customers', null, { raw: Buffer.alloc(100 * 1024 + 1, 32) })
-      expectRefusal(answer, 413, 'payload_too_large')
+      expectError(answer, 413, 'payload_too_large')
     })
 
     it('that come with a GET are 400 invalid_request, signed or not', async () => {
       const target = '/api/v1/plans'
-      expectRefusal(await seller.get(target, { raw: '{"x":' }), 400, 'invalid_request')
-      expectRefusal(await service.call('GET', target, { raw: '{}' }), 400, 'invalid_request')
+      expectError(await seller.get(target, { raw: '{"x":' }), 400, 'invalid_request')
+      expectError(await service.call('GET', target, { raw: '{}' }), 400, 'invalid_request')
     })
   })
 

@@ -3,7 +3,7 @@ import { afterEach, describe, it } from 'mocha'
 import { openDatabase } from '#db/connect.ts'
 import { systemClock } from '#shared/time.ts'
 import { startService, type TestService } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { testDatabase } from '../support/database.ts'
 import { anApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
@@ -94,7 +94,7 @@ describe('health and metrics', () => {
       service = await startService(settings)
       const answer = await service.call('GET', '/metrics', { headers })
       if (status === 200) expect(answer).to.include({ status })
-      else expectRefusal(answer, status, 'forbidden')
+      else expectError(answer, status, 'forbidden')
     })
   }
 

@@ -11,7 +11,7 @@ import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { until } from '../support/until.ts'
@@ -46,12 +46,12 @@ describe('repeated requests', () => {
 
     it('answers 409 idempotency_conflict for another body, were it only a blank', async () => {
       await post(AN, 'k1')
-      expectRefusal(await post(BO, 'k1'), 409, 'idempotency_conflict')
+      expectError(await post(BO, 'k1'), 409, 'idempotency_conflict')
       const spaced = await seller.post(CUSTOMERS, null, {
         raw: `${JSON.stringify(AN)} `,
         headers: { 'Idempotency-Key': 'k1' },
       })
-      expectRefusal(spaced, 409, 'idempotency_conflict')
+      expectError(spaced, 409, 'idempotency_conflict')
       expect(spaced.headers).to.not.have.property('retry-after')
       expect(await numberOfCustomers()).to.equal(1)
     })
@@ -83,7 +83,7 @@ describe('repeated requests', () => {
     it('repeats a refusal too, with the request id that the refusal had', async () => {
       const first = await post({ name: 'An' }, 'k1')
       const second = await post({ name: 'An' }, 'k1')
-      expectFault(first, 'email')
+      expectFieldError(first, 'email')
       expect(second.text).to.equal(first.text)
       expect(second.headers['x-request-id']).to.equal(second.body.error.request_id)
     })
@@ -91,7 +91,7 @@ describe('repeated requests', () => {
     it('keeps no answer of 5xx: the retry runs', async () => {
       await service.ctx.db.query('RENAME TABLE customers TO customers_away')
       try {
-        expectRefusal(await post(AN, 'k1'), 500, 'internal_error')
+        expectError(await post(AN, 'k1'), 500, 'internal_error')
       } finally {
         await service.ctx.db.query('RENAME TABLE customers_away TO customers')
       }
@@ -118,9 +118,9 @@ describe('repeated requests', () => {
       ]
       await holder.rollbackTransaction()
       await holder.release()
-      expectRefusal(second, 409, 'idempotency_conflict')
+      expectError(second, 409, 'idempotency_conflict')
       expect(second.headers['retry-after']).to.equal('1')
-      expectRefusal(otherBody, 409, 'idempotency_conflict')
+      expectError(otherBody, 409, 'idempotency_conflict')
       const done = await first
       expect(done.status).to.equal(201)
       expect((await send()).text).to.equal(done.text)
@@ -131,7 +131,7 @@ describe('repeated requests', () => {
       const made = answers.filter(({ status }) => status === 201)
       expect(made.length).to.be.at.least(1)
       expect(new Set(made.map(({ text }) => text))).to.have.property('size', 1)
-      for (const answer of answers) if (answer.status !== 201) expectRefusal(answer, 409, 'idempotency_conflict')
+      for (const answer of answers) if (answer.status !== 201) expectError(answer, 409, 'idempotency_conflict')
       expect(await numberOfCustomers()).to.equal(1)
     })
 
@@ -154,8 +154,8 @@ describe('repeated requests', () => {
         )
       await died('dead', addMs(at, -1000))
       await died('alive', addMs(at, 1000))
-      expectRefusal(await post(AN, 'alive'), 409, 'idempotency_conflict')
-      expectRefusal(await post(BO, 'dead'), 409, 'idempotency_conflict')
+      expectError(await post(AN, 'alive'), 409, 'idempotency_conflict')
+      expectError(await post(BO, 'dead'), 409, 'idempotency_conflict')
       expect((await post(AN, 'dead')).status).to.equal(201)
       service.ctx.clock.advance('2s')
       expect((await post(AN, 'alive')).status).to.equal(201)
@@ -228,7 +228,8 @@ describe('repeated requests', () => {
       for (const key of ['!', 'a b', '~'.repeat(255), '{"x":"y"}', "'; DROP TABLE plans; --"]) {
         expect((await post(AN, key)).status, key).to.equal(201)
       }
-      for (const key of ['', 'a'.repeat(256), 'caf\u00e9', 'a\tb']) expectFault(await post(AN, key), 'Idempotency-Key')
+      for (const key of ['', 'a'.repeat(256), 'caf\u00e9', 'a\tb'])
+        expectFieldError(await post(AN, key), 'Idempotency-Key')
     })
 
     it('distinguishes keys by every letter', async () => {
@@ -245,7 +246,7 @@ describe('repeated requests', () => {
       const attach = (id: number) =>
         seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: `cus_${id}` }, { headers })
       expect((await attach(an.id)).status).to.equal(200)
-      expectRefusal(await attach(bo.id), 409, 'idempotency_conflict')
+      expectError(await attach(bo.id), 409, 'idempotency_conflict')
       for (const name of ['Chi', 'Dung']) {
         const answer = await seller.patch(`${CUSTOMERS}/cus_${an.id}`, { name }, { headers })
         expect(answer.body.data.name).to.equal(name)
@@ -272,7 +273,7 @@ describe('repeated requests', () => {
     it('never shows an answer to a caller who is not let in', async () => {
       await post(AN, 'k1')
       const headers = { 'Idempotency-Key': 'k1', 'X-Signature': '0'.repeat(64) }
-      expectRefusal(await seller.post(CUSTOMERS, AN, { headers }), 401, 'unauthorized')
+      expectError(await seller.post(CUSTOMERS, AN, { headers }), 401, 'unauthorized')
     })
 
     it('never shows one end user the answer of another', async () => {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault } from '../support/expect-fault.ts'
+import { expectFieldError } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
 
 describe('hostile JSON', () => {
@@ -17,24 +17,24 @@ describe('hostile JSON', () => {
 
   it('nested 100 000 deep and never closed is no JSON', async () => {
     for (const raw of ['['.repeat(100_000), '{"a":'.repeat(20_000), `{"name":${'['.repeat(100_000)}`]) {
-      expectFault(await customer(raw), null)
+      expectFieldError(await customer(raw), null)
     }
   })
 
   it('nested 50 000 deep is a fault of the field that holds it', async () => {
     const deep = '['.repeat(50_000) + ']'.repeat(50_000)
-    expectFault(await customer(`{"name":${deep},"email":"an@example.com"}`), 'name')
-    expectFault(await customer(`{"name":"An","email":"an@example.com","cc_emails":${deep}}`), 'cc_emails.0')
+    expectFieldError(await customer(`{"name":${deep},"email":"an@example.com"}`), 'name')
+    expectFieldError(await customer(`{"name":"An","email":"an@example.com","cc_emails":${deep}}`), 'cc_emails.0')
     const objects = '{"a":'.repeat(16_000) + '1' + '}'.repeat(16_000)
-    expectFault(await customer(`{"name":"An","email":"an@example.com","locale":${objects}}`), 'locale')
+    expectFieldError(await customer(`{"name":"An","email":"an@example.com","locale":${objects}}`), 'locale')
   })
 
   it('that names a field twice is refused, whichever of the two is good', async () => {
-    expectFault(await customer('{"name":"An","email":"an@example.com","name":"Bo"}'), 'name')
-    expectFault(await customer('{"name":"An","email":"an@example.com","n\\u0061me":"An"}'), 'name')
+    expectFieldError(await customer('{"name":"An","email":"an@example.com","name":"Bo"}'), 'name')
+    expectFieldError(await customer('{"name":"An","email":"an@example.com","n\\u0061me":"An"}'), 'name')
     const price = (fields: string) => `{"currency":"VND","interval_unit":"month","interval_count":1,${fields}}`
     const plan = `{"code":"a","name":"A","prices":[${price('"amount":1')},${price('"amount":1,"amount":2')}]}`
-    expectFault(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.1.amount')
+    expectFieldError(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.1.amount')
   })
 
   it('whose names and nesting a caller chose is not repeated at any length: 200 characters of the field are', async () => {
@@ -53,7 +53,7 @@ describe('hostile JSON', () => {
     ]
     for (const [title, raw, field] of bodies) {
       const answer = await customer(raw)
-      expectFault(answer, field)
+      expectFieldError(answer, field)
       expect((answer.body.error as { message: string }).message.length, title).to.be.at.most(250)
     }
   })
@@ -61,9 +61,9 @@ describe('hostile JSON', () => {
   it('that names __proto__, constructor or prototype names fields that there are not', async () => {
     for (const name of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', '\\u005f_proto__']) {
       const raw = `{"name":"An","email":"an@example.com","${name}":{"isAdmin":true,"locale":"vi"}}`
-      expectFault(await customer(raw), JSON.parse(`"${name}"`) as string)
+      expectFieldError(await customer(raw), JSON.parse(`"${name}"`) as string)
     }
-    expectFault(await customer('{"__proto__":{"name":"An","email":"an@example.com"}}'), 'name')
+    expectFieldError(await customer('{"__proto__":{"name":"An","email":"an@example.com"}}'), 'name')
     expect(({} as { isAdmin?: unknown }).isAdmin).to.equal(undefined)
   })
 
@@ -82,7 +82,7 @@ describe('hostile JSON', () => {
     for (const number of numbers) {
       const raw = `{"amount":${number},"currency":"VND","interval_unit":"month","interval_count":1}`
       const plan = `{"code":"a","name":"A","prices":[${raw}]}`
-      expectFault(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.0.amount')
+      expectFieldError(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.0.amount')
     }
   })
 
@@ -99,9 +99,9 @@ describe('hostile JSON', () => {
       '\\u009f',
       '\\n',
     ]) {
-      expectFault(await customer(`{"name":"An${text}","email":"an@example.com"}`), 'name')
-      expectFault(await customer(`{"name":"An","email":"an${text}@example.com"}`), 'email')
-      expectFault(
+      expectFieldError(await customer(`{"name":"An${text}","email":"an@example.com"}`), 'name')
+      expectFieldError(await customer(`{"name":"An","email":"an${text}@example.com"}`), 'email')
+      expectFieldError(
         await customer(`{"name":"An","email":"an@example.com","merchant_customer_id":"${text}"}`),
         'merchant_customer_id',
       )

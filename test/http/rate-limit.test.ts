@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { openRateLimit, type RateLimit } from '#http/rate-limit.ts'
 import { AppError } from '#shared/errors.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { anApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { until } from '../support/until.ts'
@@ -23,7 +23,7 @@ describe('the rate limit', () => {
     const answers = await burst(7)
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([...Array<number>(6).fill(200), 429])
     const refused = answers.find(({ status }) => status === 429)!
-    expectRefusal(refused, 429, 'rate_limited')
+    expectError(refused, 429, 'rate_limited')
     expect(refused.headers['retry-after']).to.match(/^[12]$/)
   })
 
@@ -41,7 +41,7 @@ describe('the rate limit', () => {
   it('cannot be used up by those who only know the public key', async () => {
     const forged = { headers: { 'X-Signature': '0'.repeat(64) } }
     const answers = await Promise.all(Array.from({ length: 30 }, () => seller.get('/api/v1/plans', forged)))
-    for (const answer of answers) expectRefusal(answer, 401, 'unauthorized')
+    for (const answer of answers) expectError(answer, 401, 'unauthorized')
     expect((await seller.get('/api/v1/plans')).status).to.equal(200)
   })
 
@@ -71,7 +71,7 @@ describe('the rate limit', () => {
         const flood = await Promise.all(Array.from({ length: 50 }, flooder))
         refused = flood.find(({ status }) => status !== 200)
       }
-      expectRefusal(refused, 429, 'rate_limited')
+      expectError(refused, 429, 'rate_limited')
       expect(refused.headers['retry-after']).to.match(/^[12]$/)
       expect((await another()).status).to.equal(200)
     } finally {

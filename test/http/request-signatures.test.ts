@@ -10,7 +10,7 @@ import { setAppDisabled } from '#apps/update-app.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { head, sendRaw } from '../support/raw-http.ts'
 
@@ -110,7 +110,7 @@ describe('signed requests', () => {
       ]
       for (const variant of variants) {
         const signature = sign(now(), 'POST', CUSTOMERS, spaced)
-        expectRefusal(await call('POST', CUSTOMERS, variant, { 'X-Signature': signature }), 401, 'unauthorized')
+        expectError(await call('POST', CUSTOMERS, variant, { 'X-Signature': signature }), 401, 'unauthorized')
       }
       expect((await signed('POST', CUSTOMERS, variants[2])).status, 'with its own signature').to.equal(201)
     })
@@ -199,7 +199,7 @@ describe('signed requests', () => {
           expect((await service.call('GET', path)).status, path).to.equal(404)
       expect(asked.callCount).to.equal(0)
       expect((await service.call('GET', PLANS, { headers: right })).status).to.equal(200)
-      expectRefusal(await service.call('GET', PLANS, { headers: bearer('a.b.c') }), 401, 'unauthorized')
+      expectError(await service.call('GET', PLANS, { headers: bearer('a.b.c') }), 401, 'unauthorized')
       expect(asked.callCount).to.be.greaterThan(1)
     })
 
@@ -234,8 +234,8 @@ describe('signed requests', () => {
 
     it('are checked before the app: a disabled one answers 403 app_disabled to a right signature alone', async () => {
       await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
-      expectRefusal(await signed('GET', PLANS), 403, 'app_disabled')
-      expectRefusal(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
+      expectError(await signed('GET', PLANS), 403, 'app_disabled')
+      expectError(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
       await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: false })
       expect((await signed('GET', PLANS)).status).to.equal(200)
     })
@@ -243,7 +243,7 @@ describe('signed requests', () => {
     it('by a secret that was rotated are void at once', async () => {
       expect((await signed('GET', PLANS)).status).to.equal(200)
       const { api_secret } = await perform(service.ctx, operator('tester'), rotateSecret, undefined, { app: app.app })
-      expectRefusal(await signed('GET', PLANS), 401, 'unauthorized')
+      expectError(await signed('GET', PLANS), 401, 'unauthorized')
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0), api_secret)
       expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })).status).to.equal(200)
     })
@@ -288,7 +288,7 @@ describe('signed requests', () => {
           [[doubled.toLowerCase(), 'x'] as const, ...fields],
         ]) {
           const bytes = head(`POST ${CUSTOMERS}`, [...twice, ['Content-Length', String(CUSTOMER.length)]])
-          expectRefusal(await sendRaw(service.url, bytes, CUSTOMER), 401, 'unauthorized')
+          expectError(await sendRaw(service.url, bytes, CUSTOMER), 401, 'unauthorized')
         }
       }
     })
@@ -323,19 +323,19 @@ describe('signed requests', () => {
       const large = Buffer.alloc(100 * 1024 + 1, 32)
       const fields = signatureOf(large)
       const withLength = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(large.length)]])
-      expectRefusal(await sendRaw(service.url, withLength, large), 413, 'payload_too_large')
+      expectError(await sendRaw(service.url, withLength, large), 413, 'payload_too_large')
       const chunked = head(`POST ${CUSTOMERS}`, [...fields, ['Transfer-Encoding', 'chunked']])
       const chunk = `${large.length.toString(16)}\r\n${large.toString()}\r\n0\r\n\r\n`
-      expectRefusal(await sendRaw(service.url, chunked, chunk), 413, 'payload_too_large')
+      expectError(await sendRaw(service.url, chunked, chunk), 413, 'payload_too_large')
       // A proxy sends the whole body before it reads the answer: closed before that, the connection would be reset.
       const longer = Buffer.alloc(5 * 1024 * 1024, 32)
       const long = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(longer.length)]])
       let wasReset = false
       const answer = await sendRaw(service.url, { onReset: () => (wasReset = true) }, long, longer)
-      expectRefusal(answer, 413, 'payload_too_large')
+      expectError(answer, 413, 'payload_too_large')
       expect(wasReset).to.equal(false)
       const announced = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', '99999999999']])
-      expectRefusal(await sendRaw(service.url, announced), 413, 'payload_too_large')
+      expectError(await sendRaw(service.url, announced), 413, 'payload_too_large')
     })
 
     it('of exactly 100 KB are read', async () => {
@@ -385,7 +385,7 @@ describe('signed requests', () => {
   function expectSameRefusal(answers: readonly Response[]): void {
     const bodies = new Set<string>()
     for (const answer of answers) {
-      expectRefusal(answer, 401, 'unauthorized')
+      expectError(answer, 401, 'unauthorized')
       bodies.add(answer.text.replace(answer.body.error.request_id, ''))
     }
     expect([...bodies]).to.have.length(1)

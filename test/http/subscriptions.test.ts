@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   aCustomer,
   anApp,
@@ -77,14 +77,14 @@ describe('the API of subscriptions', () => {
         success_url: 'https://shop.example/ok',
         cancel_url: 'https://shop.example/no',
       })
-      expectRefusal(await seller.get(PATH), 404, 'not_found')
-      expectRefusal(await seller.get('/api/v1/subscriptions/nobody'), 404, 'not_found')
+      expectError(await seller.get(PATH), 404, 'not_found')
+      expectError(await seller.get('/api/v1/subscriptions/nobody'), 404, 'not_found')
     })
 
     it('distinguishes external_refs by every letter', async () => {
       await aSubscription(service.ctx, app, plan)
       for (const name of ['USER-1', 'user-1%20', 'us\u00e9r-1']) {
-        expectRefusal(
+        expectError(
           await seller.get(`/api/v1/subscriptions/${encodeURI(name).replace('%2520', '%20')}`),
           404,
           'not_found',
@@ -114,20 +114,20 @@ describe('the API of subscriptions', () => {
       const foreign = await aPlan(service.ctx, await anApp(service.ctx))
       await seller.patch(`/api/v1/plans/plan_${plan.id}/prices/${priceId(plan, 1)}`, { status: 'archived' })
       for (const price_id of [priceId(foreign), priceId(plan, 1), 'price_x', '']) {
-        expectRefusal(await seller.put(`${PATH}/plan`, { price_id }), 400, 'price_not_found')
+        expectError(await seller.put(`${PATH}/plan`, { price_id }), 400, 'price_not_found')
       }
       expect((await seller.get(PATH)).body.data.price_id).to.equal(priceId(plan))
     })
 
     it('answers 409 already_lifetime to an owner of a lifetime subscription', async () => {
       await paid(service.ctx, app, { price_id: priceId(plan, 2) })
-      expectRefusal(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 409, 'already_lifetime')
+      expectError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 409, 'already_lifetime')
     })
 
     it('answers 404 not_found without a subscription, and 400 invalid_request for another body', async () => {
-      expectRefusal(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 404, 'not_found')
-      expectFault(await seller.put(`${PATH}/plan`, {}), 'price_id')
-      expectFault(await seller.put(`${PATH}/plan`, { price_id: priceId(plan), now: true }), 'now')
+      expectError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 404, 'not_found')
+      expectFieldError(await seller.put(`${PATH}/plan`, {}), 'price_id')
+      expectFieldError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan), now: true }), 'now')
     })
   })
 
@@ -148,15 +148,15 @@ describe('the API of subscriptions', () => {
       await aSubscription(service.ctx, app, plan)
       const foreign = await aCustomer(service.ctx, await anApp(service.ctx))
       for (const customer_id of [`cus_${foreign.id}`, 'cus_999999999', 'cus_x', '']) {
-        expectFault(await seller.put(`${PATH}/customer`, { customer_id }), 'customer_id')
+        expectFieldError(await seller.put(`${PATH}/customer`, { customer_id }), 'customer_id')
       }
-      expectFault(await seller.put(`${PATH}/customer`, {}), 'customer_id')
+      expectFieldError(await seller.put(`${PATH}/customer`, {}), 'customer_id')
       expect((await seller.get(PATH)).body.data.customer_id).to.equal(null)
     })
 
     it('answers 404 not_found without a subscription', async () => {
       const customer_id = `cus_${(await aCustomer(service.ctx, app)).id}`
-      expectRefusal(await seller.put(`${PATH}/customer`, { customer_id }), 404, 'not_found')
+      expectError(await seller.put(`${PATH}/customer`, { customer_id }), 404, 'not_found')
     })
   })
 })

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   aCheckout,
   aCustomer,
@@ -86,7 +86,7 @@ describe('the API of transactions', () => {
         'txn_1',
         '9007199254740993',
       ]) {
-        expectRefusal(await seller.get(`${PATH}/${id}`), 404, 'not_found')
+        expectError(await seller.get(`${PATH}/${id}`), 404, 'not_found')
       }
     })
   })
@@ -130,7 +130,7 @@ describe('the API of transactions', () => {
     it('answers 400 invalid_request for a bad filter, limit or cursor', async () => {
       const bad = { status: 'open', flagged: '1', external_ref: '', limit: '0', cursor: 'x' }
       for (const [field, value] of Object.entries(bad))
-        expectFault(await seller.get(`${PATH}?${field}=${value}`), field)
+        expectFieldError(await seller.get(`${PATH}?${field}=${value}`), field)
     })
 
     function life() {

@@ -54,12 +54,12 @@ export async function lookAtPages(folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true })
   const browser = await startBrowser()
   for (const [title, { scene, options, act }] of Object.entries(LOOKS)) {
-    await withShop('Sách Nói Hay', async (story, prices) => {
-      const url = await scene(story, prices)
+    await withShop('Sách Nói Hay', async (scenario, prices) => {
+      const url = await scene(scenario, prices)
       for (const [screen, device] of Object.entries(SCREENS)) {
         for (const locale of ['en', 'vi'] as const) {
           for (const colorScheme of ['light', 'dark'] as const) {
-            const visitor = await visit(browser, [story.service.url], {
+            const visitor = await visit(browser, [scenario.service.url], {
               ...device,
               ...options,
               locale,

@@ -10,7 +10,7 @@ import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
 describe('backup and restore (docs/operating.md)', () => {
-  it('a dump taken as the chapter says, restored into another database, has a clean ledger and secrets that open', async () => {
+  it('a dump taken as the documentation says, restored into another database, has a clean ledger and secrets that open', async () => {
     const ctx = testContext()
     const app = await anApp(ctx, { name: 'Đọc sách', webhookUrl: 'http://127.0.0.1:9/hooks' })
     const plan = await aPlan(ctx, app)

@@ -17,36 +17,36 @@ import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const MAI = operator('mai')
 
 describe('money is its own ledger (contract 7)', () => {
-  let story: Story
+  let scenario: Scenario
   let references = 0
   let isTampered = false
   beforeEach(async () => {
-    story = await startStory()
+    scenario = await startScenario()
     isTampered = false
   })
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     if (!isTampered) expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
   const arrives = (transactionId: number, amount: number) =>
-    confirmPayment(story.service.ctx, {
+    confirmPayment(scenario.service.ctx, {
       provider: 'bank_transfer',
       eventId: null,
       reference: `FT${(references += 1)}`,
       transactionId,
       amount,
       currency: 'VND',
-      paidAt: story.service.ctx.clock.now(),
+      paidAt: scenario.service.ctx.clock.now(),
     })
   const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
-    resolveTransaction(story.service.ctx, MAI, {
+    resolveTransaction(scenario.service.ctx, MAI, {
       transactionId,
       action,
       note: 'asked by phone',
@@ -54,32 +54,40 @@ describe('money is its own ledger (contract 7)', () => {
       ...changes,
     })
   const buy = async (externalRef = 'user-1', price: object = MONTHLY): Promise<number> => {
-    const plan = await story.plan(`plan-${(references += 1)}`, price)
-    return (await story.checkout({ price_id: plan.prices[0], external_ref: externalRef })).transaction_id
+    const plan = await scenario.plan(`plan-${(references += 1)}`, price)
+    return (await scenario.checkout({ price_id: plan.prices[0], external_ref: externalRef })).transaction_id
   }
   const money = async () => {
-    const { unapplied, surplus, unknown_payments } = await gatherStats(story.service.ctx, { app: null, isTest: true })
+    const { unapplied, surplus, unknown_payments } = await gatherStats(scenario.service.ctx, {
+      app: null,
+      isTest: true,
+    })
     return { unapplied: unapplied[0]?.amount ?? 0, surplus: surplus[0]?.amount ?? 0, unknown: unknown_payments }
   }
   const waiting = async () => {
     const filter = { appId: null, waiting: true, below: null, limit: 100 }
-    return (await listPaymentRows(story.service.ctx.db, filter)).map(({ id, waiting: amount, flagReason }) => ({
+    return (await listPaymentRows(scenario.service.ctx.db, filter)).map(({ id, waiting: amount, flagReason }) => ({
       id,
       amount,
       flagReason,
     }))
   }
   const unmatched = (amount: number | null) =>
-    inTransaction(story.service.ctx, async (tx) => {
+    inTransaction(scenario.service.ctx, async (tx) => {
       const reference = `content ${(references += 1)}`
-      const app = story.app.app.id
+      const app = scenario.app.app.id
       const found = { bank: 'ACB', reference, amount, bankAccountId: null, appId: app, paidAt: tx.now }
       return (await recordWaitingMoney(tx, found)).paymentId
     })
   const newestOf = async (transactionId: number) =>
-    (await listPaymentsOf(story.service.ctx.db, transactionId)).at(-1)!.id
+    (await listPaymentsOf(scenario.service.ctx.db, transactionId)).at(-1)!.id
   const move = (paymentId: number, transactionId: number, changes: object = {}) =>
-    movePayment(story.service.ctx, MAI, { payment_id: paymentId, transaction_id: transactionId, note: 'n', ...changes })
+    movePayment(scenario.service.ctx, MAI, {
+      payment_id: paymentId,
+      transaction_id: transactionId,
+      note: 'n',
+      ...changes,
+    })
   const refusal = async (work: Promise<unknown>): Promise<string> =>
     work.then(() => 'was not refused').catch((error: unknown) => (error as Error).message)
 
@@ -91,8 +99,12 @@ describe('money is its own ledger (contract 7)', () => {
       { id: await newestOf(last), amount: 99_000, flagReason: 'duplicate_payment' },
     ])
     expect(await move(await newestOf(last), next)).to.include({ status: 'processed', amount: 99_000 })
-    expect(await story.transaction(last)).to.include({ flagged: false, amount_received: 99_000, status: 'completed' })
-    expect(await story.transaction(next)).to.include({ status: 'completed', amount_received: 99_000 })
+    expect(await scenario.transaction(last)).to.include({
+      flagged: false,
+      amount_received: 99_000,
+      status: 'completed',
+    })
+    expect(await scenario.transaction(next)).to.include({ status: 'completed', amount_received: 99_000 })
     expect(await money()).to.deep.equal({ unapplied: 0, surplus: 0, unknown: 0 })
   })
 
@@ -107,23 +119,23 @@ describe('money is its own ledger (contract 7)', () => {
     for (const id of [first, second]) {
       await arrives(id, 60_000)
       await resolve(id, 'refund')
-      expect(await story.transaction(id)).to.include({ status: 'refunded', flagged: false })
+      expect(await scenario.transaction(id)).to.include({ status: 'refunded', flagged: false })
       await arrives(id, 99_000)
-      expect(await story.transaction(id)).to.include({ status: 'refunded', flag_reason: 'duplicate_payment' })
+      expect(await scenario.transaction(id)).to.include({ status: 'refunded', flag_reason: 'duplicate_payment' })
     }
     expect(await money()).to.deep.equal({ unapplied: 198_000, surplus: 0, unknown: 0 })
     await resolve(first, 'refund')
     expect(await money()).to.include({ unapplied: 99_000 })
     await move(await newestOf(second), target)
     expect(await money()).to.include({ unapplied: 0 })
-    expect((await story.subscription('user-3')).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect((await scenario.subscription('user-3')).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
   it('a surplus is counted as such, is not flagged, and is given back alone', async () => {
     const id = await buy()
     await arrives(id, 150_000)
     expect(await money()).to.deep.equal({ unapplied: 0, surplus: 51_000, unknown: 0 })
-    const [told] = (await examine(story.service.ctx)).filter(({ check }) => check === 'payments')
+    const [told] = (await examine(scenario.service.ctx)).filter(({ check }) => check === 'payments')
     expect(told).to.include({ ok: true })
     expect(await waiting()).to.deep.equal([])
     expect(await resolve(id, 'refund', { amount: 51_000 })).to.include({ status: 'completed', amountRefunded: 51_000 })
@@ -142,7 +154,7 @@ describe('money is its own ledger (contract 7)', () => {
     await arrives(id, 99_000)
     expect(await money()).to.include({ unapplied: 99_000 })
     await resolve(id, 'dismiss')
-    const [, second] = await listPaymentsOf(story.service.ctx.db, id)
+    const [, second] = await listPaymentsOf(scenario.service.ctx.db, id)
     expect(await move(second!.id, target)).to.include({ status: 'processed' })
     expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'completed', amountUsed: 99_000 })
   })
@@ -156,7 +168,7 @@ describe('money is its own ledger (contract 7)', () => {
     expect(await refusal(move(unknown, target))).to.include('amount')
     expect(await move(unknown, target, { amount: 98_000 })).to.include({ status: 'underpaid' })
     expect(await move(known, target, { amount: 1000 })).to.include({ status: 'processed' })
-    const { ctx } = story.service
+    const { ctx } = scenario.service
     await refundPayment(ctx, MAI, { payment_id: known, amount: 9000, reference: 'BACK', note: 'n' })
     expect(await money()).to.deep.equal({ unapplied: 90_000, surplus: 0, unknown: 0 })
     await perform(ctx, MAI, closePayment, { payment_id: known, note: 'a gift' }, null)
@@ -172,20 +184,20 @@ describe('money is its own ledger (contract 7)', () => {
   })
 
   it('the timeline has each flag raised and cleared, match, move and refund in order, also after the test clock moved', async () => {
-    const { ctx } = story.service
+    const { ctx } = scenario.service
     const [lifetime, target] = [await buy(), await buy('user-2')]
-    const app = await getApp(ctx.db, story.app.app.id)
-    story.at('2026-03-01 10:01:00')
+    const app = await getApp(ctx.db, scenario.app.app.id)
+    scenario.at('2026-03-01 10:01:00')
     await arrives(lifetime, 60_000)
     await advanceTestClock(ctx, MAI, app, { advance_seconds: 10 * 86_400 })
-    story.at('2026-03-01 10:02:00')
+    scenario.at('2026-03-01 10:02:00')
     await arrives(lifetime, 39_000)
-    story.at('2026-03-01 10:03:00')
+    scenario.at('2026-03-01 10:03:00')
     await arrives(lifetime, 99_000)
     await advanceTestClock(ctx, MAI, await getApp(ctx.db, app.id), { advance_seconds: 10 * 86_400 })
-    story.at('2026-03-01 10:04:00')
+    scenario.at('2026-03-01 10:04:00')
     await move(await newestOf(lifetime), target)
-    story.at('2026-03-01 10:05:00')
+    scenario.at('2026-03-01 10:05:00')
     await resolve(lifetime, 'refund', { amount: 1000, note: 'goodwill' })
     const { timeline } = await getTransactionTimeline(ctx, lifetime)
     const told = timeline
@@ -212,8 +224,8 @@ describe('money is its own ledger (contract 7)', () => {
   })
 
   it('the timeline shows when a payment was opened in real time, whenever the test clock moved', async () => {
-    const { ctx } = story.service
-    const move = async (input: object) => advanceTestClock(ctx, MAI, await getApp(ctx.db, story.app.app.id), input)
+    const { ctx } = scenario.service
+    const move = async (input: object) => advanceTestClock(ctx, MAI, await getApp(ctx.db, scenario.app.app.id), input)
     const opened: [number, string][] = []
     for (const [minute, input] of [
       ['10', { advance_seconds: 86_400 }],
@@ -221,9 +233,9 @@ describe('money is its own ledger (contract 7)', () => {
       ['30', { advance_seconds: 1 }],
       ['40', { advance_seconds: 0 }],
     ] as const) {
-      story.at(`2026-03-01 10:${minute}:00`)
+      scenario.at(`2026-03-01 10:${minute}:00`)
       opened.push([await buy(`user-${minute}`), `2026-03-01 10:${minute}:00`])
-      story.at(`2026-03-01 10:${minute}:05`)
+      scenario.at(`2026-03-01 10:${minute}:05`)
       await move(input)
     }
     for (const [id, at] of opened) {
@@ -234,7 +246,7 @@ describe('money is its own ledger (contract 7)', () => {
 
   it('ledger verify finds money that is left without a flag, sums that differ, and refunds beyond what came', async () => {
     isTampered = true
-    const { ctx } = story.service
+    const { ctx } = scenario.service
     const [flagged, unflagged, short] = [await buy('a', LIFETIME), await buy('b'), await buy('c')]
     for (const id of [flagged, unflagged, short]) await arrives(id, 50_000)
     await ctx.db.query('UPDATE transactions SET amount_left = 0 WHERE id = ?', [flagged])
@@ -243,13 +255,13 @@ describe('money is its own ledger (contract 7)', () => {
     await ctx.db.query('UPDATE payments SET amount_left = 1 WHERE id = ?', [await newestOf(short)])
     const faults = (await verifyLedger(ctx, null)).faults.map(({ subject, fault }) => `${subject} ${fault}`)
     expect(faults).to.include.members([
-      `transaction ${flagged} is flagged, and no money of it is left`,
-      `transaction ${unflagged} has money left, and is neither flagged nor completed`,
-      `transaction ${short} gave back another sum than its refunds are`,
-      `transaction ${short} used, has left or gave back more than it received`,
-      `payment ${await newestOf(short)} has another sum left than was neither booked nor refunded`,
+      `transaction ${flagged} is flagged but has no money left`,
+      `transaction ${unflagged} has money left but is neither flagged nor completed`,
+      `transaction ${short} has a refunded amount that differs from the sum of its refunds`,
+      `transaction ${short} used, kept or refunded more than it received`,
+      `payment ${await newestOf(short)} has a different amount left than was neither booked nor refunded`,
     ])
-    for (const appId of [story.app.app.id, null])
+    for (const appId of [scenario.app.app.id, null])
       expect((await verifyLedger(ctx, appId)).faults.length, String(appId)).to.equal(faults.length)
   })
 })

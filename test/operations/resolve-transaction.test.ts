@@ -6,33 +6,33 @@ import { AppError } from '#shared/errors.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { startStory, toldTypes, type Story } from '../support/story.ts'
+import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { operator } from '#commands/caller.ts'
 
 describe('resolving flagged transactions (contract 6)', () => {
-  let story: Story
+  let scenario: Scenario
   let references = 0
   beforeEach(async () => {
-    story = await startStory()
+    scenario = await startScenario()
   })
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
   const arrives = (transactionId: number, amount: number) =>
-    confirmPayment(story.service.ctx, {
+    confirmPayment(scenario.service.ctx, {
       provider: 'bank_transfer',
       eventId: null,
       reference: `FT${(references += 1)}`,
       transactionId,
       amount,
       currency: 'VND',
-      paidAt: story.service.ctx.clock.now(),
+      paidAt: scenario.service.ctx.clock.now(),
     })
   const resolve = (transactionId: number, action: ResolveInput['action'], changes: Partial<ResolveInput> = {}) =>
-    resolveTransaction(story.service.ctx, operator('mai'), {
+    resolveTransaction(scenario.service.ctx, operator('mai'), {
       transactionId,
       action,
       note: 'asked by phone',
@@ -47,19 +47,19 @@ describe('resolving flagged transactions (contract 6)', () => {
     return (error as AppError).message
   }
   const underpaid = async () => {
-    const plan = await story.plan('pro', MONTHLY)
-    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    const plan = await scenario.plan('pro', MONTHLY)
+    const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 95_000)
     return transaction_id as number
   }
 
   it('the preview of complete says what complete does, also where it will not be applied', async () => {
-    const plan = await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
-    const late = await story.checkout({ price_id: plan.prices[0] })
-    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
+    const plan = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
+    const late = await scenario.checkout({ price_id: plan.prices[0] })
+    await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
     await arrives(late.transaction_id, 9_000)
-    await toldTypes(story)
-    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+    await newEventTypes(scenario)
+    const preview = await previewResolution(scenario.service.ctx, operator('mai'), {
       transactionId: late.transaction_id,
       action: 'complete',
     })
@@ -67,14 +67,14 @@ describe('resolving flagged transactions (contract 6)', () => {
       'accepts 9000 VND of 10000 VND as full payment',
       'cannot be applied: flagged trial_already_used',
     ])
-    expect(await toldTypes(story)).to.deep.equal([])
-    expect(await story.transaction(late.transaction_id)).to.include({ status: 'pending', flag_reason: 'underpaid' })
+    expect(await newEventTypes(scenario)).to.deep.equal([])
+    expect(await scenario.transaction(late.transaction_id)).to.include({ status: 'pending', flag_reason: 'underpaid' })
     expect(await resolve(late.transaction_id, 'complete')).to.include({ flagReason: 'trial_already_used' })
   })
 
   it('complete accepts what was received and applies it; the preview tells the new end first', async () => {
     const id = await underpaid()
-    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+    const preview = await previewResolution(scenario.service.ctx, operator('mai'), {
       transactionId: id,
       action: 'complete',
     })
@@ -82,42 +82,42 @@ describe('resolving flagged transactions (contract 6)', () => {
       'accepts 95000 VND of 99000 VND as full payment',
       'valid until: no subscription -> 2026-04-01 10:00:00',
     ])
-    expect(await toldTypes(story)).to.deep.equal([])
+    expect(await newEventTypes(scenario)).to.deep.equal([])
     await resolve(id, 'complete')
-    expect(await story.transaction(id)).to.include({
+    expect(await scenario.transaction(id)).to.include({
       status: 'completed',
       flagged: false,
       amount_received: 95_000,
       provider_code: 'bank_transfer',
     })
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
-    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
   it('dismiss clears the flag and changes nothing else', async () => {
     const id = await underpaid()
     await resolve(id, 'dismiss')
-    expect(await story.transaction(id)).to.include({ status: 'pending', flagged: false, amount_received: 95_000 })
+    expect(await scenario.transaction(id)).to.include({ status: 'pending', flagged: false, amount_received: 95_000 })
     expect(await refused(resolve(id, 'dismiss'))).to.include('nothing to dismiss')
   })
 
   it('refund by hand needs the reference of the transfer, and ends an unapplied payment as refunded', async () => {
-    const plan = await story.plan('pro', MONTHLY, LIFETIME)
-    const earlier = await story.checkout({ price_id: plan.prices[0] })
-    await story.pay(await story.checkout({ price_id: plan.prices[1] }))
+    const plan = await scenario.plan('pro', MONTHLY, LIFETIME)
+    const earlier = await scenario.checkout({ price_id: plan.prices[0] })
+    await scenario.pay(await scenario.checkout({ price_id: plan.prices[1] }))
     await arrives(earlier.transaction_id, 99_000)
     expect(await refused(resolve(earlier.transaction_id, 'refund'))).to.include('reference')
     await resolve(earlier.transaction_id, 'refund', { reference: 'FT-BACK' })
-    expect(await story.transaction(earlier.transaction_id)).to.include({ status: 'refunded', flagged: false })
-    expect((await story.subscription()).current_period_end).to.equal(null)
+    expect(await scenario.transaction(earlier.transaction_id)).to.include({ status: 'refunded', flagged: false })
+    expect((await scenario.subscription()).current_period_end).to.equal(null)
   })
 
   it('refund of a duplicate gives back what came beyond the amount, and the period stays', async () => {
-    const plan = await story.plan('pro', MONTHLY)
-    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    const plan = await scenario.plan('pro', MONTHLY)
+    const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 99_000)
     await arrives(transaction_id, 99_000)
-    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+    const preview = await previewResolution(scenario.service.ctx, operator('mai'), {
       transactionId: transaction_id,
       action: 'refund',
       reference: 'FT-BACK',
@@ -127,16 +127,16 @@ describe('resolving flagged transactions (contract 6)', () => {
       'the period that was paid for stays',
     ])
     await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })
-    expect(await story.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect(await scenario.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
   it('a payment that went well is refunded too, once, and its period stays', async () => {
-    const plan = await story.plan('pro', MONTHLY)
-    const { transaction_id: transactionId } = await story.checkout({ price_id: plan.prices[0] })
+    const plan = await scenario.plan('pro', MONTHLY)
+    const { transaction_id: transactionId } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transactionId, 99_000)
     const reference = 'FT-BACK'
-    const preview = await previewResolution(story.service.ctx, operator('mai'), {
+    const preview = await previewResolution(scenario.service.ctx, operator('mai'), {
       transactionId,
       action: 'refund',
       reference,
@@ -147,26 +147,26 @@ describe('resolving flagged transactions (contract 6)', () => {
     ])
     const both = await Promise.allSettled([1, 2].map(() => resolve(transactionId, 'refund', { reference })))
     expect(both.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
-    expect(await story.transaction(transactionId)).to.include({ status: 'refunded', flagged: false })
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect(await scenario.transaction(transactionId)).to.include({ status: 'refunded', flagged: false })
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
     expect(await refused(resolve(transactionId, 'refund', { reference }))).to.include('refunded already')
   })
 
   it('a refund of a duplicate that is asked for twice takes back the surplus alone', async () => {
-    const plan = await story.plan('pro', MONTHLY)
-    const { transaction_id } = await story.checkout({ price_id: plan.prices[0] })
+    const plan = await scenario.plan('pro', MONTHLY)
+    const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 99_000)
     await arrives(transaction_id, 99_000)
     await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })
     expect(await refused(resolve(transaction_id, 'refund', { reference: 'FT-BACK' }))).to.include('refunded already')
-    expect(await story.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
+    expect(await scenario.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
   })
 
   it('where no money came none is refunded, what is completed is not completed again, what is unknown is not found', async () => {
-    const plan = await story.plan('pro', MONTHLY)
-    const checkout = await story.checkout({ price_id: plan.prices[0] })
+    const plan = await scenario.plan('pro', MONTHLY)
+    const checkout = await scenario.checkout({ price_id: plan.prices[0] })
     expect(await refused(resolve(checkout.transaction_id, 'refund'))).to.include('no money')
-    await story.pay(checkout)
+    await scenario.pay(checkout)
     expect(await refused(resolve(checkout.transaction_id, 'complete'))).to.include('only a pending transaction')
     expect(await refused(resolve(999_999, 'dismiss'))).to.include('not found')
   })
@@ -174,7 +174,7 @@ describe('resolving flagged transactions (contract 6)', () => {
   it('every resolution is audited with who, why, before and after', async () => {
     const id = await underpaid()
     await resolve(id, 'complete')
-    const [entry] = await listAuditEntries(story.service.ctx.db, { subject: `transaction ${id}`, limit: 10 })
+    const [entry] = await listAuditEntries(scenario.service.ctx.db, { subject: `transaction ${id}`, limit: 10 })
     expect(entry).to.include({ actor: 'mai', action: 'transaction.resolve.complete', reason: 'asked by phone' })
     expect(entry?.beforeState).to.include({ status: 'pending', flag_reason: 'underpaid' })
     expect(entry?.afterState).to.include({ status: 'completed', flagged: false })
@@ -183,7 +183,7 @@ describe('resolving flagged transactions (contract 6)', () => {
   it('an operator and a transfer at once: one completion, no money dropped', async () => {
     const id = await underpaid()
     await Promise.allSettled([resolve(id, 'complete'), arrives(id, 4000)])
-    expect((await story.transaction(id)).status).to.equal('completed')
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    expect((await scenario.transaction(id)).status).to.equal('completed')
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 })

@@ -18,38 +18,38 @@ import { changeApp } from '../support/operators.ts'
 import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
-import { startStory, toldTypes, type Story } from '../support/story.ts'
+import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
 describe('moving in and out', () => {
-  let story: Story
+  let scenario: Scenario
   let plan: { id: string; prices: string[] }
   beforeEach(async () => {
-    story = await startStory()
-    plan = await story.plan('pro', MONTHLY, LIFETIME)
+    scenario = await startScenario()
+    plan = await scenario.plan('pro', MONTHLY, LIFETIME)
   })
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
   const HEADER = 'external_ref,price_id,current_period_end,anchor_day,customer_email,customer_name'
   const take = (csv: string, dryRun = false) =>
-    importSubscriptions(story.service.ctx, operator('mai'), story.app.app, csv, { dryRun })
+    importSubscriptions(scenario.service.ctx, operator('mai'), scenario.app.app, csv, { dryRun })
 
   describe('subscription import', () => {
     it('takes over the period end and the anchor, so that month ends survive the move', async () => {
       const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,31,an@example.com,An\n`)
       expect(report).to.deep.include({ imported: 1, skipped: 0, refused: 0 })
-      expect(await story.subscription()).to.include({
+      expect(await scenario.subscription()).to.include({
         status: 'active',
         current_period_end: '2026-04-30 10:00:00',
         in_trial: false,
       })
-      expect((await story.subscription()).customer_id).to.match(/^cus_\d+$/)
-      expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
-      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
-      expect((await story.subscription()).current_period_end).to.equal('2026-05-31 10:00:00')
+      expect((await scenario.subscription()).customer_id).to.match(/^cus_\d+$/)
+      expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
+      await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-05-31 10:00:00')
     })
 
     it('run again skips who is there, so that a run that was cut short is simply run again', async () => {
@@ -60,14 +60,14 @@ describe('moving in and out', () => {
         [2, 'user-1', 'skipped'],
         [3, 'user-2', 'imported'],
       ])
-      expect((await story.subscription('user-2')).current_period_end).to.equal(null)
+      expect((await scenario.subscription('user-2')).current_period_end).to.equal(null)
     })
 
     it('a dry run says what each line would do and writes nothing', async () => {
       const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`, true)
       expect(report.lines[0]?.result).to.equal('would_import')
-      expect(await story.subscription()).to.equal(null)
-      const entries = await listAuditEntries(story.service.ctx.db, { limit: 10, appId: story.app.app.id })
+      expect(await scenario.subscription()).to.equal(null)
+      const entries = await listAuditEntries(scenario.service.ctx.db, { limit: 10, appId: scenario.app.app.id })
       expect(entries.map(({ action }) => action)).to.not.include('subscription.import')
     })
 
@@ -116,13 +116,13 @@ describe('moving in and out', () => {
       expect(report.lines.map(({ result }) => result)).to.deep.equal(ends.map(([, , result]) => result))
       for (const { result, reason } of report.lines)
         if (result === 'refused') expect(reason).to.match(/^anchor_day: a period that aims at day/)
-      story.at('2026-04-20 10:00:00')
-      await story.pay(await story.checkout({ price_id: plan.prices[0], external_ref: 'u5' }))
-      expect((await story.subscription('u5')).current_period_end).to.equal('2026-05-31 10:00:00')
+      scenario.at('2026-04-20 10:00:00')
+      await scenario.pay(await scenario.checkout({ price_id: plan.prices[0], external_ref: 'u5' }))
+      expect((await scenario.subscription('u5')).current_period_end).to.equal('2026-05-31 10:00:00')
     })
 
     it('refuses an external_ref that the realtime path cannot hold, for an app that has one', async () => {
-      const { ctx } = story.service
+      const { ctx } = scenario.service
       const phone = await anApp(ctx, { auth: 'identity' })
       const monthly = priceId(await aPlan(ctx, phone))
       const csv = `${HEADER}\na/b,${monthly},2026-04-30 10:00:00,,,\nok,${monthly},2026-04-30 10:00:00,,,\n`
@@ -147,12 +147,12 @@ describe('moving in and out', () => {
 
   describe('app export', () => {
     it('writes every table as JSON Lines and as CSV, which agree, and no secret', async () => {
-      const { ctx } = story.service
-      const app = await changeApp(ctx, 'mai', story.app.app, { receipts: true })
-      const made = await story.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
-      const checkout = await story.checkout({ price_id: plan.prices[0], customer_id: made.body.data.id })
-      await story.pay(checkout)
-      story.at('2026-03-29 10:00:00')
+      const { ctx } = scenario.service
+      const app = await changeApp(ctx, 'mai', scenario.app.app, { receipts: true })
+      const made = await scenario.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
+      const checkout = await scenario.checkout({ price_id: plan.prices[0], customer_id: made.body.data.id })
+      await scenario.pay(checkout)
+      scenario.at('2026-03-29 10:00:00')
       await sendDueReminders(ctx)
       const refund = { action: 'refund', amount: 1000, note: 'asked', reference: 'FT-BACK' } as const
       await resolveTransaction(ctx, operator('mai'), { transactionId: checkout.transaction_id, ...refund })
@@ -184,14 +184,14 @@ describe('moving in and out', () => {
       const all = readdirSync(folder)
         .map((file) => readFileSync(join(folder, file), 'utf8'))
         .join('\n')
-      expect(all).to.not.include(story.app.secret).and.not.include('sk_').and.not.include('/renew/')
+      expect(all).to.not.include(scenario.app.secret).and.not.include('sk_').and.not.include('/renew/')
     })
 
     it('fails with the reason where a file cannot be written', async () => {
       for (const file of ['plans.csv', 'plans.jsonl']) {
         const folder = scratchFolder('export')
         mkdirSync(join(folder, file))
-        const failed: unknown = await exportApp(story.service.ctx, story.app.app, folder).catch(
+        const failed: unknown = await exportApp(scenario.service.ctx, scenario.app.app, folder).catch(
           (error: unknown) => error,
         )
         expect(failed, file).to.have.property('code', 'EISDIR')
@@ -199,9 +199,9 @@ describe('moving in and out', () => {
     })
 
     it('writes all pages of a table that has several', async () => {
-      const { ctx } = story.service
+      const { ctx } = scenario.service
       const rows = Array.from({ length: 1001 }, (_, n) => [
-        story.app.app.id,
+        scenario.app.app.id,
         `customer ${n}`,
         'an@example.com',
         '[]',
@@ -213,7 +213,7 @@ describe('moving in and out', () => {
         rows.flat(),
       )
       const folder = scratchFolder('export')
-      expect(await exportApp(ctx, story.app.app, folder)).to.include({ customers: 1001 })
+      expect(await exportApp(ctx, scenario.app.app, folder)).to.include({ customers: 1001 })
       const table: Record<string, string>[] = parse(readFileSync(join(folder, 'customers.csv'), 'utf8'), {
         columns: true,
       })
@@ -236,9 +236,9 @@ describe('moving in and out', () => {
         ['An = Bình', 'An = Bình'],
         ["O'Brien", "O'Brien"],
       ]
-      for (const [name] of names) await story.seller.post('/api/v1/customers', { name, email: 'an@example.com' })
+      for (const [name] of names) await scenario.seller.post('/api/v1/customers', { name, email: 'an@example.com' })
       const folder = scratchFolder('export')
-      await exportApp(story.service.ctx, story.app.app, folder)
+      await exportApp(scenario.service.ctx, scenario.app.app, folder)
       const [header = '', ...lines] = readFileSync(join(folder, 'customers.csv'), 'utf8').trim().split('\n')
       const column = header.split(',').indexOf('name')
       expect(column).to.equal(1)
@@ -249,9 +249,10 @@ describe('moving in and out', () => {
 
     it('gives lines that subscription import takes back as they were, the marks aside', async () => {
       const refs = ['=cmd', '  @x', "'=y", "'z", '-42', '\u2007+1', "  '=q", 'plain']
-      for (const ref of refs) await story.pay(await story.checkout({ external_ref: ref, price_id: plan.prices[0] }))
+      for (const ref of refs)
+        await scenario.pay(await scenario.checkout({ external_ref: ref, price_id: plan.prices[0] }))
       const folder = scratchFolder('export')
-      await exportApp(story.service.ctx, story.app.app, folder)
+      await exportApp(scenario.service.ctx, scenario.app.app, folder)
       const rows: Record<string, string>[] = parse(readFileSync(join(folder, 'subscriptions.csv'), 'utf8'), {
         columns: true,
       })

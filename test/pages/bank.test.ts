@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
-import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
+import type { Scenario } from '../support/scenario.ts'
+import { ACCOUNT, startBankScenario, transfer } from './bank-scenario.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
 import { operator } from '#commands/caller.ts'
 
@@ -12,19 +12,19 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
 const UNKNOWN = `/checkout/${'0'.repeat(64)}`
 
 describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{token}/qr.svg', () => {
-  let story: Story
+  let scenario: Scenario
   let priceId: string
   let open: { checkout_url: string; transaction_id: number }
 
   beforeEach(async () => {
-    story = await startBankStory({ name: 'Reader' })
-    priceId = (await story.plan('premium', MONTHLY)).prices[0]!
-    open = await story.checkout({ price_id: priceId })
+    scenario = await startBankScenario({ name: 'Reader' })
+    priceId = (await scenario.plan('premium', MONTHLY)).prices[0]!
+    open = await scenario.checkout({ price_id: priceId })
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
   const get = (path: string, headers: Record<string, string> = {}) =>
-    story.service.call('GET', open.checkout_url + path, { headers })
+    scenario.service.call('GET', open.checkout_url + path, { headers })
   const copied = (page: { text: string }) => attributes(page, 'button', 'data-copy')
 
   it('shows bank, account number, account holder, amount, transfer code, QR code and countdown', async () => {
@@ -42,12 +42,12 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('is where the payer who chooses bank transfer is sent', async () => {
     const path = new URL(open.checkout_url).pathname
-    const form = await story.service.call('POST', `${open.checkout_url}/resolve?lang=vi`, {
+    const form = await scenario.service.call('POST', `${open.checkout_url}/resolve?lang=vi`, {
       headers: FORM,
       raw: 'payment_method=bank_transfer',
     })
     expect([form.status, form.headers['location']]).to.deep.equal([303, `${path}/bank?lang=vi`])
-    const json = await story.service.call('POST', `${open.checkout_url}/resolve`, {
+    const json = await scenario.service.call('POST', `${open.checkout_url}/resolve`, {
       headers: { 'Content-Type': 'application/json' },
       raw: '{"payment_method":"bank_transfer"}',
     })
@@ -56,7 +56,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('lets its transaction take bank transfers, from the first opening on', async () => {
     const opened = async () => {
-      const rows = await story.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
+      const rows = await scenario.service.ctx.db.query('SELECT bank_page_opened_at AS at FROM transactions')
       return (rows as { at: Date | null }[])[0]!.at !== null
     }
     expect(await opened()).to.equal(false)
@@ -77,12 +77,12 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('shows after a partial transfer what has arrived and what is still missing, under the same code', async () => {
     const [code] = copied(await get('/bank'))
-    await transfer(story, open.transaction_id, 60_000)
+    await transfer(scenario, open.transaction_id, 60_000)
     const page = await get('/bank')
     expect(textOf(page)).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
     expect(copied(page)).to.deep.equal([code, '39000', ACCOUNT.number])
     expect(attributes(page, 'progress', 'value')).to.deep.equal(['60000'])
-    await transfer(story, open.transaction_id, 9_000)
+    await transfer(scenario, open.transaction_id, 9_000)
     expect(copied(await get('/bank'))).to.deep.equal([code, '30000', ACCOUNT.number])
   })
 
@@ -90,7 +90,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     const checkout = new URL(open.checkout_url).pathname
     await get('/bank')
     expect(textOf(await get(''))).to.include('Amount due: ₫99,000')
-    await transfer(story, open.transaction_id, 60_000)
+    await transfer(scenario, open.transaction_id, 60_000)
     expect(attributes(await get('/bank'), 'a', 'href'), 'other ways to pay').to.include(checkout)
     const page = await get('')
     expect(textOf(page)).to.include('Amount due: ₫39,000')
@@ -100,10 +100,10 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('leads on to success_url with 303 once the money is complete, also after the link expired', async () => {
     await get('/bank')
-    await transfer(story, open.transaction_id, 60_000)
-    await transfer(story, open.transaction_id, 39_000)
+    await transfer(scenario, open.transaction_id, 60_000)
+    await transfer(scenario, open.transaction_id, 39_000)
     for (const time of ['2026-03-01 10:00:00', '2026-03-02 10:00:00']) {
-      story.at(time)
+      scenario.at(time)
       for (const path of ['/bank', '/qr.svg', '/qr.png']) {
         const page = await get(path)
         expect([page.status, page.headers['location']], path).to.deep.equal([303, 'https://shop.example/ok'])
@@ -113,20 +113,20 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('is not shown after the link expired; the page says that a transfer already made still counts', async () => {
     await get('/bank')
-    story.at('2026-03-01 11:00:00')
+    scenario.at('2026-03-01 11:00:00')
     const page = await get('/bank')
     expect(page.status).to.equal(410)
     expect(page.text).not.to.include(ACCOUNT.number)
     expect(textOf(page)).to.include('Have you already made the transfer? Nothing is lost')
     expect((await get('/qr.svg')).status).to.equal(410)
-    await transfer(story, open.transaction_id, 99_000)
+    await transfer(scenario, open.transaction_id, 99_000)
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
   })
 
   it('after it expired says how much has arrived, and that the rest still counts: without contradiction', async () => {
     const [code] = copied(await get('/bank'))
-    await transfer(story, open.transaction_id, 60_000)
-    story.at('2026-03-01 11:00:00')
+    await transfer(scenario, open.transaction_id, 60_000)
+    scenario.at('2026-03-01 11:00:00')
     const page = await get('/bank')
     expect(page.status).to.equal(410)
     const text = textOf(page)
@@ -135,13 +135,13 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect(text).to.include('Please contact Reader')
     expect(text).not.to.match(/do not transfer/i)
     expect(copied(page), 'what to type in').to.deep.equal([code, '39000', ACCOUNT.number])
-    await transfer(story, open.transaction_id, 39_000)
-    expect((await story.subscription()).status).to.equal('active')
+    await transfer(scenario, open.transaction_id, 39_000)
+    expect((await scenario.subscription()).status).to.equal('active')
   })
 
   it('asks for no transfer after a part that came by another method, since none would be accepted', async () => {
-    await transfer(story, open.transaction_id, 60_000)
-    story.at('2026-03-01 11:00:00')
+    await transfer(scenario, open.transaction_id, 60_000)
+    scenario.at('2026-03-01 11:00:00')
     const text = textOf(await get(''))
     expect(text).to.include('We received ₫60,000 of ₫99,000.')
     expect(text).to.include('Please contact Reader to complete the payment or to get your money back.')
@@ -151,7 +151,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
   describe('the moment after the payment, GET /checkout/{token}/paid', () => {
     it('says what was received, what it bought, until when and the reference, and goes on by itself', async () => {
       const [code] = copied(await get('/bank'))
-      await transfer(story, open.transaction_id, 99_000)
+      await transfer(scenario, open.transaction_id, 99_000)
       const page = await get('/paid')
       expect(page.status).to.equal(200)
       expect(textOf(page)).to.include(
@@ -163,9 +163,9 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
     it('leads on to success_url once the whole payment was refunded', async () => {
       await get('/bank')
-      await transfer(story, open.transaction_id, 99_000)
+      await transfer(scenario, open.transaction_id, 99_000)
       const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
-      await resolveTransaction(story.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
+      await resolveTransaction(scenario.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
       const page = await get('/paid')
       expect([page.status, page.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])
     })
@@ -173,19 +173,19 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     it('leads back to the bank page while money is missing, and is 410 after the end', async () => {
       const { pathname } = new URL(open.checkout_url)
       expect((await get('/paid?lang=vi')).headers['location']).to.equal(`${pathname}/bank?lang=vi`)
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       expect((await get(String((await get('/paid')).headers['location']).slice(pathname.length))).status).to.equal(410)
     })
 
     it('says that money which could not be applied is not lost', async () => {
-      const late = await story.checkout({ price_id: priceId })
-      await story.service.call('GET', `${late.checkout_url}/bank`)
-      story.at('2026-03-01 10:05:00')
-      const gold = await story.plan('gold', { ...MONTHLY, amount: 50_000 })
-      await story.pay(await story.checkout({ price_id: gold.prices[0] }))
-      await transfer(story, late.transaction_id, 99_000)
-      expect((await story.transaction(late.transaction_id)).flag_reason).to.equal('superseded')
-      const page = await story.service.call('GET', `${late.checkout_url}/paid`)
+      const late = await scenario.checkout({ price_id: priceId })
+      await scenario.service.call('GET', `${late.checkout_url}/bank`)
+      scenario.at('2026-03-01 10:05:00')
+      const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+      await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+      await transfer(scenario, late.transaction_id, 99_000)
+      expect((await scenario.transaction(late.transaction_id)).flag_reason).to.equal('superseded')
+      const page = await scenario.service.call('GET', `${late.checkout_url}/paid`)
       expect(textOf(page))
         .to.include('could not be applied to your subscription')
         .and.to.include('your money is not lost')
@@ -194,19 +194,19 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     })
 
     it('is the page of a one-time purchase too, without a period', async () => {
-      const book = await story.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 50_000, currency: 'VND' })
-      await story.service.call('GET', `${book.checkout_url}/bank`)
-      await transfer(story, book.transaction_id, 50_000)
-      const text = textOf(await story.service.call('GET', `${book.checkout_url}/paid`))
+      const book = await scenario.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 50_000, currency: 'VND' })
+      await scenario.service.call('GET', `${book.checkout_url}/bank`)
+      await transfer(scenario, book.transaction_id, 50_000)
+      const text = textOf(await scenario.service.call('GET', `${book.checkout_url}/paid`))
       expect(text).to.match(/Payment received ₫50,000 For audio-book Reference PG\w+ Back to Reader/)
     })
   })
 
   it('is over, and not paid, once an operator gave back the part that came', async () => {
     await get('/bank')
-    await transfer(story, open.transaction_id, 60_000)
+    await transfer(scenario, open.transaction_id, 60_000)
     const refund = { action: 'refund', note: 'changed her mind', reference: 'FT-BACK' } as const
-    await resolveTransaction(story.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
+    await resolveTransaction(scenario.service.ctx, operator('mai'), { transactionId: open.transaction_id, ...refund })
     for (const path of ['', '/bank', '/qr.svg', '/qr.png']) {
       const page = await get(path)
       expect([page.status, page.headers['location']], path).to.deep.equal([410, undefined])
@@ -217,31 +217,33 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
 
   it('is 404 for unknown tokens, as is the QR code', async () => {
     for (const path of ['/bank', '/qr.svg', '/qr.png']) {
-      expect((await story.service.call('GET', UNKNOWN + path)).status, path).to.equal(404)
+      expect((await scenario.service.call('GET', UNKNOWN + path)).status, path).to.equal(404)
     }
   })
 
   it('is refused with 400 where the payment cannot be made by bank transfer', async () => {
-    const dollars = await story.checkout({ mode: 'payment', plan_ref: 'book', amount: 500, currency: 'USD' })
-    const chosen = await story.checkout({ price_id: priceId, payment_method: 'test', external_ref: 'user-2' })
+    const dollars = await scenario.checkout({ mode: 'payment', plan_ref: 'book', amount: 500, currency: 'USD' })
+    const chosen = await scenario.checkout({ price_id: priceId, payment_method: 'test', external_ref: 'user-2' })
     for (const { checkout_url } of [dollars, chosen]) {
       for (const path of ['/bank', '/qr.svg', '/qr.png']) {
-        const page = await story.service.call('GET', `${checkout_url}${path}`)
+        const page = await scenario.service.call('GET', `${checkout_url}${path}`)
         expect(page.status, path).to.equal(400)
         expect(textOf(page)).to.include('This payment method is not available')
         expect(attributes(page, 'a', 'href')).to.include(new URL(checkout_url).pathname)
       }
-      const asked = await story.service.call('GET', `${checkout_url}/bank`, { headers: { Accept: 'application/json' } })
+      const asked = await scenario.service.call('GET', `${checkout_url}/bank`, {
+        headers: { Accept: 'application/json' },
+      })
       expect(asked.body.error.code).to.equal('payment_method_unavailable')
     }
   })
 
   it('stays open to a payer who has it when the method is disabled, and is offered to nobody else', async () => {
     await get('/bank')
-    await disableMethod(story.service.ctx, 'tester', story.app.app, 'bank_transfer')
+    await disableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'bank_transfer')
     expect((await get('/bank')).status).to.equal(200)
-    const next = await story.checkout({ price_id: priceId, external_ref: 'user-2' })
-    const page = await story.service.call('GET', next.checkout_url)
+    const next = await scenario.checkout({ price_id: priceId, external_ref: 'user-2' })
+    const page = await scenario.service.call('GET', next.checkout_url)
     expect(offeredMethods(page)).not.to.include('bank_transfer')
   })
 
@@ -258,7 +260,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     const page = await get('/bank')
     const tag = async () => (await get('/status')).headers['etag']
     expect(attributes(page, 'div', 'data-seen')).to.deep.equal([await tag()])
-    await transfer(story, open.transaction_id, 60_000)
+    await transfer(scenario, open.transaction_id, 60_000)
     expect(await tag()).not.to.equal(attributes(page, 'div', 'data-seen')[0])
   })
 

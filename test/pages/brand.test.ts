@@ -3,14 +3,14 @@ import type { Browser } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { parseId } from '#shared/ids.ts'
 import { getSubscription } from '#subscriptions/store.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { changeApp } from '../support/operators.ts'
 import { MONTHLY, SERVER } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
+import type { Scenario } from '../support/scenario.ts'
 import { perform } from '#commands/perform.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { faultsOf } from './audit.ts'
-import { startBankStory } from './bank-story.ts'
+import { startBankScenario } from './bank-scenario.ts'
 import { startBrowser, visit } from './browser.ts'
 import { attributes, textOf } from './read-page.ts'
 
@@ -26,7 +26,7 @@ const LOOKS = {
 
 describe('pages under the seller’s name', () => {
   let browser: Browser
-  let story: Story
+  let scenario: Scenario
   let priceId: string
   let planId: number
   let url: string
@@ -36,16 +36,16 @@ describe('pages under the seller’s name', () => {
   })
   after(() => browser.close())
   beforeEach(async () => {
-    story = await startBankStory({ name: 'Sách Hay' })
-    const plan = await story.plan('premium', MONTHLY)
+    scenario = await startBankScenario({ name: 'Sách Hay' })
+    const plan = await scenario.plan('premium', MONTHLY)
     planId = parseId('plan', plan.id) ?? expect.fail('no plan')
     priceId = plan.prices[0]!
-    url = (await story.checkout({ price_id: priceId })).checkout_url
+    url = (await scenario.checkout({ price_id: priceId })).checkout_url
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
-  const change = (input: object) => changeApp(story.service.ctx, 'tester', story.app.app, input)
-  const get = (address: string) => story.service.call('GET', address)
+  const change = (input: object) => changeApp(scenario.service.ctx, 'tester', scenario.app.app, input)
+  const get = (address: string) => scenario.service.call('GET', address)
 
   it('show logo, links and statement name once they are set, and none before', async () => {
     const plain = await get(url)
@@ -65,8 +65,8 @@ describe('pages under the seller’s name', () => {
   })
 
   const subscribed = async () => {
-    await story.pay(await story.checkout({ price_id: priceId, external_ref: 'user-2' }))
-    return getSubscription(story.service.ctx.db, story.app.app.id, 'user-2')
+    await scenario.pay(await scenario.checkout({ price_id: priceId, external_ref: 'user-2' }))
+    return getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-2')
   }
 
   it('serve the logo by its content’s name, as a document that may do nothing', async () => {
@@ -87,7 +87,7 @@ describe('pages under the seller’s name', () => {
   for (const colorScheme of ['light', 'dark'] as const) {
     it(`have the accent in ${colorScheme} colours, readable, under the strict policy`, async () => {
       await change(LOOKS)
-      const visitor = await visit(browser, [story.service.url], { colorScheme })
+      const visitor = await visit(browser, [scenario.service.url], { colorScheme })
       for (const address of [url, `${url}/bank`]) {
         await visitor.page.goto(address)
         expect(await faultsOf(visitor.page), address).to.deep.equal([])
@@ -104,7 +104,7 @@ describe('pages under the seller’s name', () => {
 
   it('show the description of a plan, a long one behind a fold', async () => {
     const describePlan = (description: string) =>
-      perform(story.service.ctx, SERVER, updatePlan, { description }, { app: story.app.app, planId })
+      perform(scenario.service.ctx, SERVER, updatePlan, { description }, { app: scenario.app.app, planId })
     await describePlan('All books.\nOn every device.')
     expect((await get(url)).text).to.include('<p class="order-text">All books.\nOn every device.</p>')
     await describePlan('Long. '.repeat(100))
@@ -115,12 +115,12 @@ describe('pages under the seller’s name', () => {
     const purchase = { mode: 'payment', plan_ref: 'audio-book-7', amount: 50_000, currency: 'VND' }
 
     it('is called by its plan_name where the checkout call has one', async () => {
-      const named = await story.checkout({ ...purchase, plan_name: 'Dế Mèn phiêu lưu ký' })
+      const named = await scenario.checkout({ ...purchase, plan_name: 'Dế Mèn phiêu lưu ký' })
       expect(textOf(await get(named.checkout_url)))
         .to.include('Dế Mèn phiêu lưu ký')
         .and.not.to.include('audio-book-7')
-      expect(await story.transaction(named.transaction_id)).to.include({ plan_ref: 'audio-book-7' })
-      const plain = await story.checkout(purchase)
+      expect(await scenario.transaction(named.transaction_id)).to.include({ plan_ref: 'audio-book-7' })
+      const plain = await scenario.checkout(purchase)
       expect(textOf(await get(plain.checkout_url))).to.include('audio-book-7')
     })
 
@@ -131,8 +131,8 @@ describe('pages under the seller’s name', () => {
         cancel_url: 'https://shop.example/no',
       }
       const refused = async (body: object) => {
-        const answer = await story.seller.post('/api/v1/checkout-sessions', { ...urls, ...body })
-        expectRefusal(answer, 400, 'invalid_request')
+        const answer = await scenario.seller.post('/api/v1/checkout-sessions', { ...urls, ...body })
+        expectError(answer, 400, 'invalid_request')
         expect(answer.body.error.field).to.equal('plan_name')
       }
       for (const plan_name of ['', 'x'.repeat(192), 7]) await refused({ ...purchase, plan_name })

@@ -5,10 +5,10 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
+import type { Scenario } from '../support/scenario.ts'
 import { startStripePeer } from '../support/stripe-peer.ts'
 import { decodeVietQr } from '../bank-accounts/decode-vietqr.ts'
-import { ACCOUNT, startBankStory, transfer } from './bank-story.ts'
+import { ACCOUNT, startBankScenario, transfer } from './bank-scenario.ts'
 import {
   artifact,
   DESKTOP,
@@ -40,7 +40,7 @@ function scanFile(path: string): string {
 describe('hosted pages in a browser', () => {
   let browser: Browser
   let seller: SellerSite
-  let story: Story
+  let scenario: Scenario
   let priceId: string
   let open: { checkout_url: string; transaction_id: number }
   let stops: (() => Promise<void>)[]
@@ -55,17 +55,21 @@ describe('hosted pages in a browser', () => {
   })
   beforeEach(async () => {
     stops = []
-    story = await startBankStory({ name: 'Reader' })
-    priceId = (await story.plan('premium', MONTHLY)).prices[0]!
-    open = await story.checkout({ price_id: priceId, success_url: `${seller.url}/ok`, cancel_url: `${seller.url}/no` })
+    scenario = await startBankScenario({ name: 'Reader' })
+    priceId = (await scenario.plan('premium', MONTHLY)).prices[0]!
+    open = await scenario.checkout({
+      price_id: priceId,
+      success_url: `${seller.url}/ok`,
+      cancel_url: `${seller.url}/no`,
+    })
   })
   afterEach(async () => {
     for (const stop of stops) await stop()
-    await story.service.stop()
+    await scenario.service.stop()
   })
 
   const enter = async (url: string, options: BrowserContextOptions = {}): Promise<Visit> => {
-    const visitor = await visit(browser, [story.service.url, seller.url], options)
+    const visitor = await visit(browser, [scenario.service.url, seller.url], options)
     stops.push(() => visitor.end())
     await visitor.page.goto(url)
     return visitor
@@ -84,7 +88,7 @@ describe('hosted pages in a browser', () => {
       const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
       await page.getByRole('button', { name: 'Test payment' }).click()
       await page.waitForURL(`${seller.url}/ok`)
-      expect((await story.transaction(open.transaction_id)).status).to.equal('completed')
+      expect((await scenario.transaction(open.transaction_id)).status).to.equal('completed')
     })
 
     it('take a bank transfer from the checkout to the seller', async () => {
@@ -92,10 +96,10 @@ describe('hosted pages in a browser', () => {
       await page.getByRole('button', { name: 'Chuyển khoản ngân hàng' }).click()
       await page.waitForURL(`${open.checkout_url}/bank`)
       expect(await page.locator('.copy').first().isVisible()).to.equal(false)
-      await transfer(story, open.transaction_id, 60_000)
+      await transfer(scenario, open.transaction_id, 60_000)
       await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
       await page.getByText('Còn thiếu 39.000 ₫.').waitFor()
-      await transfer(story, open.transaction_id, 39_000)
+      await transfer(scenario, open.transaction_id, 39_000)
       await page.getByRole('link', { name: 'Kiểm tra lại' }).click()
       await page.getByRole('heading', { name: 'Đã nhận thanh toán' }).waitFor()
       await page.waitForURL(`${seller.url}/ok`)
@@ -103,11 +107,11 @@ describe('hosted pages in a browser', () => {
     })
 
     it("follow the provider's redirect to its own page", async () => {
-      const stripe = await startStripePeer(story.service.ctx.clock, [STRIPE_KEY])
+      const stripe = await startStripePeer(scenario.service.ctx.clock, [STRIPE_KEY])
       stops.push(() => stripe.stop())
-      Object.assign(story.service.ctx.config, { stripeApiBase: stripe.base })
+      Object.assign(scenario.service.ctx.config, { stripeApiBase: stripe.base })
       const credentials = { secretKey: STRIPE_KEY, webhookSecret: 'whsec_1' }
-      await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', credentials)
+      await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', credentials)
       const { page, complaints } = await enter(open.checkout_url, { javaScriptEnabled: false })
       const asked = page.waitForRequest((request) => request.url().startsWith('https://checkout.stripe.com/'), {
         timeout: 10_000,
@@ -118,7 +122,7 @@ describe('hosted pages in a browser', () => {
 
     it('lead back from the page of an error', async () => {
       const { page } = await enter(open.checkout_url, { javaScriptEnabled: false })
-      await story.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
+      await scenario.service.ctx.db.query("UPDATE payment_methods SET is_enabled = 0 WHERE method = 'test'")
       await page.getByRole('button', { name: 'Test payment' }).click()
       await page.getByRole('heading', { name: 'This payment method is not available' }).waitFor()
       await page.getByRole('link', { name: 'Back to the payment page' }).click()
@@ -130,10 +134,10 @@ describe('hosted pages in a browser', () => {
   describe('with scripts', () => {
     it('lead from the bank page to success_url once the transfers add up, and show a part at once', async () => {
       const { page, complaints, outside } = await enter(`${open.checkout_url}/bank`)
-      await transfer(story, open.transaction_id, 60_000)
+      await transfer(scenario, open.transaction_id, 60_000)
       await look(page)
       await page.getByText('₫39,000 is still missing.').waitFor()
-      await transfer(story, open.transaction_id, 39_000)
+      await transfer(scenario, open.transaction_id, 39_000)
       await page.getByRole('heading', { name: 'Payment received' }).waitFor()
       await page.waitForURL(`${seller.url}/ok`)
       expect([complaints, outside]).to.deep.equal([[], []])
@@ -141,17 +145,17 @@ describe('hosted pages in a browser', () => {
 
     it('count down, and become the page of an expired link', async () => {
       const start = Date.now()
-      story.at('2026-03-01 10:59:57')
+      scenario.at('2026-03-01 10:59:57')
       const { page } = await enter(open.checkout_url)
       expect(await page.locator('.timer').innerText()).to.match(/^00:0[23]$/)
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
       expect(Date.now() - start).to.be.greaterThan(2000)
     })
 
     it('show the end of a link also where the clock of a sandbox app was moved', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`)
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       await look(page)
       await page.getByRole('heading', { name: 'This payment link has expired' }).waitFor()
       await page.getByText('Nothing is lost').waitFor()
@@ -239,7 +243,7 @@ describe('hosted pages in a browser', () => {
   it('a desktop, and an app that turned them off, have no links to banking apps', async () => {
     const desktop = await enter(`${open.checkout_url}/bank`, { viewport: DESKTOP })
     expect(await desktop.page.locator('.bank-apps').isVisible()).to.equal(false)
-    await changeApp(story.service.ctx, 'tester', story.app.app, { bank_app_links: false })
+    await changeApp(scenario.service.ctx, 'tester', scenario.app.app, { bank_app_links: false })
     const { page } = await enter(`${open.checkout_url}/bank`, { isMobile: true, hasTouch: true })
     expect(await page.locator('.bank-apps').count()).to.equal(0)
     expect(await page.content()).not.to.include('vietqr.io')
@@ -252,7 +256,7 @@ describe('hosted pages in a browser', () => {
         [0, 99_000],
         [60_000, 39_000],
       ] as const) {
-        if (received > 0) await transfer(story, open.transaction_id, received)
+        if (received > 0) await transfer(scenario, open.transaction_id, received)
         await page.goto(`${open.checkout_url}/bank`)
         const shown = await printed(page)
         expect(shown).to.include({ number: ACCOUNT.number, amount })

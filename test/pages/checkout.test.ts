@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { changeApp, enableMethod } from '../support/operators.ts'
 import { aCustomer, anApp, LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 import { attributes, offeredMethods, textOf } from './read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -10,21 +10,21 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 const UNKNOWN = `/checkout/${'0'.repeat(64)}`
 
 describe('the checkout page, GET /checkout/{token}', () => {
-  let story: Story
+  let scenario: Scenario
   let monthly: string
   let open: { checkout_url: string; transaction_id: number }
 
   beforeEach(async () => {
-    story = await startStory({ name: 'Reader' })
-    const plan = await story.plan('premium', { ...MONTHLY, name: 'Monthly', trial: PAID_TRIAL }, LIFETIME)
+    scenario = await startScenario({ name: 'Reader' })
+    const plan = await scenario.plan('premium', { ...MONTHLY, name: 'Monthly', trial: PAID_TRIAL }, LIFETIME)
     monthly = plan.prices[0]!
-    open = await story.checkout({ price_id: monthly, skip_trial: true })
+    open = await scenario.checkout({ price_id: monthly, skip_trial: true })
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
-  const get = (url: string, headers: Record<string, string> = {}) => story.service.call('GET', url, { headers })
+  const get = (url: string, headers: Record<string, string> = {}) => scenario.service.call('GET', url, { headers })
   const resolveAs = (headers: Record<string, string>, raw: string, url = open.checkout_url) =>
-    story.service.call('POST', `${url}/resolve`, { headers, raw })
+    scenario.service.call('POST', `${url}/resolve`, { headers, raw })
 
   it('shows whose it is, what is paid, and that nothing is charged automatically', async () => {
     const page = await get(open.checkout_url)
@@ -42,42 +42,42 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('shows from which end a payment extends', async () => {
-    await story.pay(open)
-    const next = await story.checkout({ price_id: monthly })
+    await scenario.pay(open)
+    const next = await scenario.checkout({ price_id: monthly })
     const page = await get(next.checkout_url)
     expect(textOf(page)).to.include('Valid until 1 May 2026 , extends from 1 April 2026')
     expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-05-01', '2026-04-01'])
   })
 
   it('shows that a payment after the end starts a period today', async () => {
-    await story.pay(open)
-    story.at('2026-04-03 10:00:00')
-    const next = await story.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.pay(open)
+    scenario.at('2026-04-03 10:00:00')
+    const next = await scenario.checkout({ price_id: monthly, skip_trial: true })
     expect(textOf(await get(next.checkout_url))).to.include('Valid until 3 May 2026 , starts today')
   })
 
   it('shows the price of a paid trial and what comes after it', async () => {
-    const trial = await story.checkout({ price_id: monthly, external_ref: 'user-2' })
+    const trial = await scenario.checkout({ price_id: monthly, external_ref: 'user-2' })
     const text = textOf(await get(trial.checkout_url))
     expect(text).to.include('₫10,000 trial for 1 week Then ₫99,000 for 1 month, only if you choose to renew.')
     expect(text).to.include('Valid until 8 March 2026')
   })
 
   it('shows a one-time purchase by its plan_ref, without any period', async () => {
-    const one = await story.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 1250, currency: 'usd' })
+    const one = await scenario.checkout({ mode: 'payment', plan_ref: 'audio-book', amount: 1250, currency: 'usd' })
     const text = textOf(await get(one.checkout_url))
     expect(text).to.match(/audio-book Amount due: \$12\.50 One-time purchase/)
     expect(text).not.to.match(/valid until/i)
   })
 
   it('warns an owner of a lifetime subscription, and hides the ways to pay behind a second decision', async () => {
-    const plan = await story.plan('forever', LIFETIME)
+    const plan = await scenario.plan('forever', LIFETIME)
     const [first, second] = [
-      await story.checkout({ price_id: plan.prices[0]! }),
-      await story.checkout({ price_id: plan.prices[0]! }),
+      await scenario.checkout({ price_id: plan.prices[0]! }),
+      await scenario.checkout({ price_id: plan.prices[0]! }),
     ]
     expect(textOf(await get(first.checkout_url))).to.include('Lifetime access, one payment Never expires')
-    await story.pay(first)
+    await scenario.pay(first)
     const page = await get(second.checkout_url)
     expect(textOf(page)).to.include('You already have lifetime access. No payment is due.')
     expect(page.text).to.match(/<details[^>]*><summary>Pay anyway<\/summary>/)
@@ -87,7 +87,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('offers every method that the app has enabled, in a plain form', async () => {
-    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', {
+    await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', {
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })
@@ -98,17 +98,17 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('offers exactly the method that was chosen up front', async () => {
-    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', {
+    await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', {
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })
-    const chosen = await story.checkout({ price_id: monthly, payment_method: 'test' })
+    const chosen = await scenario.checkout({ price_id: monthly, payment_method: 'test' })
     expect(offeredMethods(await get(chosen.checkout_url))).to.deep.equal(['test'])
   })
 
   it('says so where the app has no method enabled', async () => {
-    const live = await anApp(story.service.ctx, { sandbox: false, name: 'Quiet' })
-    const seller = story.service.seller(live)
+    const live = await anApp(scenario.service.ctx, { sandbox: false, name: 'Quiet' })
+    const seller = scenario.service.seller(live)
     const answer = await seller.post('/api/v1/checkout-sessions', {
       external_ref: 'user-1',
       mode: 'payment',
@@ -128,7 +128,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     const sandbox = await get(open.checkout_url)
     expect(textOf(sandbox)).to.include('TEST sandbox, no real money')
     expect(sandbox.text).to.include('<title>[TEST] ')
-    await story.service.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    await scenario.service.ctx.db.query('UPDATE apps SET is_sandbox = 0')
     const live = await get(open.checkout_url)
     expect(live.text).not.to.include('TEST')
   })
@@ -139,8 +139,8 @@ describe('the checkout page, GET /checkout/{token}', () => {
     let vietnamese: string
 
     beforeEach(async () => {
-      const customer = await aCustomer(story.service.ctx, story.app, { locale: 'vi' })
-      const session = await story.checkout({ price_id: monthly, customer_id: `cus_${customer.id}` })
+      const customer = await aCustomer(scenario.service.ctx, scenario.app, { locale: 'vi' })
+      const session = await scenario.checkout({ price_id: monthly, customer_id: `cus_${customer.id}` })
       vietnamese = session.checkout_url
     })
 
@@ -154,12 +154,12 @@ describe('the checkout page, GET /checkout/{token}', () => {
     })
 
     it("shows days in the app's time zone, by default that of the language", async () => {
-      story.at('2026-03-01 20:00:00')
-      const { checkout_url } = await story.checkout({ price_id: monthly, external_ref: 'late', skip_trial: true })
+      scenario.at('2026-03-01 20:00:00')
+      const { checkout_url } = await scenario.checkout({ price_id: monthly, external_ref: 'late', skip_trial: true })
       const english = { 'Accept-Language': 'en' }
       expect(textOf(await get(checkout_url, english))).to.include('Valid until 1 April 2026')
       expect(textOf(await get(checkout_url, { 'Accept-Language': 'vi' }))).to.include('Có hiệu lực đến 2/4/2026')
-      await changeApp(story.service.ctx, 'tester', story.app.app, { time_zone: 'Asia/Tokyo' })
+      await changeApp(scenario.service.ctx, 'tester', scenario.app.app, { time_zone: 'Asia/Tokyo' })
       const page = await get(checkout_url, english)
       expect(textOf(page)).to.include('Valid until 2 April 2026')
       expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-04-02'])
@@ -183,9 +183,9 @@ describe('the checkout page, GET /checkout/{token}', () => {
 
   describe('its end', () => {
     it('is 410 from the very second at which the link expires', async () => {
-      story.at('2026-03-01 10:59:59')
+      scenario.at('2026-03-01 10:59:59')
       expect((await get(open.checkout_url)).status).to.equal(200)
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       const page = await get(open.checkout_url)
       expect(page.status).to.equal(410)
       expect(textOf(page)).to.include('This payment link has expired')
@@ -193,9 +193,9 @@ describe('the checkout page, GET /checkout/{token}', () => {
     })
 
     it('leads on to success_url with 303 once it is paid, also after the link expired', async () => {
-      await story.pay(open)
+      await scenario.pay(open)
       for (const time of ['2026-03-01 10:00:00', '2026-03-05 00:00:00']) {
-        story.at(time)
+        scenario.at(time)
         const page = await get(open.checkout_url)
         expect([page.status, page.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])
       }
@@ -203,12 +203,12 @@ describe('the checkout page, GET /checkout/{token}', () => {
 
     it('gives success_url exactly as the seller wrote it', async () => {
       for (const url of ['https://shop.example', 'https://shop.example/a?b=%20c&d=e#f']) {
-        const session = await story.checkout({ price_id: monthly, skip_trial: true, success_url: url })
-        await story.pay(session)
+        const session = await scenario.checkout({ price_id: monthly, skip_trial: true, success_url: url })
+        await scenario.pay(session)
         expect((await get(session.checkout_url)).headers['location']).to.equal(url)
       }
-      const beyond = await story.checkout({ price_id: monthly, success_url: 'https://shop.example/cảm-ơn' })
-      await story.pay(beyond)
+      const beyond = await scenario.checkout({ price_id: monthly, success_url: 'https://shop.example/cảm-ơn' })
+      await scenario.pay(beyond)
       expect((await get(beyond.checkout_url)).headers['location']).to.equal('https://shop.example/c%E1%BA%A3m-%C6%A1n')
     })
 
@@ -236,21 +236,21 @@ describe('the checkout page, GET /checkout/{token}', () => {
         200,
         { success: true, data: { redirect_url: 'https://shop.example/ok' } },
       ])
-      expect((await story.transaction(open.transaction_id)).status).to.equal('completed')
-      expect((await story.subscription()).status).to.equal('active')
+      expect((await scenario.transaction(open.transaction_id)).status).to.equal('completed')
+      expect((await scenario.subscription()).status).to.equal('active')
     })
 
     it('answers a form with 303', async () => {
       const answer = await resolveAs(FORM, 'payment_method=test')
       expect([answer.status, answer.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])
-      expect((await story.transaction(open.transaction_id)).status).to.equal('completed')
+      expect((await scenario.transaction(open.transaction_id)).status).to.equal('completed')
     })
 
     it('leads on to success_url where it is paid already, and pays nothing twice', async () => {
-      await story.pay(open)
+      await scenario.pay(open)
       const answer = await resolveAs(FORM, 'payment_method=test')
       expect([answer.status, answer.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])
-      expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
     })
 
     it('refuses an unknown method as invalid_request that names the field', async () => {
@@ -278,7 +278,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
         const answer = await resolveAs(headers, raw)
         expect([answer.status, answer.body.error?.code], raw).to.deep.equal([400, 'invalid_request'])
       }
-      expect((await story.transaction(open.transaction_id)).status).to.equal('pending')
+      expect((await scenario.transaction(open.transaction_id)).status).to.equal('pending')
     })
 
     it('refuses a body of more than 100 KB with 413', async () => {
@@ -292,10 +292,10 @@ describe('the checkout page, GET /checkout/{token}', () => {
     })
 
     it('answers 410 checkout_expired after the end, and completes nothing', async () => {
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       const answer = await resolveAs(JSON_TYPE, '{"payment_method":"test"}')
       expect([answer.status, answer.body.error.code]).to.deep.equal([410, 'checkout_expired'])
-      expect((await story.transaction(open.transaction_id)).status).to.equal('pending')
+      expect((await scenario.transaction(open.transaction_id)).status).to.equal('pending')
     })
 
     it('answers 404 for unknown tokens, whatever the body', async () => {
@@ -310,7 +310,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(attributes(unknown, 'a', 'href')).to.include(new URL(open.checkout_url).pathname)
       expect((await resolveAs(FORM, 'payment_method=card')).status).to.equal(400)
       expect((await resolveAs(FORM, 'payment_method=test', UNKNOWN)).status).to.equal(404)
-      story.at('2026-03-01 11:00:00')
+      scenario.at('2026-03-01 11:00:00')
       const late = await resolveAs(FORM, 'payment_method=test')
       expect(late.status).to.equal(410)
       expect(textOf(late)).to.include('This payment link has expired')
@@ -325,7 +325,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     })
 
     it('refuses other HTTP methods with 405', async () => {
-      const answer = await story.service.call('PUT', `${open.checkout_url}/resolve`)
+      const answer = await scenario.service.call('PUT', `${open.checkout_url}/resolve`)
       expect([answer.status, answer.body.error.code]).to.deep.equal([405, 'method_not_allowed'])
       expect(answer.headers['allow']).to.include('POST')
     })
@@ -338,15 +338,15 @@ describe('the checkout page, GET /checkout/{token}', () => {
       const first = await get(`${open.checkout_url}/status`)
       expect(first.headers['content-type']).to.equal('application/json; charset=utf-8')
       expect(first.body).to.deep.equal({ status: 'pending', expired: false, redirect_url: null })
-      await story.pay(open)
+      await scenario.pay(open)
       const paid = { status: 'completed', expired: false, redirect_url: 'https://shop.example/ok' }
       expect(await statusOf(open.checkout_url)).to.deep.equal(paid)
     })
 
     it('says that an unpaid link expired, and not that a paid one did', async () => {
-      const paid = await story.checkout({ price_id: monthly, external_ref: 'user-2' })
-      await story.pay(paid)
-      story.at('2026-03-01 11:00:00')
+      const paid = await scenario.checkout({ price_id: monthly, external_ref: 'user-2' })
+      await scenario.pay(paid)
+      scenario.at('2026-03-01 11:00:00')
       expect(await statusOf(open.checkout_url)).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
       expect(await statusOf(paid.checkout_url)).to.deep.equal({
         status: 'completed',
@@ -362,7 +362,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('shows an internal error with a reference, and no details', async () => {
-    await story.service.ctx.db.query("UPDATE transactions SET currency = '??'")
+    await scenario.service.ctx.db.query("UPDATE transactions SET currency = '??'")
     const page = await get(open.checkout_url)
     expect(page.status).to.equal(500)
     expect(textOf(page)).to.include('Something went wrong on our side')
@@ -377,20 +377,20 @@ describe('the checkout page, GET /checkout/{token}', () => {
   })
 
   it('says that the provider does not answer with 502, and lets the payer try again', async () => {
-    await story.service.stop()
-    story = await startStory({ name: 'Reader' }, { BILLING_STRIPE_API_BASE: 'http://127.0.0.1:1' })
-    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', {
+    await scenario.service.stop()
+    scenario = await startScenario({ name: 'Reader' }, { BILLING_STRIPE_API_BASE: 'http://127.0.0.1:1' })
+    await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', {
       secretKey: 'sk_test_1',
       webhookSecret: 'whsec_1',
     })
-    const session = await story.checkout({ mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' })
+    const session = await scenario.checkout({ mode: 'payment', plan_ref: 'book', amount: 99_000, currency: 'VND' })
     const answer = await resolveAs(FORM, 'payment_method=card', session.checkout_url)
     expect(answer.status).to.equal(502)
     expect(textOf(answer)).to.include('You have not been charged.')
     expect(attributes(answer, 'a', 'href')).to.include(new URL(session.checkout_url).pathname)
     const json = await resolveAs(JSON_TYPE, '{"payment_method":"card"}', session.checkout_url)
     expect([json.status, json.body.error.code]).to.deep.equal([502, 'provider_error'])
-    const logged = story.service.ctx.logged.join('')
+    const logged = scenario.service.ctx.logged.join('')
     expect(logged).to.include('POST /checkout/:token/resolve')
     expect(logged).not.to.include(session.checkout_url.slice(-64))
   })

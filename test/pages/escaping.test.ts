@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { MONTHLY } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
-import { startBankStory } from './bank-story.ts'
+import type { Scenario } from '../support/scenario.ts'
+import { startBankScenario } from './bank-scenario.ts'
 import { startBrowser, visit } from './browser.ts'
 import { attributes, textOf } from './read-page.ts'
 
@@ -11,7 +11,7 @@ const MARKUP = `"'><img src=x onerror=alert(1)><script>alert(1)</script>{{ 7 | a
 
 describe('what sellers write', () => {
   let browser: Browser
-  let story: Story
+  let scenario: Scenario
   let open: { checkout_url: string }
 
   before(async () => {
@@ -19,39 +19,39 @@ describe('what sellers write', () => {
   })
   after(() => browser.close())
   beforeEach(async () => {
-    story = await startBankStory({ name: MARKUP })
-    const { ctx } = story.service
-    const plan = await story.plan('premium', { ...MONTHLY, name: MARKUP })
+    scenario = await startBankScenario({ name: MARKUP })
+    const { ctx } = scenario.service
+    const plan = await scenario.plan('premium', { ...MONTHLY, name: MARKUP })
     await ctx.db.query('UPDATE plans SET name = ?', [MARKUP])
     await ctx.db.query('UPDATE bank_accounts SET holder = ?', [MARKUP])
-    open = await story.checkout({
+    open = await scenario.checkout({
       price_id: plan.prices[0]!,
       external_ref: MARKUP,
       cancel_url: `https://shop.example/"><script>alert(1)</script>`,
       success_url: `https://shop.example/?"><script>alert(1)</script>`,
     })
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
   const pages = () => [open.checkout_url, `${open.checkout_url}/bank`, `${open.checkout_url}/bank?lang="><script>`]
 
   it('is text on every page, never markup and never a template', async () => {
     for (const url of pages()) {
-      const page = await story.service.call('GET', url, {
+      const page = await scenario.service.call('GET', url, {
         headers: { 'Accept-Language': '"><script>alert(1)</script>' },
       })
       expect(page.status).to.equal(200)
       expect(page.text).not.to.match(/<img src=x|<script>|<\/title>.*<\/title>/)
       expect(textOf(page)).to.include(MARKUP)
     }
-    story.at('2026-03-01 11:00:00')
-    const late = await story.service.call('GET', open.checkout_url)
+    scenario.at('2026-03-01 11:00:00')
+    const late = await scenario.service.call('GET', open.checkout_url)
     expect(late.status).to.equal(410)
     expect(late.text).not.to.match(/<img src=x|<script>/)
   })
 
   it('runs nothing in a browser', async () => {
-    const visitor = await visit(browser, [story.service.url])
+    const visitor = await visit(browser, [scenario.service.url])
     const { page, complaints, outside } = visitor
     page.on('dialog', (dialog) => {
       complaints.push(dialog.message())
@@ -67,14 +67,14 @@ describe('what sellers write', () => {
   })
 
   it('becomes a link only where it is a web address', async () => {
-    await story.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = ?', ['javascript:alert(1)'])
+    await scenario.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = ?', ['javascript:alert(1)'])
     for (const url of pages()) {
-      const page = await story.service.call('GET', url)
+      const page = await scenario.service.call('GET', url)
       expect(page.status).to.equal(200)
       expect(page.text).not.to.include('javascript:')
     }
-    story.at('2026-03-01 11:00:00')
-    const late = await story.service.call('GET', open.checkout_url)
+    scenario.at('2026-03-01 11:00:00')
+    const late = await scenario.service.call('GET', open.checkout_url)
     expect(attributes(late, 'a', 'href').join()).not.to.include('javascript:')
   })
 })

@@ -3,8 +3,8 @@ import { afterEach, describe, it } from 'mocha'
 import { formSource } from '#http/html.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Response } from '../support/api.ts'
-import { startStory, type Story } from '../support/story.ts'
-import { startBankStory } from './bank-story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
+import { startBankScenario } from './bank-scenario.ts'
 import { attributes } from './read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' }
@@ -20,17 +20,17 @@ function policyOf(page: Response): Record<string, string> {
 }
 
 describe('the headers of hosted pages', () => {
-  let story: Story
-  afterEach(() => story.service.stop())
+  let scenario: Scenario
+  afterEach(() => scenario.service.stop())
 
-  const get = (url: string) => story.service.call('GET', url)
+  const get = (url: string) => scenario.service.call('GET', url)
 
   it('allow nothing from outside, no frame, no referrer, no caching, no cookie, on every response', async () => {
-    story = await startBankStory()
-    const plan = await story.plan('premium', MONTHLY)
-    const open = await story.checkout({ price_id: plan.prices[0]! })
-    const paid = await story.checkout({ price_id: plan.prices[0]!, external_ref: 'user-2' })
-    await story.pay(paid)
+    scenario = await startBankScenario()
+    const plan = await scenario.plan('premium', MONTHLY)
+    const open = await scenario.checkout({ price_id: plan.prices[0]! })
+    const paid = await scenario.checkout({ price_id: plan.prices[0]!, external_ref: 'user-2' })
+    await scenario.pay(paid)
     const answers = [
       await get(open.checkout_url),
       await get(`${open.checkout_url}/bank`),
@@ -38,8 +38,14 @@ describe('the headers of hosted pages', () => {
       await get(`${open.checkout_url}/status`),
       await get(paid.checkout_url),
       await get(`/checkout/${'0'.repeat(64)}`),
-      await story.service.call('POST', `${open.checkout_url}/resolve`, { headers: FORM, raw: 'payment_method=cash' }),
-      await story.service.call('POST', `${open.checkout_url}/resolve`, { headers: FORM, raw: 'payment_method=test' }),
+      await scenario.service.call('POST', `${open.checkout_url}/resolve`, {
+        headers: FORM,
+        raw: 'payment_method=cash',
+      }),
+      await scenario.service.call('POST', `${open.checkout_url}/resolve`, {
+        headers: FORM,
+        raw: 'payment_method=test',
+      }),
     ]
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 303, 404, 400, 303])
     for (const answer of answers) {
@@ -61,20 +67,20 @@ describe('the headers of hosted pages', () => {
   })
 
   it('let a form lead to the seller, and to a provider only where one is offered', async () => {
-    story = await startStory()
-    const plan = await story.plan('premium', MONTHLY)
+    scenario = await startScenario()
+    const plan = await scenario.plan('premium', MONTHLY)
     const body = { price_id: plan.prices[0]!, success_url: 'http://localhost:3000/thanks?a=1' }
-    const { checkout_url } = await story.checkout(body)
+    const { checkout_url } = await scenario.checkout(body)
     expect(policyOf(await get(checkout_url))['form-action']).to.equal("'self' http://localhost:3000")
-    await story.service.stop()
-    story = await startBankStory()
-    const dong = await story.checkout({ price_id: (await story.plan('premium', MONTHLY)).prices[0]! })
+    await scenario.service.stop()
+    scenario = await startBankScenario()
+    const dong = await scenario.checkout({ price_id: (await scenario.plan('premium', MONTHLY)).prices[0]! })
     expect(policyOf(await get(dong.checkout_url))['form-action']).to.equal("'self' https://shop.example https:")
   })
 
   it('let a form lead to the stand-in of a provider in development', async () => {
-    story = await startBankStory({}, { BILLING_PAYOS_API_BASE: 'http://127.0.0.1:4242' })
-    const { checkout_url } = await story.checkout({ price_id: (await story.plan('premium', MONTHLY)).prices[0]! })
+    scenario = await startBankScenario({}, { BILLING_PAYOS_API_BASE: 'http://127.0.0.1:4242' })
+    const { checkout_url } = await scenario.checkout({ price_id: (await scenario.plan('premium', MONTHLY)).prices[0]! })
     const sources = policyOf(await get(checkout_url))['form-action']!.split(' ')
     expect(sources).to.include('http://127.0.0.1:4242')
   })
@@ -84,18 +90,18 @@ describe('the headers of hosted pages', () => {
     expect(formSource('https://a;sandbox/ok')).to.equal('https:')
     expect(formSource("https://a'b.example/ok")).to.equal('https:')
     expect(formSource('http://[::1]:3000/ok')).to.equal('http:')
-    story = await startStory()
-    const price = (await story.plan('premium', MONTHLY)).prices[0]!
-    const { checkout_url } = await story.checkout({ price_id: price, success_url: 'https://a;sandbox/ok' })
+    scenario = await startScenario()
+    const price = (await scenario.plan('premium', MONTHLY)).prices[0]!
+    const { checkout_url } = await scenario.checkout({ price_id: price, success_url: 'https://a;sandbox/ok' })
     const policy = policyOf(await get(checkout_url))
     expect(policy).not.to.have.property('sandbox')
     expect(policy['form-action']).to.equal("'self' https:")
   })
 
   it('let browsers cache stylesheet and script permanently, under names that change with their content', async () => {
-    story = await startStory()
+    scenario = await startScenario()
     const page = await get(
-      (await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })).checkout_url,
+      (await scenario.checkout({ price_id: (await scenario.plan('p', MONTHLY)).prices[0]! })).checkout_url,
     )
     const [style, script] = [attributes(page, 'link', 'href')[1]!, attributes(page, 'script', 'src')[0]!]
     for (const [path, type] of [
@@ -112,9 +118,9 @@ describe('the headers of hosted pages', () => {
   })
 
   it('go with links that stay below the path of the base address', async () => {
-    story = await startStory()
-    const { checkout_url } = await story.checkout({ price_id: (await story.plan('p', MONTHLY)).prices[0]! })
-    Object.assign(story.service.ctx.config, { baseUrl: 'https://pay.example/billing' })
+    scenario = await startScenario()
+    const { checkout_url } = await scenario.checkout({ price_id: (await scenario.plan('p', MONTHLY)).prices[0]! })
+    Object.assign(scenario.service.ctx.config, { baseUrl: 'https://pay.example/billing' })
     const page = await get(checkout_url)
     expect(attributes(page, 'form', 'action')[0]).to.match(/^\/billing\/checkout\/[0-9a-f]{64}\/resolve$/)
     expect(attributes(page, 'link', 'href')[1]).to.match(/^\/billing\/assets\//)

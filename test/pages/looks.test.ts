@@ -28,9 +28,9 @@ describe('hosted pages are readable and reachable for everybody', () => {
 
   for (const [title, scene] of Object.entries(SCENES)) {
     it(`${title}: light and dark, in Vietnamese on a phone and in English on a desktop`, () =>
-      withShop('Sách Nói Hay', async (story, prices) => {
-        const url = await scene(story, prices)
-        known.push(story.service.url)
+      withShop('Sách Nói Hay', async (scenario, prices) => {
+        const url = await scene(scenario, prices)
+        known.push(scenario.service.url)
         const faults: Record<string, string[]> = {}
         for (const [screen, , locale] of SCREENS) {
           const { page } = visitors.get(screen)!
@@ -52,10 +52,10 @@ describe('hosted pages are readable and reachable for everybody', () => {
     ['a desktop', DESKTOP],
   ] as const) {
     it(`the longest names fit ${screen}`, () =>
-      withShop(LONGEST, async (story, prices) => {
-        await story.service.ctx.db.query('UPDATE plans SET name = ?', [LONGEST])
-        const { checkout_url } = await story.checkout({ price_id: prices[0], skip_trial: true })
-        const visitor = await visit(browser, [story.service.url], { viewport })
+      withShop(LONGEST, async (scenario, prices) => {
+        await scenario.service.ctx.db.query('UPDATE plans SET name = ?', [LONGEST])
+        const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
+        const visitor = await visit(browser, [scenario.service.url], { viewport })
         const { page } = visitor
         for (const url of [checkout_url, `${checkout_url}/bank`]) {
           await page.goto(url)
@@ -66,9 +66,9 @@ describe('hosted pages are readable and reachable for everybody', () => {
   }
 
   it('a keyboard reaches the content first and sees where it is', () =>
-    withShop('Reader', async (story, prices) => {
-      const { checkout_url } = await story.checkout({ price_id: prices[0], skip_trial: true })
-      const visitor = await visit(browser, [story.service.url])
+    withShop('Reader', async (scenario, prices) => {
+      const { checkout_url } = await scenario.checkout({ price_id: prices[0], skip_trial: true })
+      const visitor = await visit(browser, [scenario.service.url])
       const { page } = visitor
       await page.goto(checkout_url)
       await page.keyboard.press('Tab')

@@ -3,11 +3,11 @@ import { providerSessions } from '#providers/store.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { changeApp, disableMethod, enableMethod } from '../support/operators.ts'
-import type { Story } from '../support/story.ts'
-import { startBankStory, transfer } from './bank-story.ts'
+import type { Scenario } from '../support/scenario.ts'
+import { startBankScenario, transfer } from './bank-scenario.ts'
 
 /** Does everything that leads to a page, and returns its address. */
-export type Scene = (story: Story, prices: readonly string[]) => Promise<string>
+export type Scene = (scenario: Scenario, prices: readonly string[]) => Promise<string>
 
 /** Everything that a seller may set of its pages' and mails' looks. */
 export const BRAND = {
@@ -22,33 +22,36 @@ export const BRAND = {
 }
 
 export const SCENES: Readonly<Record<string, Scene>> = {
-  'a checkout with every method': async (story, [monthly]) =>
-    (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
-  'a paid trial with one method': async (story, [monthly]) =>
-    (await story.checkout({ price_id: monthly, payment_method: 'test' })).checkout_url,
-  'a checkout of what is owned already': async (story, [, lifetime]) => {
-    const [first, second] = [await story.checkout({ price_id: lifetime }), await story.checkout({ price_id: lifetime })]
-    await story.pay(first)
+  'a checkout with every method': async (scenario, [monthly]) =>
+    (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
+  'a paid trial with one method': async (scenario, [monthly]) =>
+    (await scenario.checkout({ price_id: monthly, payment_method: 'test' })).checkout_url,
+  'a checkout of what is owned already': async (scenario, [, lifetime]) => {
+    const [first, second] = [
+      await scenario.checkout({ price_id: lifetime }),
+      await scenario.checkout({ price_id: lifetime }),
+    ]
+    await scenario.pay(first)
     return second.checkout_url
   },
-  'a bank transfer': async (story, [monthly]) =>
-    `${(await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`,
-  'a bank transfer paid in part': async (story, [monthly]) => {
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    await story.service.call('GET', `${checkout_url}/bank`)
-    await transfer(story, transaction_id, 60_000)
+  'a bank transfer': async (scenario, [monthly]) =>
+    `${(await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`,
+  'a bank transfer paid in part': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 60_000)
     return `${checkout_url}/bank`
   },
-  'a checkout paid in part': async (story, [monthly]) => {
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    await transfer(story, transaction_id, 60_000)
+  'a checkout paid in part': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await transfer(scenario, transaction_id, 60_000)
     return checkout_url
   },
-  'a checkout whose debit is under way': async (story, [monthly]) => {
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    const { db, clock } = story.service.ctx
+  'a checkout whose debit is under way': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    const { db, clock } = scenario.service.ctx
     await db.insert(providerSessions, {
-      appId: story.app.app.id,
+      appId: scenario.app.app.id,
       transactionId: transaction_id,
       provider: 'stripe',
       providerAccountId: 1,
@@ -66,116 +69,116 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     })
     return checkout_url
   },
-  'an expired link': async (story, [monthly]) => {
-    const { checkout_url } = await story.checkout({ price_id: monthly, skip_trial: true })
-    story.at('2026-03-01 11:00:00')
+  'an expired link': async (scenario, [monthly]) => {
+    const { checkout_url } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    scenario.at('2026-03-01 11:00:00')
     return checkout_url
   },
-  'a link that the subscription has changed under': async (story, [monthly]) => {
+  'a link that the subscription has changed under': async (scenario, [monthly]) => {
     const trial = { price_id: monthly, external_ref: 'user-9' }
-    const [first, second] = [await story.checkout(trial), await story.checkout(trial)]
-    await story.service.call('GET', `${second.checkout_url}/bank`)
-    await story.pay(first)
+    const [first, second] = [await scenario.checkout(trial), await scenario.checkout(trial)]
+    await scenario.service.call('GET', `${second.checkout_url}/bank`)
+    await scenario.pay(first)
     return second.checkout_url
   },
-  'an unknown link': (story) => Promise.resolve(`${story.service.url}/checkout/unknown`),
-  'a checkout under the seller’s name': async (story, [monthly]) => {
-    await changeApp(story.service.ctx, 'tester', story.app.app, BRAND)
-    await story.service.ctx.db.query('UPDATE plans SET description = ?', ['Mọi cuốn sách nói.\nTrên mọi thiết bị.'])
-    return (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url
+  'an unknown link': (scenario) => Promise.resolve(`${scenario.service.url}/checkout/unknown`),
+  'a checkout under the seller’s name': async (scenario, [monthly]) => {
+    await changeApp(scenario.service.ctx, 'tester', scenario.app.app, BRAND)
+    await scenario.service.ctx.db.query('UPDATE plans SET description = ?', ['Mọi cuốn sách nói.\nTrên mọi thiết bị.'])
+    return (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url
   },
-  'an expired link, paid in part': async (story, [monthly]) => {
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    await story.service.call('GET', `${checkout_url}/bank`)
-    await transfer(story, transaction_id, 60_000)
-    story.at('2026-03-01 11:00:00')
+  'an expired link, paid in part': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 60_000)
+    scenario.at('2026-03-01 11:00:00')
     return checkout_url
   },
-  'a bank transfer that has arrived': async (story, [monthly]) => {
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    await story.service.call('GET', `${checkout_url}/bank`)
-    await transfer(story, transaction_id, 99_000)
+  'a bank transfer that has arrived': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 99_000)
     return `${checkout_url}/paid`
   },
-  'a renewal before the end': (story, prices) => renewalOf(story, prices),
-  'a renewal after the end': async (story, prices) => {
-    const url = await renewalOf(story, prices)
-    story.at('2026-04-03 10:00:00')
+  'a renewal before the end': (scenario, prices) => renewalOf(scenario, prices),
+  'a renewal after the end': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    scenario.at('2026-04-03 10:00:00')
     return url
   },
-  'a renewal whose payment is still open': async (story, prices) => {
-    const url = await renewalOf(story, prices)
-    await post(story, url, 'bank_transfer')
+  'a renewal whose payment is still open': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await post(scenario, url, 'bank_transfer')
     return url
   },
-  'a renewal that was just paid': async (story, prices) => {
-    const url = await renewalOf(story, prices)
-    await post(story, url, 'test')
+  'a renewal that was just paid': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await post(scenario, url, 'test')
     return url
   },
-  'asking to stop reminders': async (story, prices) => `${await renewalOf(story, prices)}/opt-out`,
-  'a renewal of what is owned for life': async (story, prices) => {
-    const url = await renewalOf(story, prices)
-    await story.pay(await story.checkout({ price_id: prices[1] }))
+  'asking to stop reminders': async (scenario, prices) => `${await renewalOf(scenario, prices)}/opt-out`,
+  'a renewal of what is owned for life': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await scenario.pay(await scenario.checkout({ price_id: prices[1] }))
     return url
   },
-  'a renewal at a seller that is disabled': async (story, prices) => {
-    const url = await renewalOf(story, prices)
-    await story.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+  'a renewal at a seller that is disabled': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
     return url
   },
-  'a checkout without a method': async (story, [monthly]) => {
-    const { checkout_url } = await story.checkout({ price_id: monthly })
+  'a checkout without a method': async (scenario, [monthly]) => {
+    const { checkout_url } = await scenario.checkout({ price_id: monthly })
     for (const method of ['card', 'payos', 'bank_transfer', 'test'] as const)
-      await disableMethod(story.service.ctx, 'tester', story.app.app, method)
+      await disableMethod(scenario.service.ctx, 'tester', scenario.app.app, method)
     return checkout_url
   },
-  'a one-time purchase of a long description': async (story) => {
-    const { prices } = await story.plan('book', { ...LIFETIME, amount: 50_000 })
-    await story.service.ctx.db.query('UPDATE plans SET description = ?', [
+  'a one-time purchase of a long description': async (scenario) => {
+    const { prices } = await scenario.plan('book', { ...LIFETIME, amount: 50_000 })
+    await scenario.service.ctx.db.query('UPDATE plans SET description = ?', [
       'Mọi cuốn sách nói trên mọi thiết bị. '.repeat(9),
     ])
-    return (await story.checkout({ price_id: prices[0] })).checkout_url
+    return (await scenario.checkout({ price_id: prices[0] })).checkout_url
   },
-  'a purchase in dollars': async (story) => {
+  'a purchase in dollars': async (scenario) => {
     const purchase = { mode: 'payment', plan_ref: 'book', plan_name: 'The Complete Audiobook', amount: 129_999 }
-    return (await story.checkout({ ...purchase, currency: 'USD' })).checkout_url
+    return (await scenario.checkout({ ...purchase, currency: 'USD' })).checkout_url
   },
-  'a purchase in yen': async (story) => {
+  'a purchase in yen': async (scenario) => {
     const purchase = { mode: 'payment', plan_ref: 'book', plan_name: 'The Complete Audiobook', amount: 12_000 }
-    return (await story.checkout({ ...purchase, currency: 'JPY' })).checkout_url
+    return (await scenario.checkout({ ...purchase, currency: 'JPY' })).checkout_url
   },
-  'money that could not be applied': async (story, [monthly]) => {
-    const late = await story.checkout({ price_id: monthly, skip_trial: true })
-    await story.service.call('GET', `${late.checkout_url}/bank`)
-    story.at('2026-03-01 10:05:00')
-    const gold = await story.plan('gold', { ...MONTHLY, amount: 50_000 })
-    await story.pay(await story.checkout({ price_id: gold.prices[0] }))
-    await transfer(story, late.transaction_id, 99_000)
+  'money that could not be applied': async (scenario, [monthly]) => {
+    const late = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${late.checkout_url}/bank`)
+    scenario.at('2026-03-01 10:05:00')
+    const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+    await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+    await transfer(scenario, late.transaction_id, 99_000)
     return `${late.checkout_url}/paid`
   },
-  'long names, a checkout': async (story, [monthly]) => {
-    await giveLongNames(story)
-    return (await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url
+  'long names, a checkout': async (scenario, [monthly]) => {
+    await giveLongNames(scenario)
+    return (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url
   },
-  'long names, a bank transfer': async (story, [monthly]) => {
-    await giveLongNames(story)
-    return `${(await story.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`
+  'long names, a bank transfer': async (scenario, [monthly]) => {
+    await giveLongNames(scenario)
+    return `${(await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url}/bank`
   },
-  'long names, a bank transfer that has arrived': async (story, [monthly]) => {
-    await giveLongNames(story)
-    const { checkout_url, transaction_id } = await story.checkout({ price_id: monthly, skip_trial: true })
-    await story.service.call('GET', `${checkout_url}/bank`)
-    await transfer(story, transaction_id, 99_000)
+  'long names, a bank transfer that has arrived': async (scenario, [monthly]) => {
+    await giveLongNames(scenario)
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 99_000)
     return `${checkout_url}/paid`
   },
-  'long names, asking to stop reminders': async (story, prices) => {
-    await giveLongNames(story)
-    return `${await renewalOf(story, prices)}/opt-out`
+  'long names, asking to stop reminders': async (scenario, prices) => {
+    await giveLongNames(scenario)
+    return `${await renewalOf(scenario, prices)}/opt-out`
   },
-  'a service that is too busy': (story, prices) =>
-    brokenBy(story, prices, new AppError('rate_limited', 'too many requests at once')),
-  'a service that fails': (story, prices) => brokenBy(story, prices, new Error('made for a picture')),
+  'a service that is too busy': (scenario, prices) =>
+    brokenBy(scenario, prices, new AppError('rate_limited', 'too many requests at once')),
+  'a service that fails': (scenario, prices) => brokenBy(scenario, prices, new Error('made for a picture')),
 }
 
 /** Names as companies register them, and a plan that says all that it is. */
@@ -184,15 +187,15 @@ export const LONG_NAMES = {
   plan: 'Gói Cao cấp dành cho gia đình đông người, nghe không giới hạn trên mọi thiết bị',
 }
 
-async function giveLongNames({ service: { ctx }, app }: Story): Promise<void> {
+async function giveLongNames({ service: { ctx }, app }: Scenario): Promise<void> {
   await changeApp(ctx, 'tester', app.app, { name: LONG_NAMES.app })
   await ctx.db.query('UPDATE plans SET name = ?', [LONG_NAMES.plan])
 }
 
 /** A page of a service in which whatever looks at a checkout meets the error. */
-async function brokenBy(story: Story, [monthly]: readonly string[], error: Error): Promise<string> {
-  const { checkout_url } = await story.checkout({ price_id: monthly })
-  Object.assign(story.service.ctx.clock, {
+async function brokenBy(scenario: Scenario, [monthly]: readonly string[], error: Error): Promise<string> {
+  const { checkout_url } = await scenario.checkout({ price_id: monthly })
+  Object.assign(scenario.service.ctx.clock, {
     now: () => {
       throw error
     },
@@ -201,30 +204,30 @@ async function brokenBy(story: Story, [monthly]: readonly string[], error: Error
 }
 
 /** The renewal page of a subscription that ends on 1 April, two days before that. */
-async function renewalOf(story: Story, [monthly]: readonly string[]): Promise<string> {
-  await story.pay(await story.checkout({ price_id: monthly, skip_trial: true }))
-  const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')
-  story.at('2026-03-30 10:00:00')
-  return `${story.service.url}/renew/${renewalToken}`
+async function renewalOf(scenario: Scenario, [monthly]: readonly string[]): Promise<string> {
+  await scenario.pay(await scenario.checkout({ price_id: monthly, skip_trial: true }))
+  const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
+  scenario.at('2026-03-30 10:00:00')
+  return `${scenario.service.url}/renew/${renewalToken}`
 }
 
-async function post(story: Story, url: string, method: string): Promise<void> {
+async function post(scenario: Scenario, url: string, method: string): Promise<void> {
   const raw = JSON.stringify({ payment_method: method })
-  await story.service.call('POST', url, { headers: { 'Content-Type': 'application/json' }, raw })
+  await scenario.service.call('POST', url, { headers: { 'Content-Type': 'application/json' }, raw })
 }
 
 /** Runs with an app of every method, and the prices of its plan: a month with a paid trial, and lifetime. */
 export async function withShop(
   name: string,
-  look: (story: Story, prices: readonly string[]) => Promise<void>,
+  look: (scenario: Scenario, prices: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  const story = await startBankStory({ name })
+  const scenario = await startBankScenario({ name })
   const credentials = { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' }
-  await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', credentials)
-  const plan = await story.plan('premium', { ...MONTHLY, name: 'Hằng tháng', trial: PAID_TRIAL }, LIFETIME)
+  await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', credentials)
+  const plan = await scenario.plan('premium', { ...MONTHLY, name: 'Hằng tháng', trial: PAID_TRIAL }, LIFETIME)
   try {
-    await look(story, plan.prices)
+    await look(scenario, plan.prices)
   } finally {
-    await story.service.stop()
+    await scenario.service.stop()
   }
 }

@@ -6,7 +6,7 @@ import { listAuditEntries } from '#commands/store.ts'
 import { createPlan } from '#plans/create-plan.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { startService, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault } from '../support/expect-fault.ts'
+import { expectFieldError } from '../support/expect-error.ts'
 import { anApp, aPlan, FREE_TRIAL, LIFETIME, MONTHLY, YEARLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 
@@ -114,9 +114,9 @@ describe('plans', () => {
         const answer = await seller.post('/api/v1/plans', { code: interval_unit, name: 'Long', prices: [price] })
         expect(answer.status, interval_unit).to.equal(201)
         const beyond = { ...price, interval_count: interval_count + 1 }
-        expectFault(await seller.post('/api/v1/plans', planWith(beyond)), 'prices.0.interval_count')
+        expectFieldError(await seller.post('/api/v1/plans', planWith(beyond)), 'prices.0.interval_count')
         const beyondTrial = { ...price, trial: { ...trial, interval_count: interval_count + 1 } }
-        expectFault(await seller.post('/api/v1/plans', planWith(beyondTrial)), 'prices.0.trial.interval_count')
+        expectFieldError(await seller.post('/api/v1/plans', planWith(beyondTrial)), 'prices.0.trial.interval_count')
       }
     })
 
@@ -198,7 +198,7 @@ describe('plans', () => {
         ['status', { ...planWith(month), status: 'active' }],
         ['prices.0.amount', { ...planWith({ ...month, amount: 0, currency: '' }), status: 'active' }],
       ]
-      for (const [field, body] of cases) expectFault(await seller.post('/api/v1/plans', body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.post('/api/v1/plans', body), field)
       expect((await seller.get('/api/v1/plans')).body.data.plans).to.deep.equal([])
     })
   })
@@ -239,7 +239,7 @@ describe('plans', () => {
         'status=active&status=archived',
         'status=active%00',
       ]) {
-        expectFault(await seller.get(`/api/v1/plans?${query}`), 'status')
+        expectFieldError(await seller.get(`/api/v1/plans?${query}`), 'status')
       }
     })
 
@@ -312,7 +312,7 @@ describe('plans', () => {
       const plan = await aPlan(service.ctx, app)
       const path = `/api/v1/plans/plan_${plan.id}`
       const empty = await seller.patch(path, {})
-      expectFault(empty, null)
+      expectFieldError(empty, null)
       expect(empty.body.error.message).to.contain('name, description, status')
       const cases: [field: string, body: object][] = [
         ['code', { code: 'other' }],
@@ -325,7 +325,7 @@ describe('plans', () => {
         ['status', { status: 'deleted' }],
         ['status', { status: null }],
       ]
-      for (const [field, body] of cases) expectFault(await seller.patch(path, body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.patch(path, body), field)
       expect((await seller.get(path)).body.data).to.include({ name: plan.name, status: 'active' })
     })
 

@@ -7,7 +7,7 @@ import { addPrice } from '#plans/add-price.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { updatePrice } from '#plans/update-price.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import {
   anApp,
   aPlan,
@@ -104,14 +104,14 @@ describe('prices of a plan', () => {
         [null, [MONTHLY]],
         [null, null],
       ]
-      for (const [field, body] of cases) expectFault(await seller.post(`${path}/prices`, body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.post(`${path}/prices`, body), field)
       expect((await seller.get(path)).body.data.prices).to.have.length(1)
     })
 
     it("answers 404 not_found for an unknown plan, another app's, and what is no plan id", async () => {
       const foreign = await aPlan(service.ctx, await anApp(service.ctx))
       for (const id of [`plan_${foreign.id}`, 'plan_999999999', `${plan.id}`, `plan_0${plan.id}`]) {
-        expectRefusal(await seller.post(`/api/v1/plans/${id}/prices`, YEARLY), 404, 'not_found')
+        expectError(await seller.post(`/api/v1/plans/${id}/prices`, YEARLY), 404, 'not_found')
       }
     })
   })
@@ -136,7 +136,7 @@ describe('prices of a plan', () => {
 
     it('answers 400 invalid_request for an empty body, and for amount, currency and interval, which never change', async () => {
       const price = `${path}/prices/${priceId(plan)}`
-      expectFault(await seller.patch(price, {}), null)
+      expectFieldError(await seller.patch(price, {}), null)
       const cases: [field: string, body: object][] = [
         ['amount', { amount: 5 }],
         ['currency', { name: 'A', currency: 'USD' }],
@@ -148,7 +148,7 @@ describe('prices of a plan', () => {
         ['status', { status: 'gone' }],
         ['status', { status: null }],
       ]
-      for (const [field, body] of cases) expectFault(await seller.patch(price, body), field)
+      for (const [field, body] of cases) expectFieldError(await seller.patch(price, body), field)
       const [unchanged] = (await seller.get(path)).body.data.prices
       expect(unchanged).to.deep.include(MONTHLY)
     })
@@ -169,7 +169,7 @@ describe('prices of a plan', () => {
           (text) => `${path}/prices/${text}`,
         ),
       ]
-      for (const address of addresses) expectRefusal(await seller.patch(address, { name: 'Stolen' }), 404, 'not_found')
+      for (const address of addresses) expectError(await seller.patch(address, { name: 'Stolen' }), 404, 'not_found')
       expect((await service.seller(other).get(`/api/v1/plans/plan_${foreign.id}`)).body.data.prices[0].name).to.equal(
         null,
       )
@@ -181,11 +181,11 @@ describe('prices of a plan', () => {
       const open = () => seller.post('/api/v1/checkout-sessions', { ...checkout, ...urls })
       const price = `${path}/prices/${priceId(plan)}`
       await seller.patch(price, { status: 'archived' })
-      expectRefusal(await open(), 400, 'price_not_found')
+      expectError(await open(), 400, 'price_not_found')
       await seller.patch(price, { status: 'active' })
       expect((await open()).status).to.equal(201)
       await seller.patch(path, { status: 'archived' })
-      expectRefusal(await open(), 400, 'price_not_found')
+      expectError(await open(), 400, 'price_not_found')
       await seller.patch(path, { status: 'active' })
       expect((await open()).status).to.equal(201)
     })

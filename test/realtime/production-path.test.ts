@@ -6,7 +6,7 @@ import { jwtVerify } from 'jose'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { findRealtimeWrite, type RealtimeWrite } from '#realtime/store.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, MONTHLY, tokenOf } from '../support/factories.ts'
 import { startGooglePeer, type GooglePeer } from '../support/google-peer.ts'
@@ -22,7 +22,7 @@ describe('the realtime database over TLS, with access tokens', () => {
   let google: GooglePeer
   let peer: RealtimePeer
   let issuer: OidcIssuer
-  let story: ClientStory
+  let scenario: ClientScenario
   let daemon: DaemonProcess
   let monthly: string
 
@@ -49,15 +49,15 @@ describe('the realtime database over TLS, with access tokens', () => {
     google.accessToken = peer.token = 'ya29.first'
     peer.calls.length = 0
     peer.behaviour = 'ok'
-    story = await startClientStory(peer, issuer, { databaseUrl: peer.url, settings: {} })
-    story.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
-    ;[monthly = ''] = await story.plan('pro', MONTHLY)
+    scenario = await startClientScenario(peer, issuer, { databaseUrl: peer.url, settings: {} })
+    scenario.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    ;[monthly = ''] = await scenario.plan('pro', MONTHLY)
   })
-  afterEach(() => story.stop())
+  afterEach(() => scenario.stop())
 
   /** Pays at the daemon's hosted page; how long that took, in milliseconds. */
   const pay = async (ref = 'user-1'): Promise<number> => {
-    const checkout = await aCheckout(story.service.ctx, story.app, { external_ref: ref, price_id: monthly })
+    const checkout = await aCheckout(scenario.service.ctx, scenario.app, { external_ref: ref, price_id: monthly })
     const startedMs = performance.now()
     const answer = await request(`${daemon.url}/checkout/${tokenOf(checkout)}/resolve`, {
       method: 'POST',
@@ -68,8 +68,8 @@ describe('the realtime database over TLS, with access tokens', () => {
     return performance.now() - startedMs
   }
   const row = async (): Promise<RealtimeWrite | null> => {
-    const [found] = await story.service.ctx.db.query('SELECT id FROM subscriptions LIMIT 1')
-    return findRealtimeWrite(story.service.ctx.db, Number(found.id))
+    const [found] = await scenario.service.ctx.db.query('SELECT id FROM subscriptions LIMIT 1')
+    return findRealtimeWrite(scenario.service.ctx.db, Number(found.id))
   }
 
   it('a payment is written, and read back by a second client', async () => {

@@ -4,7 +4,7 @@ import { getApp } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
 import { resyncNodes, type ResyncInput, type ResyncProgress } from '#subscriptions/resync-node.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { anApp, LIFETIME, MONTHLY, paid } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
@@ -14,7 +14,7 @@ const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
 describe('re-sync of realtime nodes', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
-  let story: ClientStory
+  let scenario: ClientScenario
   let monthly: string
   let lifetime: string
 
@@ -26,18 +26,18 @@ describe('re-sync of realtime nodes', () => {
   })
   beforeEach(async () => {
     peer = await startRealtimePeer()
-    story = await startClientStory(peer, issuer)
-    ;[monthly = '', lifetime = ''] = await story.plan('pro', MONTHLY, LIFETIME)
+    scenario = await startClientScenario(peer, issuer)
+    ;[monthly = '', lifetime = ''] = await scenario.plan('pro', MONTHLY, LIFETIME)
   })
   afterEach(async () => {
-    await story.stop()
+    await scenario.stop()
     await peer.stop()
   })
 
-  const ctx = () => story.service.ctx
-  const buy = (ref: string, price: string) => paid(ctx(), story.app, { external_ref: ref, price_id: price })
+  const ctx = () => scenario.service.ctx
+  const buy = (ref: string, price: string) => paid(ctx(), scenario.app, { external_ref: ref, price_id: price })
   const resync = async (what: Omit<ResyncInput, 'app' | 'caller'>) =>
-    resyncNodes(ctx(), { app: await getApp(ctx().db, story.app.app.id), caller: operator('linh'), ...what })
+    resyncNodes(ctx(), { app: await getApp(ctx().db, scenario.app.app.id), caller: operator('linh'), ...what })
   const writtenRefs = () => peer.puts().map(({ keys }) => keys[1])
 
   it('of one end user writes that node alone', async () => {
@@ -50,10 +50,10 @@ describe('re-sync of realtime nodes', () => {
 
   it('of all writes what each should be: premium, lifetime, and free for what is over', async () => {
     await buy('over', monthly)
-    story.clock.set('2026-04-15 00:00:00')
+    scenario.clock.set('2026-04-15 00:00:00')
     await buy('running', monthly)
     await buy('lifetime', lifetime)
-    story.clock.set('2026-05-01 00:00:00')
+    scenario.clock.set('2026-05-01 00:00:00')
     expect(await resync({ all: true })).to.deep.equal({ written: 3, failed: 0 })
     expect(await peer.read('users')).to.deep.equal({
       over: { subscription: { plan: 'free', purchaseSource: 'web', updatedAt: ms('2026-05-01 00:00:00') } },
@@ -76,7 +76,7 @@ describe('re-sync of realtime nodes', () => {
     await buy('bad-2', monthly)
     peer.behaviour = 'ok'
     peer.calls.length = 0
-    expect(await countRealtimeWrites(ctx().db, story.app.app.id)).to.deep.equal({ pending: 0, done: 1, failed: 2 })
+    expect(await countRealtimeWrites(ctx().db, scenario.app.app.id)).to.deep.equal({ pending: 0, done: 1, failed: 2 })
     expect(await resync({ failed: true })).to.deep.equal({ written: 2, failed: 0 })
     expect(writtenRefs().sort()).to.deep.equal(['bad-1', 'bad-2'])
     expect(await resync({ failed: true })).to.deep.equal({ written: 0, failed: 0 })
@@ -85,7 +85,7 @@ describe('re-sync of realtime nodes', () => {
 
   it('writes nodes of subscriptions that are older than the database', async () => {
     await ctx().db.query('UPDATE apps SET realtime_database_url = NULL')
-    const app = { ...story.app, app: await getApp(ctx().db, story.app.app.id) }
+    const app = { ...scenario.app, app: await getApp(ctx().db, scenario.app.app.id) }
     await paid(ctx(), app, { external_ref: 'early', price_id: monthly })
     await ctx().db.query("UPDATE apps SET realtime_database_url = 'https://demo-proj.firebaseio.com'")
     expect(await resync({ all: true })).to.include({ written: 1 })
@@ -103,7 +103,11 @@ describe('re-sync of realtime nodes', () => {
     const result = await resync({ all: true, dryRun: true })
     expect(result).to.include({ written: 0, failed: 0, differing: 2 })
     expect(
-      result.differences?.map(({ external_ref, present, wanted }) => [external_ref, present === null, wanted.plan]),
+      result.differences?.map(({ external_ref, present, expected: node }) => [
+        external_ref,
+        present === null,
+        node.plan,
+      ]),
     ).to.have.deep.members([
       ['over', false, 'free'],
       ['lost', true, 'premium'],
@@ -143,8 +147,8 @@ describe('re-sync of realtime nodes', () => {
     const result = await resync({ all: true })
     expect(result).to.include({ written: 0, failed: 20 })
     expect(result.next).to.be.a('number')
-    expect(result.faults).to.have.length(20)
-    expect(result.faults).to.deep.include({
+    expect(result.failures).to.have.length(20)
+    expect(result.failures).to.deep.include({
       external_ref: 'user-0',
       error: 'the database answered 503: {"error":"refused by the test"}',
     })
@@ -160,10 +164,10 @@ describe('re-sync of realtime nodes', () => {
 
   it('while a payment is applied never leaves free over what was paid', async () => {
     await buy('user-1', monthly)
-    story.clock.set('2026-05-01 00:00:00')
+    scenario.clock.set('2026-05-01 00:00:00')
     const runs = [resync({ externalRef: 'user-1' }), buy('user-1', monthly), resync({ all: true })]
     await Promise.all(runs)
-    expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-06-01 00:00:00') })
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-06-01 00:00:00') })
   })
 
   it('names an unknown end user, an app without a database, and a missing choice', async () => {

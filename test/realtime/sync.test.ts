@@ -7,7 +7,7 @@ import { setAppDisabled } from '#apps/update-app.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
@@ -18,7 +18,7 @@ const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
 describe('realtime database sync', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
-  let story: ClientStory
+  let scenario: ClientScenario
   before(async () => {
     issuer = await startOidcIssuer()
   })
@@ -27,10 +27,10 @@ describe('realtime database sync', () => {
   })
   beforeEach(async () => {
     peer = await startRealtimePeer()
-    story = await startClientStory(peer, issuer)
+    scenario = await startClientScenario(peer, issuer)
   })
   afterEach(async () => {
-    await story.stop()
+    await scenario.stop()
     await peer.stop()
   })
 
@@ -43,217 +43,219 @@ describe('realtime database sync', () => {
   })
 
   it('never bought: no node', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.checkout({ price_id: monthly })
-    expect(await story.node()).to.equal(null)
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.checkout({ price_id: monthly })
+    expect(await scenario.node()).to.equal(null)
     expect(peer.calls).to.deep.equal([])
   })
 
   it('paid monthly price: premium until the end of the paid period', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
   it('paid yearly price: premium until the end of the paid period', async () => {
-    const [yearly] = await story.plan('pro', YEARLY)
-    await story.buy(yearly!)
-    expect(await story.node()).to.deep.equal(premium('2027-03-01 10:00:00', '2026-03-01 10:00:00'))
+    const [yearly] = await scenario.plan('pro', YEARLY)
+    await scenario.buy(yearly!)
+    expect(await scenario.node()).to.deep.equal(premium('2027-03-01 10:00:00', '2026-03-01 10:00:00'))
   })
 
   it('free trial: premium until the trial ends, written during the checkout call', async () => {
-    const [trial] = await story.plan('pro', { ...MONTHLY, trial: FREE_TRIAL })
-    const checkout = await story.checkout({ price_id: trial })
+    const [trial] = await scenario.plan('pro', { ...MONTHLY, trial: FREE_TRIAL })
+    const checkout = await scenario.checkout({ price_id: trial })
     expect(checkout.activated).to.equal(true)
     expect(peer.puts()).to.have.length(1)
-    expect(await story.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
   })
 
   it('paid trial: nothing until the trial price is paid, then premium until the trial ends', async () => {
-    const [trial] = await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
-    const checkout = await story.checkout({ price_id: trial })
-    expect(await story.node()).to.equal(null)
-    await story.pay(checkout)
-    expect(await story.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
+    const [trial] = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
+    const checkout = await scenario.checkout({ price_id: trial })
+    expect(await scenario.node()).to.equal(null)
+    await scenario.pay(checkout)
+    expect(await scenario.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
   })
 
   it('period ran out unpaid: nothing written, so premium with a past end', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-05-01 00:00:00')
-    expect((await story.subscription()).status).to.equal('expired')
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-05-01 00:00:00')
+    expect((await scenario.subscription()).status).to.equal('expired')
     expect(peer.puts()).to.have.length(1)
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
   })
 
   it('renewal while valid: the end moves to the end of the new period', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-03-20 08:00:00')
-    await story.buy(monthly!)
-    expect(await story.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-03-20 08:00:00')
+    await scenario.buy(monthly!)
+    expect(await scenario.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
   })
 
   it('renewal after expiry: a new period from payment time', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-04-05 12:00:00')
-    await story.buy(monthly!)
-    expect(await story.node()).to.deep.equal(premium('2026-05-05 12:00:00', '2026-04-05 12:00:00'))
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-04-05 12:00:00')
+    await scenario.buy(monthly!)
+    expect(await scenario.node()).to.deep.equal(premium('2026-05-05 12:00:00', '2026-04-05 12:00:00'))
   })
 
   it('lifetime price: premium with nothing to expire', async () => {
-    const [lifetime] = await story.plan('pro', LIFETIME)
-    await story.buy(lifetime!)
+    const [lifetime] = await scenario.plan('pro', LIFETIME)
+    await scenario.buy(lifetime!)
     expect(peer.puts()[0]?.body).to.deep.equal({ ...premium(null, '2026-03-01 10:00:00'), expiresAt: null })
-    expect(await story.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
   })
 
   it('switch to lifetime by plan switch: unchanged until paid at the next renewal, then premium with nothing to expire', async () => {
-    const [monthly, lifetime] = await story.plan('pro', MONTHLY, LIFETIME)
-    await story.buy(monthly!)
-    story.clock.set('2026-03-10 10:00:00')
+    const [monthly, lifetime] = await scenario.plan('pro', MONTHLY, LIFETIME)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-03-10 10:00:00')
     await perform(
-      story.service.ctx,
+      scenario.service.ctx,
       operator('tester'),
       switchPlan,
       { price_id: lifetime },
-      { app: story.app.app, externalRef: 'user-1' },
+      { app: scenario.app.app, externalRef: 'user-1' },
     )
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-10 10:00:00'))
-    await story.buy(lifetime!)
-    expect(await story.node()).to.deep.equal(premium(null, '2026-03-10 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-10 10:00:00'))
+    await scenario.buy(lifetime!)
+    expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-10 10:00:00'))
   })
 
   it('payment after the user owns lifetime: not applied, nothing written', async () => {
-    const [monthly, lifetime] = await story.plan('pro', MONTHLY, LIFETIME)
-    const late = await story.checkout({ price_id: monthly })
-    await story.buy(lifetime!)
-    story.clock.set('2026-03-01 10:30:00')
-    await story.pay(late)
-    expect((await story.as('user-1').get(`/api/v1/transactions/${late.transaction_id}`)).body.data).to.include({
+    const [monthly, lifetime] = await scenario.plan('pro', MONTHLY, LIFETIME)
+    const late = await scenario.checkout({ price_id: monthly })
+    await scenario.buy(lifetime!)
+    scenario.clock.set('2026-03-01 10:30:00')
+    await scenario.pay(late)
+    expect((await scenario.as('user-1').get(`/api/v1/transactions/${late.transaction_id}`)).body.data).to.include({
       status: 'completed',
       flag_reason: 'already_lifetime',
     })
     expect(peer.puts()).to.have.length(1)
-    expect(await story.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
   })
 
   it('plan switch or customer attached: the same values with a new time of write', async () => {
-    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-03-02 10:00:00')
+    const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-03-02 10:00:00')
     await perform(
-      story.service.ctx,
+      scenario.service.ctx,
       operator('tester'),
       switchPlan,
       { price_id: yearly },
-      { app: story.app.app, externalRef: 'user-1' },
+      { app: scenario.app.app, externalRef: 'user-1' },
     )
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-02 10:00:00'))
-    story.clock.set('2026-03-03 10:00:00')
-    const user = story.as('user-1')
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-02 10:00:00'))
+    scenario.clock.set('2026-03-03 10:00:00')
+    const user = scenario.as('user-1')
     const customer = await user.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })
     const attached = await user.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer.body.data.id })
     expect(attached.status, attached.text).to.equal(200)
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-03 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-03 10:00:00'))
   })
 
   it('plan switch or customer attached after expiry: the same values too, never free', async () => {
-    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-06-01 10:00:00')
+    const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-06-01 10:00:00')
     await perform(
-      story.service.ctx,
+      scenario.service.ctx,
       operator('tester'),
       switchPlan,
       { price_id: yearly },
-      { app: story.app.app, externalRef: 'user-1' },
+      { app: scenario.app.app, externalRef: 'user-1' },
     )
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-01 10:00:00'))
-    story.clock.set('2026-06-02 10:00:00')
-    const user = story.as('user-1')
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-01 10:00:00'))
+    scenario.clock.set('2026-06-02 10:00:00')
+    const user = scenario.as('user-1')
     const customer = await user.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })
     await user.put('/api/v1/subscriptions/user-1/customer', { customer_id: customer.body.data.id })
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-02 10:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-06-02 10:00:00'))
   })
 
   it('another price of the same plan while valid: the end is extended', async () => {
-    const [monthly, yearly] = await story.plan('pro', MONTHLY, YEARLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-03-10 10:00:00')
-    await story.buy(yearly!)
-    expect(await story.node()).to.deep.equal(premium('2027-04-01 10:00:00', '2026-03-10 10:00:00'))
+    const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-03-10 10:00:00')
+    await scenario.buy(yearly!)
+    expect(await scenario.node()).to.deep.equal(premium('2027-04-01 10:00:00', '2026-03-10 10:00:00'))
   })
 
   it('a price of another plan while valid: a new period from payment time, no proration', async () => {
-    const [yearly] = await story.plan('pro', YEARLY)
-    const [monthly] = await story.plan('basic', MONTHLY)
-    await story.buy(yearly!)
-    story.clock.set('2026-03-10 10:00:00')
-    await story.buy(monthly!)
-    expect(await story.node()).to.deep.equal(premium('2026-04-10 10:00:00', '2026-03-10 10:00:00'))
+    const [yearly] = await scenario.plan('pro', YEARLY)
+    const [monthly] = await scenario.plan('basic', MONTHLY)
+    await scenario.buy(yearly!)
+    scenario.clock.set('2026-03-10 10:00:00')
+    await scenario.buy(monthly!)
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-10 10:00:00', '2026-03-10 10:00:00'))
   })
 
   it('app disabled: payments already started complete and are written', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    const checkout = await story.checkout({ price_id: monthly })
-    await perform(story.service.ctx, operator('tester'), setAppDisabled, undefined, {
-      app: story.app.app,
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    const checkout = await scenario.checkout({ price_id: monthly })
+    await perform(scenario.service.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: scenario.app.app,
       isDisabled: true,
     })
-    expect((await story.as('user-1').get('/api/v1/plans')).body.error.code).to.equal('app_disabled')
-    await story.pay(checkout)
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    expect((await scenario.as('user-1').get('/api/v1/plans')).body.error.code).to.equal('app_disabled')
+    await scenario.pay(checkout)
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
   })
 
   it('duplicate provider notification: the same data rewritten', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    const checkout = await story.checkout({ price_id: monthly })
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    const checkout = await scenario.checkout({ price_id: monthly })
     const payment = {
       provider: 'stripe',
       reference: 'pi_1',
       transactionId: checkout.transaction_id,
       amount: MONTHLY.amount,
       currency: MONTHLY.currency,
-      paidAt: story.clock.now(),
+      paidAt: scenario.clock.now(),
     } as const
-    await confirmPayment(story.service.ctx, { ...payment, eventId: 'evt_1' })
-    story.clock.set('2026-03-01 10:05:00')
-    const again = await confirmPayment(story.service.ctx, { ...payment, eventId: 'evt_2' })
+    await confirmPayment(scenario.service.ctx, { ...payment, eventId: 'evt_1' })
+    scenario.clock.set('2026-03-01 10:05:00')
+    const again = await confirmPayment(scenario.service.ctx, { ...payment, eventId: 'evt_2' })
     expect(again.kind).to.be.oneOf(['already_completed', 'duplicate'])
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
   })
 
   it('write fails: the subscription is right, the node keeps its old value, and a re-sync writes what should be there', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-03-20 08:00:00')
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-03-20 08:00:00')
     peer.behaviour = 503
-    await story.buy(monthly!)
+    await scenario.buy(monthly!)
     peer.behaviour = 'ok'
-    expect((await story.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
-    expect(await story.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
-    const { ctx } = story.service
-    expect(await resyncNodes(ctx, { app: story.app.app, caller: operator('linh'), failed: true })).to.include({
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
+    expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
+    const { ctx } = scenario.service
+    expect(await resyncNodes(ctx, { app: scenario.app.app, caller: operator('linh'), failed: true })).to.include({
       written: 1,
       failed: 0,
     })
-    expect(await story.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
+    expect(await scenario.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
   })
 
   it('re-sync after expiry: free with nothing to expire', async () => {
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
-    story.clock.set('2026-04-01 10:00:00')
-    const app = await getApp(story.service.ctx.db, story.app.app.id)
-    expect(await resyncNodes(story.service.ctx, { app, caller: operator('linh'), externalRef: 'user-1' })).to.include({
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
+    scenario.clock.set('2026-04-01 10:00:00')
+    const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
+    expect(
+      await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), externalRef: 'user-1' }),
+    ).to.include({
       written: 1,
       failed: 0,
     })
     expect(peer.puts().at(-1)?.body).to.have.property('expiresAt', null)
-    expect(await story.node()).to.deep.equal({
+    expect(await scenario.node()).to.deep.equal({
       plan: 'free',
       purchaseSource: 'web',
       updatedAt: ms('2026-04-01 10:00:00'),

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { request } from 'undici'
 import { findRealtimeWrite } from '#realtime/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anOwnCustomer, MONTHLY, tokenOf } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
@@ -16,34 +16,34 @@ const CHANGES = 50
 describe('two daemons on one database', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
-  let story: ClientStory
+  let scenario: ClientScenario
   let daemons: DaemonProcess[]
 
   beforeEach(async () => {
     peer = await startRealtimePeer()
     issuer = await startOidcIssuer()
-    story = await startClientStory(peer, issuer)
+    scenario = await startClientScenario(peer, issuer)
     const settings = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host, BILLING_SWEEP_SECONDS: '0.5' }
     daemons = await Promise.all([startDaemonProcess(settings), startDaemonProcess(settings)])
   })
   afterEach(async () => {
     await Promise.all(daemons.map((daemon) => daemon.stop()))
-    await story.stop()
+    await scenario.stop()
     await issuer.stop()
     await peer.stop()
   })
 
   it('50 concurrent changes on one subscription leave the node equal to the subscription', async () => {
-    const { ctx } = story.service
+    const { ctx } = scenario.service
     const now = new Date()
-    story.clock.set(now.toISOString().slice(0, 19).replace('T', ' '))
-    const [monthly] = await story.plan('pro', MONTHLY)
-    await story.buy(monthly!)
+    scenario.clock.set(now.toISOString().slice(0, 19).replace('T', ' '))
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    await scenario.buy(monthly!)
     const tokens: string[] = []
     for (let index = 0; index < CHANGES / 2; index += 1) {
-      tokens.push(tokenOf(await aCheckout(ctx, story.app, { price_id: monthly })))
+      tokens.push(tokenOf(await aCheckout(ctx, scenario.app, { price_id: monthly })))
     }
-    const customers = await Promise.all([1, 2, 3, 4, 5].map(() => anOwnCustomer(ctx, story.app, 'user-1')))
+    const customers = await Promise.all([1, 2, 3, 4, 5].map(() => anOwnCustomer(ctx, scenario.app, 'user-1')))
     const bearer = await issuer.token(now, 'user-1')
     peer.beforeCall = async () => {
       await delay(Math.random() * 20)
@@ -52,7 +52,7 @@ describe('two daemons on one database', () => {
     const call = async (index: number, method: 'POST' | 'PUT', path: string, body: object): Promise<number> => {
       const headers = {
         'content-type': 'application/json',
-        'x-app-key': story.app.apiKey,
+        'x-app-key': scenario.app.apiKey,
         authorization: `Bearer ${bearer}`,
       }
       const { url } = daemons[index % 2]!
@@ -71,7 +71,7 @@ describe('two daemons on one database', () => {
       'SELECT id, revision, current_period_end AS end FROM subscriptions',
     )
     expect(Number(revision)).to.equal(CHANGES + 1)
-    expect(await story.node()).to.include({ plan: 'premium', expiresAt: (end as Date).getTime() })
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: (end as Date).getTime() })
     expect(await findRealtimeWrite(ctx.db, Number(id))).to.include({ state: 'done', leaseToken: null })
     const ends = peer.puts().map(({ body }) => (body as { expiresAt: number }).expiresAt)
     expect(ends, 'the node never moves back').to.deep.equal([...ends].sort((a, b) => a - b))
@@ -79,10 +79,10 @@ describe('two daemons on one database', () => {
   })
 
   it('a write that was cut off by kill -9 is finished by the other daemon once the lease is over', async () => {
-    const { ctx } = story.service
-    story.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
-    const [monthly] = await story.plan('pro', MONTHLY)
-    const token = tokenOf(await aCheckout(ctx, story.app, { price_id: monthly }))
+    const { ctx } = scenario.service
+    scenario.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
+    const [monthly] = await scenario.plan('pro', MONTHLY)
+    const token = tokenOf(await aCheckout(ctx, scenario.app, { price_id: monthly }))
     const reached = new Promise<void>((resolve) => {
       peer.beforeCall = ({ method }) => (method === 'PUT' ? (resolve(), new Promise<void>(() => undefined)) : undefined)
     })
@@ -95,13 +95,13 @@ describe('two daemons on one database', () => {
     await daemons[0]!.kill()
     expect(await paying, 'the payer got no answer').to.equal(null)
     peer.beforeCall = () => undefined
-    expect(await story.node()).to.equal(null)
+    expect(await scenario.node()).to.equal(null)
     // The time that the lease lasts, and that callers may still be waiting.
     await ctx.db.query(
       'UPDATE realtime_writes SET wanted_at = wanted_at - INTERVAL 60 SECOND, lease_until = lease_until - INTERVAL 60 SECOND',
     )
-    await until(async () => (await story.node()) !== null)
-    const { current_period_end: end } = await story.subscription()
-    expect(await story.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end.replace(' ', 'T')}Z`) })
+    await until(async () => (await scenario.node()) !== null)
+    const { current_period_end: end } = await scenario.subscription()
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: Date.parse(`${end.replace(' ', 'T')}Z`) })
   })
 })

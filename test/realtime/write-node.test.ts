@@ -13,7 +13,7 @@ import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { wrongClock } from '../support/context.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer, type RestCall } from '../support/realtime-peer.ts'
@@ -30,7 +30,7 @@ function aGate(): { readonly opened: Promise<void>; open(): void } {
 describe('writing the realtime node', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer
-  let story: ClientStory
+  let scenario: ClientScenario
   let monthly: string
 
   before(async () => {
@@ -41,24 +41,24 @@ describe('writing the realtime node', () => {
   })
   beforeEach(async () => {
     peer = await startRealtimePeer()
-    story = await startClientStory(peer, issuer)
-    ;[monthly = ''] = await story.plan('pro', MONTHLY)
+    scenario = await startClientScenario(peer, issuer)
+    ;[monthly = ''] = await scenario.plan('pro', MONTHLY)
   })
   afterEach(async () => {
-    await story.stop()
+    await scenario.stop()
     await peer.stop()
   })
 
-  const ctx = () => story.service.ctx
+  const ctx = () => scenario.service.ctx
   const row = async (): Promise<RealtimeWrite | null> => {
     const [found] = await ctx().db.query('SELECT id FROM subscriptions LIMIT 1')
     return findRealtimeWrite(ctx().db, Number(found.id))
   }
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
-    resyncNodes(ctx(), { app: story.app.app, caller: operator('linh'), ...what })
+    resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
 
   it('goes to the emulator as owner, under the name of the database, without asking for a token', async () => {
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     for (const { headers, namespace, keys } of peer.calls) {
       expect(headers.authorization).to.equal('Bearer owner')
       expect(namespace).to.equal('demo-proj')
@@ -69,7 +69,7 @@ describe('writing the realtime node', () => {
 
   it("reaches an emulator that speaks the SDKs' own protocol alone, as the local one of firebase-server does", async () => {
     peer.behaviour = 426
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     const node = await peer.read('users/user-1/subscription')
     expect(node).to.include({ plan: 'premium', purchaseSource: 'web' })
     expect(node).to.have.all.keys('plan', 'expiresAt', 'purchaseSource', 'updatedAt')
@@ -79,12 +79,12 @@ describe('writing the realtime node', () => {
   it('a write that such an emulator refuses is recorded as failed', async () => {
     peer.behaviour = 426
     peer.refuseSocketWrites()
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     expect(await row()).to.include({ state: 'failed' })
   })
 
   it('replaces the whole node', async () => {
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     expect(Object.keys(peer.puts()[0]?.body as object).sort()).to.deep.equal([
       'expiresAt',
       'plan',
@@ -94,7 +94,7 @@ describe('writing the realtime node', () => {
   })
 
   it('uses the path of the app, also with the uid as part of a key', async () => {
-    const other = await startClientStory(peer, issuer)
+    const other = await startClientScenario(peer, issuer)
     await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
       'a/u-{uid}/$x',
       other.app.app.id,
@@ -111,20 +111,20 @@ describe('writing the realtime node', () => {
 
   it('a uid of any allowed characters arrives as one key', async () => {
     const ref = 'Ünï çødé %2F?&=+~\'"{uid}'
-    const checkout = await story.as(ref).post('/api/v1/checkout-sessions', {
+    const checkout = await scenario.as(ref).post('/api/v1/checkout-sessions', {
       external_ref: ref,
       mode: 'subscription',
       price_id: monthly,
       success_url: 'https://shop.example/ok',
       cancel_url: 'https://shop.example/no',
     })
-    await story.pay(checkout.body.data)
+    await scenario.pay(checkout.body.data)
     expect(peer.puts()[0]?.keys).to.deep.equal(['users', ref, 'subscription'])
     expect(await peer.read(`users/${ref}/subscription`)).to.include({ plan: 'premium' })
   })
 
   it('is recorded as done', async () => {
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     expect(await row()).to.include({ state: 'done', attempts: 0, lastError: null, leaseToken: null })
     expect(ctx().counted).to.deep.include({ metric: 'realtime_writes_total', labels: { outcome: 'written' } })
   })
@@ -132,8 +132,8 @@ describe('writing the realtime node', () => {
   for (const behaviour of [401, 403, 404, 500, 503] as const) {
     it(`a database that answers ${behaviour}: recorded on the subscription, logged, counted; the call succeeds`, async () => {
       peer.behaviour = behaviour
-      await story.buy(monthly)
-      expect((await story.subscription()).status).to.equal('active')
+      await scenario.buy(monthly)
+      expect((await scenario.subscription()).status).to.equal('active')
       const failed = await row()
       expect(failed).to.include({ state: 'failed', attempts: 1, leaseToken: null })
       expect(failed?.lastError).to.contain(String(behaviour))
@@ -144,14 +144,14 @@ describe('writing the realtime node', () => {
 
   it('the next successful write clears a failure', async () => {
     peer.behaviour = 500
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     peer.behaviour = 'ok'
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     expect(await row()).to.include({ state: 'done', attempts: 0, lastError: null })
   })
 
   it('a write whose lease ran out and that arrives late does not overwrite a later state', async () => {
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     const [reached, late] = [aGate(), aGate()]
     peer.beforeCall = async ({ method }: RestCall) => {
       if (method !== 'PUT') return
@@ -159,22 +159,22 @@ describe('writing the realtime node', () => {
       reached.open()
       await late.opened
     }
-    story.clock.set('2026-03-02 10:00:00')
-    const first = story.buy(monthly)
+    scenario.clock.set('2026-03-02 10:00:00')
+    const first = scenario.buy(monthly)
     await reached.opened
     // As if its daemon had been stopped in mid-write for longer than the lease lasts.
     await ctx().db.query('UPDATE realtime_writes SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND')
-    story.clock.set('2026-03-03 10:00:00')
-    await story.buy(monthly)
-    expect(await story.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    scenario.clock.set('2026-03-03 10:00:00')
+    await scenario.buy(monthly)
+    expect(await scenario.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
     late.open()
     await first
-    expect(await story.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
-    expect((await story.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
+    expect(await scenario.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
   })
 
   it('a change that comes while the node is being written is written too, before its call is answered', async () => {
-    await story.buy(monthly)
+    await scenario.buy(monthly)
     const [reached, goOn] = [aGate(), aGate()]
     peer.beforeCall = async ({ method }: RestCall) => {
       if (method !== 'PUT') return
@@ -182,9 +182,9 @@ describe('writing the realtime node', () => {
       reached.open()
       await goOn.opened
     }
-    const first = story.buy(monthly)
+    const first = scenario.buy(monthly)
     await reached.opened
-    const second = story.buy(monthly).then(async () => story.node())
+    const second = scenario.buy(monthly).then(async () => scenario.node())
     const committed = async () => {
       const [subscription] = await ctx().db.query('SELECT revision FROM subscriptions')
       return Number(subscription.revision) === 3
@@ -198,17 +198,17 @@ describe('writing the realtime node', () => {
 
   it('works with a database without ETags, one writer at a time', async () => {
     peer.givesEtags = false
-    await story.buy(monthly)
-    await story.buy(monthly)
+    await scenario.buy(monthly)
+    await scenario.buy(monthly)
     expect(peer.puts().every(({ headers }) => headers['if-match'] === undefined)).to.equal(true)
-    expect(await story.node()).to.include({ expiresAt: ms('2026-05-01 10:00:00') })
+    expect(await scenario.node()).to.include({ expiresAt: ms('2026-05-01 10:00:00') })
   })
 
   it("works with firebase-server's own REST surface", async () => {
     const port = await freePort()
     const server = new FirebaseServer({ port, address: '127.0.0.1', rest: true }, 'localhost')
     const settings = { FIREBASE_DATABASE_EMULATOR_HOST: `127.0.0.1:${port}` }
-    const other = await startClientStory(peer, issuer, { settings })
+    const other = await startClientScenario(peer, issuer, { settings })
     const [price] = await other.plan('pro', MONTHLY)
     await other.buy(price!)
     expect(await server.getValue()).to.deep.equal({
@@ -231,7 +231,7 @@ describe('writing the realtime node', () => {
     /** A change that was committed by a daemon that died before it wrote. */
     const crash = async () => {
       peer.behaviour = 500
-      await story.buy(monthly)
+      await scenario.buy(monthly)
       peer.behaviour = 'ok'
       peer.calls.length = 0
       const { subscriptionId, appId, requestedRevision } = (await row())!
@@ -241,9 +241,9 @@ describe('writing the realtime node', () => {
     it('is finished by the reconcile job once no caller can still wait', async () => {
       await crash()
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
-      story.clock.advance('16s')
+      scenario.clock.advance('16s')
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
-      expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
     })
 
@@ -256,14 +256,14 @@ describe('writing the realtime node', () => {
         'INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts) VALUES ?',
         [rows],
       )
-      story.clock.advance('16s')
+      scenario.clock.advance('16s')
       expect((await finishPendingWrites(ctx())).written).to.equal(1)
-      expect(await story.node()).to.include({ plan: 'premium' })
+      expect(await scenario.node()).to.include({ plan: 'premium' })
     })
 
     it('with a lease: is finished after the lease, not before', async () => {
       await crash()
-      story.clock.advance('16s')
+      scenario.clock.advance('16s')
       const lease =
         "UPDATE realtime_writes SET lease_token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND"
       await ctx().db.query(lease, [20])
@@ -283,20 +283,20 @@ describe('writing the realtime node', () => {
 
     it('after expiry it is premium with a past end: only a re-sync writes free', async () => {
       await crash()
-      story.clock.set('2026-06-01 00:00:00')
+      scenario.clock.set('2026-06-01 00:00:00')
       await finishPendingWrites(ctx())
-      expect(await story.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
     })
 
     it('a failed write is left to the operator', async () => {
       peer.behaviour = 500
-      await story.buy(monthly)
+      await scenario.buy(monthly)
       peer.behaviour = 'ok'
-      story.clock.advance('1h')
+      scenario.clock.advance('1h')
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
-      expect(await story.node()).to.equal(null)
+      expect(await scenario.node()).to.equal(null)
       expect(await resync({ failed: true })).to.include({ written: 1 })
-      expect(await story.node()).to.include({ plan: 'premium' })
+      expect(await scenario.node()).to.include({ plan: 'premium' })
     })
   })
 
@@ -304,7 +304,7 @@ describe('writing the realtime node', () => {
     const forbidden = ['a.b', 'a$b', 'a#b', 'a[b', 'a]b', 'a/b', '.', '..', 'an@example.com']
     for (const ref of forbidden) {
       it(`checkout of ${JSON.stringify(ref)} fails before anything is paid, on external_ref`, async () => {
-        const answer = await story.as(ref).post('/api/v1/checkout-sessions', {
+        const answer = await scenario.as(ref).post('/api/v1/checkout-sessions', {
           external_ref: ref,
           mode: 'subscription',
           price_id: monthly,
@@ -333,18 +333,18 @@ describe('writing the realtime node', () => {
             success_url: 'https://shop.example/ok',
             cancel_url: 'https://shop.example/no',
           },
-          { app: story.app.app, endUser: null },
+          { app: scenario.app.app, endUser: null },
         )
-      await story.pay(await open(longest))
+      await scenario.pay(await open(longest))
       expect(await peer.read(`users/${longest}/subscription`)).to.include({ plan: 'premium' })
       const fault = await open(`${longest}x`).catch((error: unknown) => error)
       expect(fault).to.include({ code: 'invalid_request', field: 'external_ref' })
     })
 
     it('apps without a realtime database may use any external_ref', async () => {
-      await ctx().db.query('UPDATE apps SET realtime_database_url = NULL WHERE id = ?', [story.app.app.id])
-      const [trial] = await story.plan('other', { ...MONTHLY, trial: FREE_TRIAL })
-      const answer = await story.as('a.b/c').post('/api/v1/checkout-sessions', {
+      await ctx().db.query('UPDATE apps SET realtime_database_url = NULL WHERE id = ?', [scenario.app.app.id])
+      const [trial] = await scenario.plan('other', { ...MONTHLY, trial: FREE_TRIAL })
+      const answer = await scenario.as('a.b/c').post('/api/v1/checkout-sessions', {
         external_ref: 'a.b/c',
         mode: 'subscription',
         price_id: trial,

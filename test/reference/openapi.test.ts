@@ -6,7 +6,7 @@ import { API_ROUTES } from '#daemon/app.ts'
 import { openApiOf, type Json, type OpenApi } from '#reference/openapi.ts'
 import { ERROR_STATUS } from '#shared/errors.ts'
 import { EVENTS } from '#webhooks/events.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 
 describe('the OpenAPI document', () => {
   const api = openApiOf(API_ROUTES)
@@ -52,30 +52,33 @@ describe('the OpenAPI document', () => {
   })
 
   describe('on a running daemon', () => {
-    let story: Story
+    let scenario: Scenario
 
     beforeEach(async () => {
-      story = await startStory({ methods: ['test'] })
+      scenario = await startScenario({ methods: ['test'] })
     })
 
-    afterEach(() => story.service.stop())
+    afterEach(() => scenario.service.stop())
 
     it('is served at GET /openapi.json, for pages of any origin', async () => {
-      const { status, headers, body } = await story.service.call('GET', '/openapi.json')
+      const { status, headers, body } = await scenario.service.call('GET', '/openapi.json')
       expect(status).to.equal(200)
       expect(headers['access-control-allow-origin']).to.equal('*')
       expect(body).to.deep.equal(JSON.parse(JSON.stringify(api)))
     })
 
     it('has bodies that are accepted, each with the success that it names', async () => {
-      const plan = await story.plan('basic', {
+      const plan = await scenario.plan('basic', {
         amount: 99000,
         currency: 'VND',
         interval_unit: 'month',
         interval_count: 1,
       })
-      const { body: customer } = await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })
-      await story.pay(await story.checkout({ external_ref: 'user-42', price_id: plan.prices[0] }))
+      const { body: customer } = await scenario.seller.post('/api/v1/customers', {
+        name: 'An',
+        email: 'an@example.com',
+      })
+      await scenario.pay(await scenario.checkout({ external_ref: 'user-42', price_id: plan.prices[0] }))
       const ids: Record<string, string> = {
         plan_1: plan.id,
         price_1: plan.prices[0] ?? '',
@@ -98,7 +101,7 @@ describe('the OpenAPI document', () => {
           .replace('{id}', plan.id)
           .replace('{price_id}', plan.prices[0] ?? '')
           .replace('{external_ref}', 'user-42')
-        const answer = await story.seller[verbOf(method)](target, JSON.parse(withIds(JSON.stringify(body))))
+        const answer = await scenario.seller[verbOf(method)](target, JSON.parse(withIds(JSON.stringify(body))))
         expect(Object.keys(operation.responses), `${method} ${target}: ${answer.text}`).to.include(
           String(answer.status),
         )

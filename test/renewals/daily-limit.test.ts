@@ -17,7 +17,7 @@ import { formatTimestamp } from '#shared/time.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { testEnvironment } from '../support/context.ts'
 import { MONTHLY, aCustomer, aPlan, aSubscription, anApp } from '../support/factories.ts'
-import { startStory } from '../support/story.ts'
+import { startScenario } from '../support/scenario.ts'
 import { aScene, type Scene } from './scene.ts'
 
 const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
@@ -211,25 +211,26 @@ describe('the daily limit and the test clock', () => {
       BILLING_MAIL_FROM: 'billing@pay.example',
       BILLING_MAILS_PER_APP_PER_DAY: '2',
     }
-    const story = await startStory({}, settings)
+    const scenario = await startScenario({}, settings)
     try {
-      const plan = await story.plan('premium', MONTHLY)
-      const { id } = (await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
+      const plan = await scenario.plan('premium', MONTHLY)
+      const { id } = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
+        .data
       for (const ref of ['user-1', 'user-2', 'user-3']) {
-        await story.pay(await story.checkout({ external_ref: ref, price_id: plan.prices[0], customer_id: id }))
+        await scenario.pay(await scenario.checkout({ external_ref: ref, price_id: plan.prices[0], customer_id: id }))
       }
       const advance = async (days: number) =>
-        (await story.seller.post('/api/v1/test-clock', { advance_seconds: days * 86_400 })).status
+        (await scenario.seller.post('/api/v1/test-clock', { advance_seconds: days * 86_400 })).status
       expect(await advance(28)).to.equal(200)
       expect(inbox.mails).to.have.lengthOf(2)
       // A jump of the app's own time begins no new day for the mail server.
       expect(await advance(1)).to.equal(200)
       expect(inbox.mails).to.have.lengthOf(2)
-      story.service.ctx.clock.advance('14h')
+      scenario.service.ctx.clock.advance('14h')
       expect(await advance(0)).to.equal(200)
       expect(inbox.mails).to.have.lengthOf(3)
     } finally {
-      await story.service.stop()
+      await scenario.service.stop()
       await inbox.stop()
     }
   })

@@ -3,14 +3,14 @@ import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
 import { getSubscription } from '#subscriptions/store.ts'
 import { enableMethod } from '../support/operators.ts'
-import { startBankStory } from '../pages/bank-story.ts'
+import { startBankScenario } from '../pages/bank-scenario.ts'
 import { startBrowser, visit } from '../pages/browser.ts'
 import { MONTHLY } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
+import type { Scenario } from '../support/scenario.ts'
 
 describe('renewal page in a browser', () => {
   let browser: Browser
-  let story: Story
+  let scenario: Scenario
   let path: string
 
   before(async () => {
@@ -18,20 +18,23 @@ describe('renewal page in a browser', () => {
   })
   after(() => browser.close())
   beforeEach(async () => {
-    story = await startBankStory({ name: 'Sách Hay' })
-    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', { secretKey: 'sk', webhookSecret: 'wh' })
-    const plan = await story.plan('premium', MONTHLY)
-    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
-    path = `/renew/${(await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')).renewalToken}`
-    story.at('2026-03-30 10:00:00')
+    scenario = await startBankScenario({ name: 'Sách Hay' })
+    await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', {
+      secretKey: 'sk',
+      webhookSecret: 'wh',
+    })
+    const plan = await scenario.plan('premium', MONTHLY)
+    await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
+    path = `/renew/${(await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')).renewalToken}`
+    scenario.at('2026-03-30 10:00:00')
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
   for (const javaScriptEnabled of [true, false]) {
     it(`renews, says so, and asks before it renews again, ${javaScriptEnabled ? 'with' : 'without'} scripts`, async () => {
-      const visitor = await visit(browser, [story.service.url], { javaScriptEnabled })
+      const visitor = await visit(browser, [scenario.service.url], { javaScriptEnabled })
       const { page, complaints } = visitor
-      await page.goto(story.service.url + path)
+      await page.goto(scenario.service.url + path)
       await page.getByText('extends from').waitFor()
       await page.getByRole('button', { name: 'Test payment' }).click()
       await page.getByRole('heading', { name: 'Payment received' }).waitFor()
@@ -39,7 +42,7 @@ describe('renewal page in a browser', () => {
       expect(await page.getByRole('link', { name: 'Back to Sách Hay' }).getAttribute('href')).to.equal(
         'https://shop.example',
       )
-      expect(page.url()).to.equal(story.service.url + path)
+      expect(page.url()).to.equal(scenario.service.url + path)
       expect(await page.getByRole('button', { name: 'Test payment' }).isVisible()).to.equal(false)
       await page.getByText('Pay for another period').click()
       await page.getByRole('button', { name: 'Test payment' }).click()
@@ -50,26 +53,26 @@ describe('renewal page in a browser', () => {
   }
 
   it('goes on with the payment that it opened', async () => {
-    const visitor = await visit(browser, [story.service.url])
+    const visitor = await visit(browser, [scenario.service.url])
     const { page, complaints } = visitor
-    await page.goto(story.service.url + path)
+    await page.goto(scenario.service.url + path)
     await page.getByRole('button', { name: 'Bank transfer' }).click()
     await page.waitForURL(/\/checkout\/[0-9a-f]{64}\/bank$/)
     const bankPage = page.url()
-    await page.goto(story.service.url + path)
+    await page.goto(scenario.service.url + path)
     await page.getByRole('link', { name: 'Continue that payment' }).click()
     await page.waitForURL(bankPage.slice(0, -'/bank'.length))
     await page.getByRole('button', { name: 'Test payment' }).click()
     await page.getByRole('heading', { name: 'Payment received' }).waitFor()
-    expect(page.url()).to.equal(story.service.url + path)
+    expect(page.url()).to.equal(scenario.service.url + path)
     expect(complaints).to.deep.equal([])
     await visitor.end()
   })
 
   it('stops reminders after it has asked', async () => {
-    const visitor = await visit(browser, [story.service.url])
+    const visitor = await visit(browser, [scenario.service.url])
     const { page, complaints } = visitor
-    await page.goto(story.service.url + path)
+    await page.goto(scenario.service.url + path)
     await page.getByRole('link', { name: 'Stop reminders for this subscription' }).click()
     await page.getByRole('button', { name: 'Stop reminders' }).click()
     await page.getByRole('heading', { name: 'Reminders are stopped' }).waitFor()

@@ -9,50 +9,50 @@ import { getSubscription } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { enableMethod } from '../support/operators.ts'
 import type { Response } from '../support/api.ts'
-import { expectRefusal } from '../support/expect-fault.ts'
+import { expectError } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
-import { startStory, toldTypes, type Story } from '../support/story.ts'
-import { startBankStory, transfer } from '../pages/bank-story.ts'
+import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
+import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
 describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{token}', () => {
-  let story: Story
+  let scenario: Scenario
   let plan: { id: string; prices: string[] }
   let token: string
 
-  const begin = async (open: () => Promise<Story>) => {
-    story = await open()
-    plan = await story.plan('premium', MONTHLY, YEARLY, LIFETIME)
-    story.at('2026-01-31 10:00:00')
-    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
-    token = (await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')).renewalToken
-    await story.told()
+  const begin = async (open: () => Promise<Scenario>) => {
+    scenario = await open()
+    plan = await scenario.plan('premium', MONTHLY, YEARLY, LIFETIME)
+    scenario.at('2026-01-31 10:00:00')
+    await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
+    token = (await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')).renewalToken
+    await scenario.newEvents()
   }
-  beforeEach(() => begin(startStory))
+  beforeEach(() => begin(startScenario))
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
   const page = (language = 'en') =>
-    story.service.call('GET', `/renew/${token}`, { headers: { Accept: 'text/html', 'Accept-Language': language } })
+    scenario.service.call('GET', `/renew/${token}`, { headers: { Accept: 'text/html', 'Accept-Language': language } })
   const renew = (payment_method: string, extra: object = {}) =>
-    story.service.call('POST', `/renew/${token}`, {
+    scenario.service.call('POST', `/renew/${token}`, {
       headers: { 'Content-Type': 'application/json' },
       raw: JSON.stringify({ payment_method, ...extra }),
     })
-  const submit = (body: string) => story.service.call('POST', `/renew/${token}`, { headers: FORM, raw: body })
+  const submit = (body: string) => scenario.service.call('POST', `/renew/${token}`, { headers: FORM, raw: body })
   const linkOf = (answer: Response): string => answer.body.data.redirect_url
   const transactionsOf = async (): Promise<any[]> =>
-    (await story.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
+    (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
 
   describe('before paying', () => {
     it('shows the amount and exactly what the payment will do', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       const { status, text } = await page()
       expect(status).to.equal(200)
       expect(text).to.contain('₫99,000').and.to.contain('for 1 month')
@@ -62,21 +62,21 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('is in Vietnamese for browsers that ask for it', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       const { text, headers } = await page('vi')
       expect(text).to.contain('<html lang="vi">').and.to.contain('Gia hạn').and.to.contain('99.000')
       expect(headers['content-language']).to.equal('vi')
     })
 
     it('after the end a new period starts at payment time', async () => {
-      story.at('2026-03-03 12:00:00')
+      scenario.at('2026-03-03 12:00:00')
       const { text } = await page()
       expect(text).to.contain('Ended on').and.to.contain('starts today')
       expect(text).to.contain('datetime="2026-04-03"').and.not.to.contain('extends from')
     })
 
     it('has a strict policy, no outside address and no referrer', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       const { headers, text } = await page()
       expect(headers['content-security-policy']).to.contain("default-src 'none'").and.to.contain("form-action 'self'")
       expect(headers['referrer-policy']).to.equal('no-referrer')
@@ -86,8 +86,8 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
 
     it('an unknown or malformed token is 404', async () => {
       for (const wrong of ['0'.repeat(64), 'short', `${token}0`]) {
-        expect((await story.service.call('GET', `/renew/${wrong}`)).status).to.equal(404)
-        const answer = await story.service.call('POST', `/renew/${wrong}`, {
+        expect((await scenario.service.call('GET', `/renew/${wrong}`)).status).to.equal(404)
+        const answer = await scenario.service.call('POST', `/renew/${wrong}`, {
           headers: { 'Content-Type': 'application/json' },
           raw: '{"payment_method":"test"}',
         })
@@ -96,10 +96,10 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('a lifetime subscription is 410, for the page and for what it posts', async () => {
-      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[2] })
+      await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[2] })
       const answer = await renew('test')
-      expect(linkOf(answer)).to.equal(`${story.service.url}/renew/${token}`)
-      expect((await story.subscription()).current_period_end).to.equal(null)
+      expect(linkOf(answer)).to.equal(`${scenario.service.url}/renew/${token}`)
+      expect((await scenario.subscription()).current_period_end).to.equal(null)
       const over = await page()
       expect(over.status).to.equal(410)
       expect(textOf(over), 'whose page it is, and that it is a sandbox').to.match(
@@ -111,15 +111,15 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
 
   describe('paying', () => {
     it('with the test method renews at once and leads back to the page, which shows the new end', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       const answer = await renew('test')
       expect(answer.status).to.equal(200)
       expect(answer.body).to.deep.equal({
         success: true,
-        data: { redirect_url: `${story.service.url}/renew/${token}` },
+        data: { redirect_url: `${scenario.service.url}/renew/${token}` },
       })
-      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
-      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
       const shown = textOf(await page())
       const { transaction_id } = (await transactionsOf())[0]
       expect(shown).to.match(
@@ -129,93 +129,94 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
     })
 
     it('within the grace window and after it a new period starts at payment time', async () => {
-      story.at('2026-03-03 12:00:00')
+      scenario.at('2026-03-03 12:00:00')
       await renew('test')
-      expect((await story.subscription()).current_period_end).to.equal('2026-04-03 12:00:00')
-      story.at('2026-07-01 08:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-03 12:00:00')
+      scenario.at('2026-07-01 08:00:00')
       await renew('test')
-      expect((await story.subscription()).current_period_end).to.equal('2026-08-01 08:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-08-01 08:00:00')
     })
 
     it('a form is led on by 303', async () => {
       const answer = await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
       expect(answer.status).to.equal(303)
       expect(answer.headers['location']).to.equal(`/renew/${token}`)
-      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
     })
 
     it('pays the current price after a plan switch, at its regular amount', async () => {
-      const gold = await story.plan('gold', {
+      const gold = await scenario.plan('gold', {
         ...YEARLY,
         trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
       })
-      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: gold.prices[0] })
+      await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: gold.prices[0] })
       expect((await page()).text)
         .to.contain('₫990,000')
         .and.to.contain('datetime="2027-02-28"')
       await renew('test')
-      expect(await story.subscription()).to.include({ plan_ref: 'gold', current_period_end: '2027-02-28 10:00:00' })
+      expect(await scenario.subscription()).to.include({ plan_ref: 'gold', current_period_end: '2027-02-28 10:00:00' })
       expect((await transactionsOf())[0]).to.include({ amount: 990_000, plan_ref: 'gold', status: 'completed' })
     })
 
     it('renews archived prices of archived plans', async () => {
       await perform(
-        story.service.ctx,
+        scenario.service.ctx,
         SERVER,
         updatePlan,
         { status: 'archived' },
-        { app: story.app.app, planId: Number(plan.id.slice(5)) },
+        { app: scenario.app.app, planId: Number(plan.id.slice(5)) },
       )
       expect((await page()).status).to.equal(200)
       await renew('test')
-      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
     })
 
     it('after a trial the regular amount is asked, never the trial’s', async () => {
-      const trial = await story.plan('trial', {
+      const trial = await scenario.plan('trial', {
         ...MONTHLY,
         trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
       })
-      await story.checkout({ price_id: trial.prices[0], external_ref: 'user-2' })
-      const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-2')
+      await scenario.checkout({ price_id: trial.prices[0], external_ref: 'user-2' })
+      const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-2')
       token = renewalToken
       await renew('test')
-      const [transaction] = (await story.seller.get('/api/v1/transactions?external_ref=user-2')).body.data
+      const [transaction] = (await scenario.seller.get('/api/v1/transactions?external_ref=user-2')).body.data
       expect(transaction.amount).to.equal(99_000)
-      expect((await story.subscription('user-2')).in_trial).to.equal(false)
+      expect((await scenario.subscription('user-2')).in_trial).to.equal(false)
     })
 
     it('an unknown method is invalid_request, one that is not enabled is payment_method_unavailable', async () => {
-      expectRefusal(await renew('cash'), 400, 'invalid_request')
-      expectRefusal(await renew('card'), 400, 'payment_method_unavailable')
+      expectError(await renew('cash'), 400, 'invalid_request')
+      expectError(await renew('card'), 400, 'payment_method_unavailable')
       expect(await transactionsOf()).to.have.lengthOf(1)
     })
 
     it('a customer attached between opening and paying stays', async () => {
-      await story.service.stop()
-      await begin(startBankStory)
+      await scenario.service.stop()
+      await begin(startBankScenario)
       await renew('bank_transfer')
-      const { id } = (await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
-      await story.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: id })
+      const { id } = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
+        .data
+      await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: id })
       const [open] = await transactionsOf()
-      await transfer(story, open.transaction_id, 99_000)
-      expect(await story.subscription()).to.include({ customer_id: id, current_period_end: '2026-03-31 10:00:00' })
+      await transfer(scenario, open.transaction_id, 99_000)
+      expect(await scenario.subscription()).to.include({ customer_id: id, current_period_end: '2026-03-31 10:00:00' })
     })
   })
 
   describe('a payment that is still payable', () => {
     beforeEach(async () => {
-      await story.service.stop()
-      await begin(startBankStory)
+      await scenario.service.stop()
+      await begin(startBankScenario)
     })
 
     it('opens a checkout of its own with the bank page, and the link leads back to it', async () => {
       const first = linkOf(await renew('bank_transfer'))
-      expect(first).to.match(new RegExp(`^${story.service.url}/checkout/[0-9a-f]{64}/bank$`))
+      expect(first).to.match(new RegExp(`^${scenario.service.url}/checkout/[0-9a-f]{64}/bank$`))
       expect(first).not.to.contain(token)
-      expect((await story.service.call('GET', first)).status).to.equal(200)
+      expect((await scenario.service.call('GET', first)).status).to.equal(200)
       const { text } = await page()
-      expect(text).to.contain('still open').and.to.contain(first.slice(story.service.url.length, -'/bank'.length))
+      expect(text).to.contain('still open').and.to.contain(first.slice(scenario.service.url.length, -'/bank'.length))
       expect(linkOf(await renew('bank_transfer'))).to.equal(first)
       expect(await transactionsOf()).to.have.lengthOf(2)
     })
@@ -230,36 +231,36 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       await renew('bank_transfer')
       await renew('test')
       expect((await transactionsOf()).map(({ status }) => status)).to.deep.equal(['completed', 'completed'])
-      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+      expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
     })
 
     it('once it has expired, or the plan was switched, the link opens another', async () => {
       const first = linkOf(await renew('bank_transfer'))
-      await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[1] })
+      await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: plan.prices[1] })
       const second = linkOf(await renew('bank_transfer'))
       expect(second).not.to.equal(first)
-      story.at('2026-01-31 12:00:00')
+      scenario.at('2026-01-31 12:00:00')
       expect(linkOf(await renew('bank_transfer'))).not.to.equal(second)
       expect((await transactionsOf()).map(({ amount }) => amount)).to.deep.equal([990_000, 990_000, 99_000, 99_000])
     })
 
     it('of a disabled app completes; nothing new is opened', async () => {
       await renew('bank_transfer')
-      const { ctx } = story.service
+      const { ctx } = scenario.service
       await perform(ctx, operator('tester'), setAppDisabled, undefined, {
-        app: await getApp(ctx.db, story.app.app.id),
+        app: await getApp(ctx.db, scenario.app.app.id),
         isDisabled: true,
       })
       expect((await renew('bank_transfer')).status).to.equal(200)
-      story.at('2026-01-31 12:00:00')
-      expectRefusal(await renew('bank_transfer'), 403, 'app_disabled')
+      scenario.at('2026-01-31 12:00:00')
+      expectError(await renew('bank_transfer'), 403, 'app_disabled')
       expect((await page()).text).to.contain('isn’t accepting payments')
     })
   })
 
   describe('a period that is already renewed', () => {
     it('says so, and asks before another payment is taken', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       const { text: before } = await page()
       expect(before).not.to.contain('Payment received').and.not.to.contain('<details')
       await renew('test')
@@ -269,54 +270,57 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       const again = await submit('payment_method=test')
       expect(again.status).to.equal(409)
       expect(again.text).to.contain('You have not been charged again')
-      expect((await story.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-03-31 10:00:00')
       const confirmed = await submit('payment_method=test&period_end=2026-03-31+10%3A00%3A00')
       expect(confirmed.status).to.equal(303)
-      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
     })
 
     it('a page that was open in another tab asks again instead of paying twice', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
       const stale = await submit('payment_method=test&period_end=2026-02-28+10%3A00%3A00')
       expect(stale.status).to.equal(409)
       expect(stale.text).to.contain('name="period_end" value="2026-03-31 10:00:00"')
-      expectRefusal(await renew('test', { period_end: '2026-02-28 10:00:00' }), 400, 'invalid_request')
+      expectError(await renew('test', { period_end: '2026-02-28 10:00:00' }), 400, 'invalid_request')
       expect(await transactionsOf()).to.have.lengthOf(2)
     })
 
     it('once the next reminder is due it is a renewal like any other', async () => {
-      story.at('2026-02-26 10:00:00')
+      scenario.at('2026-02-26 10:00:00')
       await renew('test')
-      story.at('2026-03-28 10:00:00')
+      scenario.at('2026-03-28 10:00:00')
       expect((await page()).text).not.to.contain('Payment received')
       await renew('test')
-      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
     })
 
     it('a second payment opened for it extends without subscription.renewed', async () => {
-      await story.service.stop()
-      await begin(startBankStory)
-      story.at('2026-02-28 09:30:00')
+      await scenario.service.stop()
+      await begin(startBankScenario)
+      scenario.at('2026-02-28 09:30:00')
       await renew('bank_transfer')
       const [open] = await transactionsOf()
-      await story.pay(await story.checkout({ price_id: plan.prices[0] }))
-      expect(await toldTypes(story)).to.deep.equal(RENEWED)
-      await transfer(story, open.transaction_id, 99_000)
-      expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
-      expect((await story.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
+      await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
+      expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
+      await transfer(scenario, open.transaction_id, 99_000)
+      expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
+      expect((await scenario.subscription()).current_period_end).to.equal('2026-04-30 10:00:00')
     })
   })
 
   it('lists every method that the app has enabled and that can take the currency, and no other', async () => {
-    await story.service.stop()
-    await begin(startBankStory)
-    await enableMethod(story.service.ctx, 'tester', story.app.app, 'card', { secretKey: 'sk', webhookSecret: 'wh' })
+    await scenario.service.stop()
+    await begin(startBankScenario)
+    await enableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'card', {
+      secretKey: 'sk',
+      webhookSecret: 'wh',
+    })
     const methodsIn = ({ text }: Response) =>
       [...text.matchAll(/name="payment_method" value="(\w+)"/g)].map(([, name]) => name)
     expect(methodsIn(await page())).to.have.members(['card', 'payos', 'bank_transfer', 'test'])
-    const dollars = await story.plan('dollars', { ...MONTHLY, amount: 999, currency: 'USD' })
-    await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: dollars.prices[0] })
+    const dollars = await scenario.plan('dollars', { ...MONTHLY, amount: 999, currency: 'USD' })
+    await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: dollars.prices[0] })
     const { text } = await page()
     expect(methodsIn({ text } as Response)).to.have.members(['card', 'test'])
     expect(text).to.contain('$9.99')
@@ -324,23 +328,23 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
 })
 
 describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew/{token}/opt-out', () => {
-  let story: Story
+  let scenario: Scenario
   let path: string
 
   beforeEach(async () => {
-    story = await startStory()
-    const plan = await story.plan('premium', MONTHLY)
-    await story.pay(await story.checkout({ price_id: plan.prices[0] }))
-    const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')
+    scenario = await startScenario()
+    const plan = await scenario.plan('premium', MONTHLY)
+    await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
+    const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
     path = `/renew/${renewalToken}/opt-out`
   })
-  afterEach(() => story.service.stop())
+  afterEach(() => scenario.service.stop())
 
   const stoppedAt = async () =>
-    (await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')).remindersStoppedAt
+    (await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')).remindersStoppedAt
 
   it('GET asks and stops nothing, so that programs that open links do no harm', async () => {
-    const { status, text } = await story.service.call('GET', path, { headers: { Accept: 'text/html' } })
+    const { status, text } = await scenario.service.call('GET', path, { headers: { Accept: 'text/html' } })
     expect(status).to.equal(200)
     expect(text).to.contain('<form method="post"').and.to.contain('Stop reminders for Premium?')
     expect(await stoppedAt()).to.equal(null)
@@ -348,13 +352,15 @@ describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew
 
   it('POST stops, says so, and may be done twice', async () => {
     for (let time = 1; time <= 2; time += 1) {
-      const { status, text } = await story.service.call('POST', path, { headers: FORM, raw: '' })
+      const { status, text } = await scenario.service.call('POST', path, { headers: FORM, raw: '' })
       expect(status).to.equal(200)
       expect(text).to.contain('Reminders are stopped')
     }
     expect(await stoppedAt()).to.be.instanceOf(Date)
-    expect((await story.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain('are stopped')
-    const audited = await story.service.ctx.db.query(
+    expect((await scenario.service.call('GET', path, { headers: { Accept: 'text/html' } })).text).to.contain(
+      'are stopped',
+    )
+    const audited = await scenario.service.ctx.db.query(
       `SELECT actor FROM audit_log WHERE action = 'subscription.opt-out'`,
     )
     expect(audited, 'once: the second time changed nothing').to.deep.equal([{ actor: 'payer page' }])
@@ -369,13 +375,13 @@ describe('stopping reminders by link, GET /renew/{token}/opt-out and POST /renew
   ]
   for (const [type, raw] of oneClicks) {
     it(`a mail program’s one click as ${type.split(';')[0]} stops without asking or redirecting (RFC 8058)`, async () => {
-      const { status } = await story.service.call('POST', path, { headers: { 'Content-Type': type }, raw })
+      const { status } = await scenario.service.call('POST', path, { headers: { 'Content-Type': type }, raw })
       expect(status).to.equal(200)
       expect(await stoppedAt()).to.be.instanceOf(Date)
     })
   }
 
   it('an unknown token is 404', async () => {
-    expect((await story.service.call('POST', `/renew/${'a'.repeat(64)}/opt-out`)).status).to.equal(404)
+    expect((await scenario.service.call('POST', `/renew/${'a'.repeat(64)}/opt-out`)).status).to.equal(404)
   })
 })

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
-import { expectFault, expectRefusal } from '../support/expect-fault.ts'
+import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { MONTHLY, anApp, SERVER } from '../support/factories.ts'
-import { startStory, toldTypes, type Story } from '../support/story.ts'
+import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { until } from '../support/until.ts'
 
 const DAY = 86_400
@@ -14,48 +14,51 @@ const PATH = '/api/v1/test-clock'
 
 describe('test clock (contract 3)', () => {
   let inbox: SmtpInbox
-  let story: Story
+  let scenario: Scenario
 
   beforeEach(async () => {
     inbox = await SmtpInbox.open()
-    story = await startStory({}, { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' })
+    scenario = await startScenario({}, { BILLING_SMTP_URL: inbox.url, BILLING_MAIL_FROM: 'billing@pay.example' })
   })
   afterEach(async () => {
-    await story.service.stop()
+    await scenario.service.stop()
     await inbox.stop()
   })
 
   const subscribe = async (externalRef = 'user-1') => {
-    const plan = await story.plan(`plan-${externalRef}`, MONTHLY)
-    const { id } = (await story.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
-    const checkout = await story.checkout({ external_ref: externalRef, price_id: plan.prices[0], customer_id: id })
-    await story.pay(checkout)
-    await story.told()
+    const plan = await scenario.plan(`plan-${externalRef}`, MONTHLY)
+    const { id } = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body.data
+    const checkout = await scenario.checkout({ external_ref: externalRef, price_id: plan.prices[0], customer_id: id })
+    await scenario.pay(checkout)
+    await scenario.newEvents()
   }
-  const advance = (body: unknown) => story.seller.post(PATH, body)
+  const advance = (body: unknown) => scenario.seller.post(PATH, body)
   const subjects = () => inbox.mails.map(({ parsed }) => parsed.subject)
 
   it('returns the app’s own time, and moves it by seconds or to a time', async () => {
-    expect((await story.seller.get(PATH)).body).to.deep.equal({ success: true, data: { now: '2026-03-01 10:00:00' } })
+    expect((await scenario.seller.get(PATH)).body).to.deep.equal({
+      success: true,
+      data: { now: '2026-03-01 10:00:00' },
+    })
     expect((await advance({ advance_seconds: DAY })).body.data).to.deep.equal({ now: '2026-03-02 10:00:00' })
     expect((await advance({ now: '2026-04-01 00:00:00' })).body.data).to.deep.equal({ now: '2026-04-01 00:00:00' })
-    story.service.ctx.clock.advance('1h')
-    expect((await story.seller.get(PATH)).body.data).to.deep.equal({ now: '2026-04-01 01:00:00' })
+    scenario.service.ctx.clock.advance('1h')
+    expect((await scenario.seller.get(PATH)).body.data).to.deep.equal({ now: '2026-04-01 01:00:00' })
   })
 
   it('has sent the mails and emitted their events when it responds', async () => {
     await subscribe()
     await advance({ advance_seconds: 28 * DAY })
     expect(subjects()).to.deep.equal(['[TEST] Your Premium subscription ends on 1 April 2026'])
-    expect(await toldTypes(story)).to.deep.equal(['subscription.renewal_reminder_sent'])
+    expect(await newEventTypes(scenario)).to.deep.equal(['subscription.renewal_reminder_sent'])
     await advance({ advance_seconds: 2 * DAY })
     await advance({ advance_seconds: 2 * DAY })
     expect(subjects().slice(1)).to.deep.equal([
       '[TEST] Your Premium subscription ends within 24 hours',
       '[TEST] Your Premium subscription has ended',
     ])
-    expect((await story.subscription()).status).to.equal('expired')
-    const [stored]: { status: string }[] = await story.service.ctx.db.query('SELECT status FROM subscriptions')
+    expect((await scenario.subscription()).status).to.equal('expired')
+    const [stored]: { status: string }[] = await scenario.service.ctx.db.query('SELECT status FROM subscriptions')
     expect(stored?.status).to.equal('expired')
   })
 
@@ -68,48 +71,48 @@ describe('test clock (contract 3)', () => {
   it('moves periods and checkout links with it, and event times too', async () => {
     await advance({ now: '2027-01-31 10:00:00' })
     await subscribe()
-    expect((await story.subscription()).current_period_end).to.equal('2027-02-28 10:00:00')
-    const [payment]: { paid_at: Date }[] = await story.service.ctx.db.query('SELECT paid_at FROM payments')
-    expect(payment?.paid_at, 'money keeps real time').to.deep.equal(story.service.ctx.clock.now())
+    expect((await scenario.subscription()).current_period_end).to.equal('2027-02-28 10:00:00')
+    const [payment]: { paid_at: Date }[] = await scenario.service.ctx.db.query('SELECT paid_at FROM payments')
+    expect(payment?.paid_at, 'money keeps real time').to.deep.equal(scenario.service.ctx.clock.now())
     await advance({ now: '2027-02-25 10:00:00' })
-    const [event] = await story.told()
+    const [event] = await scenario.newEvents()
     expect(event?.data['sent_at']).to.equal('2027-02-25T10:00:00+00:00')
-    const plan = await story.plan('late', MONTHLY)
-    const checkout = await story.checkout({ external_ref: 'user-2', price_id: plan.prices[0] })
+    const plan = await scenario.plan('late', MONTHLY)
+    const checkout = await scenario.checkout({ external_ref: 'user-2', price_id: plan.prices[0] })
     expect(checkout.expires_at).to.equal('2027-02-25 11:00:00')
     await advance({ advance_seconds: 3600 })
-    expect((await story.service.call('GET', checkout.checkout_url)).status).to.equal(410)
+    expect((await scenario.service.call('GET', checkout.checkout_url)).status).to.equal(410)
   })
 
   it('never moves backwards, nor out of the calendar', async () => {
     await advance({ now: '2026-05-01 00:00:00' })
-    expectFault(await advance({ now: '2026-04-30 23:59:59' }), 'now')
-    expectFault(await advance({ now: '2026-02-30 00:00:00' }), 'now')
-    expectFault(await advance({ now: '9500-01-01 00:00:00' }), 'now')
-    expectFault(await advance({ advance_seconds: -1 }), 'advance_seconds')
-    expectFault(await advance({ advance_seconds: 1.5 }), 'advance_seconds')
-    expectFault(await advance({ advance_seconds: '60' }), 'advance_seconds')
+    expectFieldError(await advance({ now: '2026-04-30 23:59:59' }), 'now')
+    expectFieldError(await advance({ now: '2026-02-30 00:00:00' }), 'now')
+    expectFieldError(await advance({ now: '9500-01-01 00:00:00' }), 'now')
+    expectFieldError(await advance({ advance_seconds: -1 }), 'advance_seconds')
+    expectFieldError(await advance({ advance_seconds: 1.5 }), 'advance_seconds')
+    expectFieldError(await advance({ advance_seconds: '60' }), 'advance_seconds')
     expect((await advance({ now: '2026-05-01 00:00:00' })).status).to.equal(200)
-    expect((await story.seller.get(PATH)).body.data.now).to.equal('2026-05-01 00:00:00')
+    expect((await scenario.seller.get(PATH)).body.data.now).to.equal('2026-05-01 00:00:00')
   })
 
   it('takes one of its two fields, and no others', async () => {
-    expectFault(await advance({}), null)
-    expectFault(await advance({ advance_seconds: 1, now: '2026-05-01 00:00:00' }), null)
-    expectFault(await advance({ seconds: 1 }), 'seconds')
+    expectFieldError(await advance({}), null)
+    expectFieldError(await advance({ advance_seconds: 1, now: '2026-05-01 00:00:00' }), null)
+    expectFieldError(await advance({ seconds: 1 }), 'seconds')
   })
 
   it('is forbidden for live apps, and leaves other apps where they are', async () => {
-    const live = await anApp(story.service.ctx, { sandbox: false })
-    expectRefusal(await story.service.seller(live).post(PATH, { advance_seconds: 60 }), 403, 'forbidden')
-    expectRefusal(await story.service.seller(live).get(PATH), 403, 'forbidden')
-    const other = await anApp(story.service.ctx)
+    const live = await anApp(scenario.service.ctx, { sandbox: false })
+    expectError(await scenario.service.seller(live).post(PATH, { advance_seconds: 60 }), 403, 'forbidden')
+    expectError(await scenario.service.seller(live).get(PATH), 403, 'forbidden')
+    const other = await anApp(scenario.service.ctx)
     await advance({ advance_seconds: DAY })
-    expect((await story.service.seller(other).get(PATH)).body.data.now).to.equal('2026-03-01 10:00:00')
+    expect((await scenario.service.seller(other).get(PATH)).body.data.now).to.equal('2026-03-01 10:00:00')
   })
 
   it('by operators is for any sandbox app, and is in the audit log', async () => {
-    const { ctx } = story.service
+    const { ctx } = scenario.service
     const identity = await anApp(ctx, { auth: 'identity', methods: [] })
     expect(await advanceTestClock(ctx, operator('tester'), identity.app, { advance_seconds: DAY })).to.deep.equal({
       now: '2026-03-02 10:00:00',
@@ -123,7 +126,7 @@ describe('test clock (contract 3)', () => {
     beforeEach(async () => {
       await subscribe()
       await subscribe('user-2')
-      const { ctx } = story.service
+      const { ctx } = scenario.service
       await ctx.db.query(
         `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at)
          SELECT app_id, id, current_period_end, 3, 'claimed', ? FROM subscriptions WHERE external_ref = 'user-1'`,
@@ -131,8 +134,8 @@ describe('test clock (contract 3)', () => {
       )
     })
     const advanceFor = async (othersMs?: number) => {
-      const { ctx } = story.service
-      const app = await getApp(ctx.db, story.app.app.id)
+      const { ctx } = scenario.service
+      const app = await getApp(ctx.db, scenario.app.app.id)
       return advanceTestClock(ctx, SERVER, app, { advance_seconds: 28 * DAY }, othersMs)
     }
 
@@ -142,7 +145,7 @@ describe('test clock (contract 3)', () => {
         pending: [{ external_ref: 'user-1', reminder_day: 3, claimed_at: '2026-03-01 10:00:00' }],
       })
       expect(subjects(), 'that of user-2').to.have.lengthOf(1)
-      story.service.ctx.clock.advance('61s')
+      scenario.service.ctx.clock.advance('61s')
       expect((await advance({ advance_seconds: 0 })).body.data).to.deep.equal({ now: '2026-03-29 10:01:01' })
       expect(subjects()).to.have.lengthOf(2)
     })
@@ -150,7 +153,7 @@ describe('test clock (contract 3)', () => {
     it('sends what that daemon released before it responds', async () => {
       const answer = advanceFor()
       await until(() => inbox.mails.length === 1)
-      await story.service.ctx.db.query(
+      await scenario.service.ctx.db.query(
         `UPDATE reminders SET status = 'failed' WHERE sent_at IS NULL AND handed_over_at IS NULL`,
       )
       expect(await answer).to.deep.equal({ now: '2026-03-29 10:00:00' })
@@ -161,22 +164,22 @@ describe('test clock (contract 3)', () => {
   it('calls at the same moment all move it', async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => advance({ advance_seconds: 60 })))
     expect(answers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200])
-    expect((await story.seller.get(PATH)).body.data.now).to.equal('2026-03-01 10:05:00')
+    expect((await scenario.seller.get(PATH)).body.data.now).to.equal('2026-03-01 10:05:00')
   })
 
   it('a seller watches a year go by in seconds', async () => {
     await subscribe()
     for (let month = 0; month < 12; month += 1) {
-      const { current_period_end } = await story.subscription()
+      const { current_period_end } = await scenario.subscription()
       const end = Date.parse(`${current_period_end.replace(' ', 'T')}Z`)
       for (const daysBefore of [3, 1]) {
         const time = new Date(end - daysBefore * DAY * 1000).toISOString().slice(0, 19).replace('T', ' ')
         await advance({ now: time })
       }
-      const plan = (await story.subscription()).price_id
-      await story.pay(await story.checkout({ price_id: plan }))
+      const plan = (await scenario.subscription()).price_id
+      await scenario.pay(await scenario.checkout({ price_id: plan }))
     }
     expect(inbox.mails).to.have.lengthOf(24)
-    expect((await story.subscription()).current_period_end).to.equal('2027-04-01 10:00:00')
+    expect((await scenario.subscription()).current_period_end).to.equal('2027-04-01 10:00:00')
   })
 })

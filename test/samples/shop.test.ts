@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { Paygate } from '../../client/src/index.ts'
-import { openChapter } from '../support/chapter.ts'
+import { openDocPage } from '../support/doc-page.ts'
 import { testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { scratchFolder } from '../support/scratch.ts'
@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const SHOP = join(import.meta.dirname, 'shop')
 const PORT = '4242'
-const guide = openChapter('docs/guide.md')
+const guide = openDocPage('docs/guide.md')
 
 /** What is done with a block of the guide: `ts` is a file to save, `bash` is pasted. */
 interface Step {

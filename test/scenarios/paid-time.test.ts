@@ -7,224 +7,224 @@ import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { openCli } from '../cli/run-cli.ts'
-import { startBankStory } from '../pages/bank-story.ts'
+import { startBankScenario } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
-import { toldTypes, type Story } from '../support/story.ts'
+import { newEventTypes, type Scenario } from '../support/scenario.ts'
 
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
 describe('quotes and decisions (contract 7, Payments and periods)', () => {
-  let story: Story
+  let scenario: Scenario
   beforeEach(async () => {
-    story = await startBankStory()
+    scenario = await startBankScenario()
   })
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
-  type Opened = Awaited<ReturnType<Story['checkout']>>
+  type Opened = Awaited<ReturnType<Scenario['checkout']>>
   const open = (price: string | undefined, body: object = {}): Promise<Opened> =>
-    story.checkout({ price_id: price, ...body })
+    scenario.checkout({ price_id: price, ...body })
   const buy = async (price: string | undefined, body: object = {}): Promise<Opened> => {
     const checkout = await open(price, body)
-    await story.pay(checkout)
+    await scenario.pay(checkout)
     return checkout
   }
   const switchTo = async (price: string | undefined): Promise<void> => {
-    expect((await story.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: price })).status).to.equal(200)
+    expect((await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: price })).status).to.equal(200)
   }
   /** The payer opens the renewal link and chooses; returns the transaction. */
   const renew = async (method = 'bank_transfer'): Promise<Opened> => {
-    const { renewalToken } = await getSubscription(story.service.ctx.db, story.app.app.id, 'user-1')
+    const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
     const raw = JSON.stringify({ payment_method: method })
-    const answer = await story.service.call('POST', `/renew/${renewalToken}`, { headers: JSON_TYPE, raw })
+    const answer = await scenario.service.call('POST', `/renew/${renewalToken}`, { headers: JSON_TYPE, raw })
     expect(answer.status, answer.text).to.equal(200)
-    return (await story.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]
+    return (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data[0]
   }
   const flagOf = async ({ transaction_id: id }: Opened): Promise<unknown[]> => {
-    const { status, flag_reason: reason } = await story.transaction(id)
+    const { status, flag_reason: reason } = await scenario.transaction(id)
     return [status, reason]
   }
   const standing = async (): Promise<unknown[]> => {
-    const { price_id: price, current_period_end: end } = await story.subscription()
+    const { price_id: price, current_period_end: end } = await scenario.subscription()
     return [price, end]
   }
   const page = (url: string, language = 'en') =>
-    story.service.call('GET', url, { headers: { Accept: 'text/html', 'Accept-Language': language } })
+    scenario.service.call('GET', url, { headers: { Accept: 'text/html', 'Accept-Language': language } })
 
   describe('paid time is never silently shortened', () => {
     it('a month whose notification was lost, paid before a year of another plan was bought, leaves the year: superseded', async () => {
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       const lost = await open(month.prices[0])
-      story.at('2026-03-01 10:05:00')
+      scenario.at('2026-03-01 10:05:00')
       await buy(year.prices[0])
-      await story.told()
-      story.at('2026-03-01 10:15:00')
-      await story.arrives(lost, '2026-03-01 10:00:00')
+      await scenario.newEvents()
+      scenario.at('2026-03-01 10:15:00')
+      await scenario.reportTransfer(lost, '2026-03-01 10:00:00')
       expect(await flagOf(lost)).to.deep.equal(['completed', 'superseded'])
       expect(await standing()).to.deep.equal([year.prices[0], '2027-03-01 10:05:00'])
-      expect(await toldTypes(story)).to.deep.equal([])
-      const listed = (await story.seller.get('/api/v1/transactions?flagged=true')).body.data
+      expect(await newEventTypes(scenario)).to.deep.equal([])
+      const listed = (await scenario.seller.get('/api/v1/transactions?flagged=true')).body.data
       expect(listed).to.have.length(1)
       expect(listed[0]).to.include({ flagged: true, flag_reason: 'superseded', amount_received: MONTHLY.amount })
     })
 
     it('a change opened and paid after the last decision applies as the specification says: a new period, no proration', async () => {
-      const year = await story.plan('gold', YEARLY)
-      const month = await story.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])
-      story.at('2026-03-01 10:05:00')
+      scenario.at('2026-03-01 10:05:00')
       await buy(month.prices[0])
       expect(await standing()).to.deep.equal([month.prices[0], '2026-04-01 10:05:00'])
     })
 
     it('of two purchases paid within a minute of each other the one opened later holds, in whatever order they are reported', async () => {
-      const plans = [await story.plan('basic', MONTHLY), await story.plan('gold', YEARLY)] as const
+      const plans = [await scenario.plan('basic', MONTHLY), await scenario.plan('gold', YEARLY)] as const
       for (const [ref, order] of [
         ['forth', [0, 1]],
         ['back', [1, 0]],
       ] as const) {
-        story.at('2026-03-01 10:00:00')
+        scenario.at('2026-03-01 10:00:00')
         const first = await open(plans[0].prices[0], { external_ref: ref })
-        story.at('2026-03-01 10:01:00')
+        scenario.at('2026-03-01 10:01:00')
         const second = await open(plans[1].prices[0], { external_ref: ref })
-        story.at('2026-03-01 10:10:00')
+        scenario.at('2026-03-01 10:10:00')
         const paid = [
-          () => story.arrives(first, '2026-03-01 10:05:50'),
-          () => story.arrives(second, '2026-03-01 10:05:00'),
+          () => scenario.reportTransfer(first, '2026-03-01 10:05:50'),
+          () => scenario.reportTransfer(second, '2026-03-01 10:05:00'),
         ]
         for (const index of order) await paid[index]?.()
-        expect((await story.subscription(ref)).price_id, ref).to.equal(plans[1].prices[0])
+        expect((await scenario.subscription(ref)).price_id, ref).to.equal(plans[1].prices[0])
       }
     })
 
     it('a payment opened before a plan switch, for a third plan, is superseded by the switch', async () => {
       const [basic, gold, pro] = [
-        await story.plan('basic', YEARLY),
-        await story.plan('gold', MONTHLY),
-        await story.plan('pro', MONTHLY),
+        await scenario.plan('basic', YEARLY),
+        await scenario.plan('gold', MONTHLY),
+        await scenario.plan('pro', MONTHLY),
       ]
       await buy(basic.prices[0])
       const late = await open(pro.prices[0])
-      story.at('2026-03-02 10:00:00')
+      scenario.at('2026-03-02 10:00:00')
       await switchTo(gold.prices[0])
-      story.at('2026-03-03 10:00:00')
-      await story.arrives(late)
+      scenario.at('2026-03-03 10:00:00')
+      await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
       expect(await standing()).to.deep.equal([gold.prices[0], '2027-03-01 10:00:00'])
     })
 
     it('a renewal opened before a plan switch extends by what was sold, and the switch stays', async () => {
-      story.at('2026-01-31 10:00:00')
-      const basic = await story.plan('basic', YEARLY)
-      const gold = await story.plan('gold', MONTHLY)
+      scenario.at('2026-01-31 10:00:00')
+      const basic = await scenario.plan('basic', YEARLY)
+      const gold = await scenario.plan('gold', MONTHLY)
       await buy(basic.prices[0])
-      story.at('2026-11-30 10:00:00')
+      scenario.at('2026-11-30 10:00:00')
       const renewal = await renew()
       await switchTo(gold.prices[0])
-      await story.told()
-      await story.arrives(renewal)
+      await scenario.newEvents()
+      await scenario.reportTransfer(renewal)
       expect(await flagOf(renewal)).to.deep.equal(['completed', null])
       expect(await standing()).to.deep.equal([gold.prices[0], '2028-01-31 10:00:00'])
-      expect(await toldTypes(story)).to.deep.equal(RENEWED)
+      expect(await newEventTypes(scenario)).to.deep.equal(RENEWED)
     })
 
     for (const order of ['the renewal first', 'the switch first'])
       it(`an older monthly renewal does not undo a switch to yearly: ${order}`, async () => {
-        story.at('2026-01-31 10:00:00')
-        const plan = await story.plan('basic', MONTHLY, YEARLY)
+        scenario.at('2026-01-31 10:00:00')
+        const plan = await scenario.plan('basic', MONTHLY, YEARLY)
         await buy(plan.prices[0])
-        story.at('2026-02-27 10:00:00')
+        scenario.at('2026-02-27 10:00:00')
         const renewal = await renew()
-        if (order === 'the renewal first') await story.arrives(renewal)
+        if (order === 'the renewal first') await scenario.reportTransfer(renewal)
         await switchTo(plan.prices[1])
-        if (order === 'the switch first') await story.arrives(renewal)
+        if (order === 'the switch first') await scenario.reportTransfer(renewal)
         expect(await standing()).to.deep.equal([plan.prices[1], '2026-03-31 10:00:00'])
       })
 
     for (const order of ['the renewal first', 'the checkout first'])
       it(`a checkout for another price of the plan chooses it, and a renewal opened meanwhile does not undo that: ${order}`, async () => {
-        const plan = await story.plan('basic', MONTHLY, YEARLY)
+        const plan = await scenario.plan('basic', MONTHLY, YEARLY)
         await buy(plan.prices[0])
         const yearly = await open(plan.prices[1])
-        story.at('2026-03-20 10:00:00')
+        scenario.at('2026-03-20 10:00:00')
         const renewal = await renew()
         for (const payment of order === 'the renewal first' ? [renewal, yearly] : [yearly, renewal])
-          await story.arrives(payment)
+          await scenario.reportTransfer(payment)
         expect(await standing()).to.deep.equal([plan.prices[1], '2027-05-01 10:00:00'])
       })
 
     it('a renewal opened before another plan was bought is superseded', async () => {
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       await buy(month.prices[0])
-      story.at('2026-03-30 10:00:00')
+      scenario.at('2026-03-30 10:00:00')
       const renewal = await renew()
       await buy(year.prices[0])
-      await story.arrives(renewal)
+      await scenario.reportTransfer(renewal)
       expect(await flagOf(renewal)).to.deep.equal(['completed', 'superseded'])
       expect(await standing()).to.deep.equal([year.prices[0], '2027-03-30 10:00:00'])
     })
 
     it('a renewal paid after the end starts a period at payment time, on the plan and price decided last', async () => {
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       await buy(month.prices[0])
-      story.at('2026-03-30 10:00:00')
+      scenario.at('2026-03-30 10:00:00')
       const renewal = await renew()
       await switchTo(year.prices[0])
-      story.at('2026-04-05 10:00:00')
-      await story.arrives(renewal)
+      scenario.at('2026-04-05 10:00:00')
+      await scenario.reportTransfer(renewal)
       expect(await standing()).to.deep.equal([year.prices[0], '2026-05-05 10:00:00'])
     })
 
     it('a payment opened when nothing was valid, for the plan that was bought meanwhile, extends it', async () => {
-      const plan = await story.plan('basic', MONTHLY, YEARLY)
+      const plan = await scenario.plan('basic', MONTHLY, YEARLY)
       const early = await open(plan.prices[0])
-      story.at('2026-03-01 10:05:00')
+      scenario.at('2026-03-01 10:05:00')
       await buy(plan.prices[1])
-      await story.arrives(early)
+      await scenario.reportTransfer(early)
       expect(await flagOf(early)).to.deep.equal(['completed', null])
       expect(await standing()).to.deep.equal([plan.prices[1], '2027-04-01 10:05:00'])
     })
 
     for (const plan of ['another plan', 'the same plan'])
       it(`a paid trial that is paid while ${plan} is valid is superseded, and the grant is not used up`, async () => {
-        const gold = await story.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
-        const basic = await story.plan('basic', MONTHLY)
+        const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
+        const basic = await scenario.plan('basic', MONTHLY)
         const trial = await open(gold.prices[0])
         expect(trial.trial).to.not.equal(null)
         const held = plan === 'the same plan' ? gold.prices[0] : basic.prices[0]
         await buy(held, plan === 'the same plan' ? { skip_trial: true } : {})
-        await story.arrives(trial)
+        await scenario.reportTransfer(trial)
         expect(await flagOf(trial)).to.deep.equal(['completed', 'superseded'])
         expect(await standing()).to.deep.equal([held, '2026-04-01 10:00:00'])
-        story.at('2026-05-01 10:00:00')
+        scenario.at('2026-05-01 10:00:00')
         expect((await open(gold.prices[0])).trial, 'granted when nothing is valid').to.not.equal(null)
       })
 
     it('trial_already_used wins over superseded', async () => {
-      const gold = await story.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
+      const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
       const [first, second] = [await open(gold.prices[0]), await open(gold.prices[0])]
-      await story.pay(first)
-      await story.arrives(second)
+      await scenario.pay(first)
+      await scenario.reportTransfer(second)
       expect(await flagOf(second)).to.deep.equal(['completed', 'trial_already_used'])
     })
   })
 
   describe('no page takes money for what will not happen', () => {
     const overtaken = async (): Promise<Opened> => {
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       const late = await open(month.prices[0])
       expect((await page(`${late.checkout_url}/bank`)).status).to.equal(200)
-      story.at('2026-03-01 10:05:00')
+      scenario.at('2026-03-01 10:05:00')
       await buy(year.prices[0])
       return late
     }
@@ -235,10 +235,10 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
         expect((await page(`${late.checkout_url}${rest}`)).status, rest).to.equal(410)
       for (const method of ['test', 'bank_transfer', 'card']) {
         const raw = JSON.stringify({ payment_method: method })
-        const answer = await story.service.call('POST', `${late.checkout_url}/resolve`, { headers: JSON_TYPE, raw })
+        const answer = await scenario.service.call('POST', `${late.checkout_url}/resolve`, { headers: JSON_TYPE, raw })
         expect([answer.status, answer.body.error?.code], method).to.deep.equal([410, 'checkout_expired'])
       }
-      const status = await story.service.call('GET', `${late.checkout_url}/status`)
+      const status = await scenario.service.call('GET', `${late.checkout_url}/status`)
       expect(status.body).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
       expect(await flagOf(late)).to.deep.equal(['pending', null])
     })
@@ -250,7 +250,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(textOf(en)).to.include('Have you already made the transfer?')
       expect(textOf(vi)).to.include('Gói đăng ký của bạn đã thay đổi')
       for (const { text } of [en, vi]) expect(text).to.include('href="https://shop.example/no"')
-      const other = await open((await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })).prices[0], {
+      const other = await open((await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })).prices[0], {
         external_ref: 'user-2',
       })
       expect((await page(other.checkout_url)).status, 'others go on').to.equal(200)
@@ -258,28 +258,28 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
 
     it('money that was on its way by its bank page still lands, and is flagged', async () => {
       const late = await overtaken()
-      await story.arrives(late)
+      await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
       expect((await page(late.checkout_url)).status, 'a completed checkout leads on').to.equal(303)
     })
 
     it('a checkout whose trial was used meanwhile answers 410', async () => {
-      const plan = await story.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
+      const plan = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
       const [first, second] = [await open(plan.prices[0]), await open(plan.prices[0])]
-      await story.pay(first)
-      story.at('2026-03-01 10:20:00')
+      await scenario.pay(first)
+      scenario.at('2026-03-01 10:20:00')
       expect((await page(second.checkout_url)).status).to.equal(410)
       const raw = JSON.stringify({ payment_method: 'test' })
-      const answer = await story.service.call('POST', `${second.checkout_url}/resolve`, { headers: JSON_TYPE, raw })
+      const answer = await scenario.service.call('POST', `${second.checkout_url}/resolve`, { headers: JSON_TYPE, raw })
       expect([answer.status, answer.body.error.code]).to.deep.equal([410, 'checkout_expired'])
     })
 
     it('a checkout that extends after a plan switch shows what it does now', async () => {
-      const basic = await story.plan('basic', MONTHLY)
-      const gold = await story.plan('gold', MONTHLY)
+      const basic = await scenario.plan('basic', MONTHLY)
+      const gold = await scenario.plan('gold', MONTHLY)
       await buy(basic.prices[0])
       const extension = await open(basic.prices[0])
-      story.at('2026-03-01 10:05:00')
+      scenario.at('2026-03-01 10:05:00')
       await switchTo(gold.prices[0])
       expect(textOf(await page(extension.checkout_url))).to.include(
         'Valid until 1 May 2026 , extends from 1 April 2026',
@@ -287,16 +287,16 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
 
     it('a renewal link always quotes anew: after another plan was bought it sells that plan', async () => {
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       await buy(month.prices[0])
-      story.at('2026-03-30 10:00:00')
+      scenario.at('2026-03-30 10:00:00')
       const before = await renew()
       await buy(year.prices[0])
       const after = await renew()
       expect(after.transaction_id).to.not.equal(before.transaction_id)
       expect(after).to.include({ price_id: year.prices[0], amount: YEARLY.amount })
-      await story.arrives(after)
+      await scenario.reportTransfer(after)
       expect(await standing()).to.deep.equal([year.prices[0], '2028-03-30 10:00:00'])
     })
   })
@@ -305,20 +305,20 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     const resolve = (id: number, ...more: string[]) =>
       openCli().json(['transaction', 'resolve', String(id), '--action', 'complete', '--note', 'agreed', ...more])
     /** The program's clock is the machine's. */
-    const setOut = (): void => story.at(formatTimestamp(systemClock.now()))
+    const setOut = (): void => scenario.at(formatTimestamp(systemClock.now()))
 
     const flagged = async (late: Opened): Promise<number> => {
-      await story.arrives(late)
+      await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
       return late.transaction_id
     }
 
     it('a purchase starts its plan now, and the dry run says so', async () => {
       setOut()
-      const month = await story.plan('basic', MONTHLY)
-      const year = await story.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
       const late = await open(month.prices[0])
-      story.service.ctx.clock.advance('1s')
+      scenario.service.ctx.clock.advance('1s')
       await buy(year.prices[0])
       const id = await flagged(late)
       const before = await standing()
@@ -333,11 +333,11 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
 
     it('an extension extends the present period, and the dry run says so', async () => {
       setOut()
-      const month = await story.plan('basic', MONTHLY)
-      const week = await story.plan('gold', { ...MONTHLY, interval_unit: 'week' })
+      const month = await scenario.plan('basic', MONTHLY)
+      const week = await scenario.plan('gold', { ...MONTHLY, interval_unit: 'week' })
       await buy(month.prices[0])
       const renewal = await renew()
-      story.service.ctx.clock.advance('1s')
+      scenario.service.ctx.clock.advance('1s')
       await buy(week.prices[0])
       const id = await flagged(renewal)
       const before = await standing()
@@ -350,14 +350,14 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
 
     it('a trial starts now and uses up the grant, and the dry run says so', async () => {
       setOut()
-      const gold = await story.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
-      const basic = await story.plan('basic', MONTHLY)
+      const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
+      const basic = await scenario.plan('basic', MONTHLY)
       const late = await open(gold.prices[0])
       await buy(basic.prices[0])
       const id = await flagged(late)
       expect((await resolve(id, '--dry-run')).effects.join()).to.include('starts the trial of gold now')
       await resolve(id)
-      expect(await story.subscription()).to.include({ price_id: gold.prices[0], in_trial: true })
+      expect(await scenario.subscription()).to.include({ price_id: gold.prices[0], in_trial: true })
       const again = await openCli().run([
         'transaction',
         'resolve',
@@ -374,25 +374,25 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
 
   describe('renewals carry the customer', () => {
     const customer = async (email: string): Promise<string> =>
-      (await story.seller.post('/api/v1/customers', { name: 'An', email })).body.data.id
+      (await scenario.seller.post('/api/v1/customers', { name: 'An', email })).body.data.id
 
     it("the subscription's customer is on the transaction of its renewal", async () => {
-      const plan = await story.plan('basic', MONTHLY)
+      const plan = await scenario.plan('basic', MONTHLY)
       const an = await customer('an@example.com')
       await buy(plan.prices[0], { customer_id: an })
-      story.at('2026-03-30 10:00:00')
+      scenario.at('2026-03-30 10:00:00')
       const renewal = await renew()
       expect(renewal.paygate_customer_id).to.equal(an)
       const bo = await customer('bo@example.com')
-      await story.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: bo })
-      await story.arrives(renewal)
-      expect((await story.subscription()).customer_id, 'one attached before it is paid stays').to.equal(bo)
+      await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: bo })
+      await scenario.reportTransfer(renewal)
+      expect((await scenario.subscription()).customer_id, 'one attached before it is paid stays').to.equal(bo)
     })
 
     it('is null where none is attached', async () => {
-      const plan = await story.plan('basic', MONTHLY)
+      const plan = await scenario.plan('basic', MONTHLY)
       await buy(plan.prices[0])
-      story.at('2026-03-30 10:00:00')
+      scenario.at('2026-03-30 10:00:00')
       expect((await renew()).paygate_customer_id).to.equal(null)
     })
   })
@@ -400,21 +400,21 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
   describe('an operator ends a subscription', () => {
     const end = (ref = 'user-1') =>
       perform(
-        story.service.ctx,
+        scenario.service.ctx,
         operator('mai'),
         endSubscription,
         { note: 'refunded' },
-        { app: story.app.app, externalRef: ref },
+        { app: scenario.app.app, externalRef: ref },
       )
 
     it('a lifetime one: expired from now on, subscription.updated, and a new checkout is possible', async () => {
-      const plan = await story.plan('pro', LIFETIME, MONTHLY)
+      const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       await buy(plan.prices[0])
-      await story.told()
-      story.at('2026-03-05 10:00:00')
+      await scenario.newEvents()
+      scenario.at('2026-03-05 10:00:00')
       await end()
-      expect(await story.subscription()).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
-      const told = await story.told()
+      expect(await scenario.subscription()).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
+      const told = await scenario.newEvents()
       expect(told.map(({ type }) => type)).to.deep.equal(['subscription.updated'])
       expect(told[0]?.data).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
       await buy(plan.prices[1])
@@ -422,49 +422,49 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
 
     it('a lifetime one whose purchase was refunded: it stays until it is ended, and can be bought again then', async () => {
-      const plan = await story.plan('pro', LIFETIME, MONTHLY)
+      const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       const bought = await buy(plan.prices[0])
       await openCli().json([
         ...['transaction', 'resolve', String(bought.transaction_id), '--action', 'refund'],
         ...['--reference', 'FT-BACK', '--note', 'fraud', '--yes'],
       ])
       expect(await flagOf(bought)).to.deep.equal(['refunded', null])
-      expect((await story.subscription()).status).to.equal('active')
+      expect((await scenario.subscription()).status).to.equal('active')
       const body = { external_ref: 'user-1', mode: 'subscription', price_id: plan.prices[1], ...URLS }
-      const refused = await story.seller.post('/api/v1/checkout-sessions', body)
+      const refused = await scenario.seller.post('/api/v1/checkout-sessions', body)
       expect([refused.status, refused.body.error.code]).to.deep.equal([409, 'already_lifetime'])
       await end()
       await buy(plan.prices[0])
-      expect(await story.subscription()).to.include({ status: 'active', current_period_end: null })
+      expect(await scenario.subscription()).to.include({ status: 'active', current_period_end: null })
     })
 
     it('is a decision: what was opened before it for another plan, and paid before it, is superseded', async () => {
-      const year = await story.plan('gold', YEARLY)
-      const month = await story.plan('basic', MONTHLY)
+      const year = await scenario.plan('gold', YEARLY)
+      const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])
       const late = await open(month.prices[0])
-      story.at('2026-03-05 10:00:00')
+      scenario.at('2026-03-05 10:00:00')
       await end()
-      await story.arrives(late, '2026-03-04 10:00:00')
+      await scenario.reportTransfer(late, '2026-03-04 10:00:00')
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
-      expect((await story.subscription()).status).to.equal('expired')
+      expect((await scenario.subscription()).status).to.equal('expired')
     })
 
     it('ends one whose next period was paid in advance, too', async () => {
-      const month = await story.plan('basic', MONTHLY)
+      const month = await scenario.plan('basic', MONTHLY)
       await buy(month.prices[0])
       await buy(month.prices[0])
-      story.at('2026-03-05 10:00:00')
+      scenario.at('2026-03-05 10:00:00')
       await end()
-      story.at('2026-03-06 10:00:00')
+      scenario.at('2026-03-06 10:00:00')
       await buy(month.prices[0])
       expect(await standing()).to.deep.equal([month.prices[0], '2026-04-06 10:00:00'])
     })
 
     it('refuses one that has ended', async () => {
-      const month = await story.plan('basic', MONTHLY)
+      const month = await scenario.plan('basic', MONTHLY)
       await buy(month.prices[0])
-      story.at('2026-04-01 10:00:00')
+      scenario.at('2026-04-01 10:00:00')
       const refused = await end().then(
         () => null,
         (error: unknown) => (error as { code?: string }).code,

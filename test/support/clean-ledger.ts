@@ -4,6 +4,6 @@ import { verifyLedger } from '#transactions/ledger.ts'
 /** Throws where the books do not add up; returns how many subscriptions were recomputed. */
 export async function requireCleanLedger(ctx: Context, when: string): Promise<number> {
   const { checked, faults } = await verifyLedger(ctx, null)
-  if (faults.length > 0) throw new Error(`${when}, the ledger has faults: ${JSON.stringify(faults)}`)
+  if (faults.length > 0) throw new Error(`${when}, the ledger has discrepancies: ${JSON.stringify(faults)}`)
   return checked
 }

@@ -36,7 +36,7 @@ export interface AppOptions {
 
 const OPERATOR = 'tester'
 
-/** A sandbox app with the test method, unless told otherwise. */
+/** A sandbox app with the test method by default. */
 export async function anApp(ctx: Context, options: AppOptions = {}): Promise<TestApp> {
   const { name = 'Reader', auth = 'hmac', sandbox = true, webhookUrl, methods = sandbox ? ['test'] : [] } = options
   const created = await perform(
@@ -67,7 +67,7 @@ export const PAID_TRIAL = { amount: 10_000, interval_unit: 'week', interval_coun
 
 let planNumber = 0
 
-/** A plan on sale; one monthly price unless told otherwise. */
+/** A plan on sale; one monthly price by default. */
 /** A seller's server. */
 export const SERVER: Caller = { kind: 'server', name: 'app' }
 
@@ -81,7 +81,7 @@ export async function aPlan(
   return perform(ctx, SERVER, createPlan, { code, name, prices }, { app })
 }
 
-/** The public id of a plan's price, the first unless told otherwise. */
+/** The public id of a plan's price, the first by default. */
 export function priceId(plan: PlanWithPrices, index = 0): string {
   return formatId('price', plan.prices[index]!.id)
 }

@@ -12,7 +12,7 @@ interface Key {
 /** `hang` accepts and never answers; a number answers that status; `huge` and `garbage` answer 200 with what is no key set. */
 export type Behaviour = 'ok' | 'hang' | 'huge' | 'garbage' | number
 
-/** An issuer of identity tokens whose keys change when told to. */
+/** An issuer of identity tokens whose keys change on request. */
 export interface OidcIssuer {
   readonly issuer: string
   readonly audience: string

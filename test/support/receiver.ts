@@ -28,7 +28,7 @@ export interface ReceivedWebhook {
 export type ReceiverAnswer = number | ((response: ServerResponse, webhook: ReceivedWebhook) => void)
 
 export interface ReceiverOptions {
-  /** Loopback and a free port unless told otherwise. */
+  /** Loopback and a free port by default. */
   readonly host?: string
   readonly port?: number
   /** Takes webhooks by https, with this certificate. */

@@ -7,36 +7,36 @@ import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { confirmPayment, type ConfirmedPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
-import { startStory, toldTypes, type Story } from '../support/story.ts'
+import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
 
 describe('money that arrives (contract 4)', () => {
-  let story: Story
+  let scenario: Scenario
   let checkout: any
   let references = 0
   beforeEach(async () => {
-    story = await startStory()
-    const plan = await story.plan('pro', MONTHLY)
-    checkout = await story.checkout({ price_id: plan.prices[0] })
+    scenario = await startScenario()
+    const plan = await scenario.plan('pro', MONTHLY)
+    checkout = await scenario.checkout({ price_id: plan.prices[0] })
   })
   afterEach(async () => {
-    const report = await verifyLedger(story.service.ctx, null)
-    await story.service.stop()
+    const report = await verifyLedger(scenario.service.ctx, null)
+    await scenario.service.stop()
     expect(report.faults, 'the ledger').to.deep.equal([])
   })
 
   const arrives = (amount: number, changes: Partial<ConfirmedPayment> = {}) =>
-    confirmPayment(story.service.ctx, {
+    confirmPayment(scenario.service.ctx, {
       provider: 'bank_transfer',
       eventId: null,
       reference: `FT${(references += 1)}`,
       transactionId: checkout.transaction_id,
       amount,
       currency: 'VND',
-      paidAt: story.service.ctx.clock.now(),
+      paidAt: scenario.service.ctx.clock.now(),
       ...changes,
     })
-  const transaction = () => story.transaction(checkout.transaction_id)
+  const transaction = () => scenario.transaction(checkout.transaction_id)
 
   it('underpaid: less than the amount keeps it pending and flags it; the rest completes it and the flag goes', async () => {
     expect((await arrives(60_000)).kind).to.equal('underpaid')
@@ -47,7 +47,7 @@ describe('money that arrives (contract 4)', () => {
       amount_received: 60_000,
       provider_code: 'bank_transfer',
     })
-    expect(await story.subscription()).to.equal(null)
+    expect(await scenario.subscription()).to.equal(null)
     expect((await arrives(39_000)).kind).to.equal('processed')
     expect(await transaction()).to.include({
       status: 'completed',
@@ -55,7 +55,7 @@ describe('money that arrives (contract 4)', () => {
       flag_reason: null,
       amount_received: 99_000,
     })
-    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+    expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
   it('more than asked still completes, and what was received is shown', async () => {
@@ -76,14 +76,14 @@ describe('money that arrives (contract 4)', () => {
 
   it('other money for a completed transaction is recorded and flagged duplicate_payment; the period stays', async () => {
     await arrives(99_000)
-    const { current_period_end } = await story.subscription()
+    const { current_period_end } = await scenario.subscription()
     expect((await arrives(99_000)).kind).to.equal('already_completed')
     expect(await transaction()).to.include({
       status: 'completed',
       flag_reason: 'duplicate_payment',
       amount_received: 198_000,
     })
-    expect((await story.subscription()).current_period_end).to.equal(current_period_end)
+    expect((await scenario.subscription()).current_period_end).to.equal(current_period_end)
   })
 
   it('the same payment reported under another event id changes nothing', async () => {
@@ -91,7 +91,7 @@ describe('money that arrives (contract 4)', () => {
     await arrives(99_000, { ...same, eventId: 'evt_1' })
     expect((await arrives(99_000, { ...same, eventId: 'evt_2' })).kind).to.equal('already_completed')
     expect(await transaction()).to.include({ flagged: false, amount_received: 99_000, provider_code: 'stripe' })
-    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+    expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
   it('another currency is refused and nothing is recorded', async () => {
@@ -105,29 +105,31 @@ describe('money that arrives (contract 4)', () => {
 
   it('a payment that was made in time counts from when it was made, never from before the checkout or from the future', async () => {
     const early = asRealTime(new Date('2020-01-01T00:00:00Z'))
-    story.at('2026-03-02 00:00:00')
+    scenario.at('2026-03-02 00:00:00')
     await arrives(99_000, { paidAt: early })
-    expect((await story.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
-    const plan = await story.plan('max', MONTHLY)
-    checkout = await story.checkout({ price_id: plan.prices[0], external_ref: 'user-2' })
+    expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
+    const plan = await scenario.plan('max', MONTHLY)
+    checkout = await scenario.checkout({ price_id: plan.prices[0], external_ref: 'user-2' })
     await arrives(99_000, { paidAt: asRealTime(new Date('2030-01-01T00:00:00Z')) })
-    expect((await story.subscription('user-2')).current_period_end).to.equal('2026-04-02 00:00:00')
+    expect((await scenario.subscription('user-2')).current_period_end).to.equal('2026-04-02 00:00:00')
   })
 
   it('a payment of a disabled app completes', async () => {
-    await perform(story.service.ctx, operator('tester'), setAppDisabled, undefined, {
-      app: story.app.app,
+    await perform(scenario.service.ctx, operator('tester'), setAppDisabled, undefined, {
+      app: scenario.app.app,
       isDisabled: true,
     })
     expect((await arrives(99_000)).kind).to.equal('processed')
-    expect(await toldTypes(story)).to.deep.equal(['subscription.updated'])
+    expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
   it('an operator cannot complete a payment that nothing came for and that cannot be applied', async () => {
-    const lifetime = await story.plan('for-life', LIFETIME)
-    await story.pay(await story.checkout({ price_id: lifetime.prices[0] }))
+    const lifetime = await scenario.plan('for-life', LIFETIME)
+    await scenario.pay(await scenario.checkout({ price_id: lifetime.prices[0] }))
     const input = { transactionId: checkout.transaction_id, action: 'complete', note: 'a gift' } as const
-    const refused = await resolveTransaction(story.service.ctx, operator('mai'), input).catch((error: unknown) => error)
+    const refused = await resolveTransaction(scenario.service.ctx, operator('mai'), input).catch(
+      (error: unknown) => error,
+    )
     expect(refused).to.include({ code: 'invalid_request' })
     expect((refused as Error).message).to.include('already_lifetime')
     expect(await transaction()).to.include({ status: 'pending', flagged: false })
@@ -135,8 +137,8 @@ describe('money that arrives (contract 4)', () => {
 
   it('what needs an operator is logged as such, without the payer', async () => {
     await arrives(60_000)
-    const lines = story.service.ctx.logged.join('\n')
+    const lines = scenario.service.ctx.logged.join('\n')
     expect(lines).to.include('needs an operator').and.not.include('user-1')
-    expect(story.service.ctx.counted.map(({ metric }) => metric)).to.include('payments_flagged_total')
+    expect(scenario.service.ctx.counted.map(({ metric }) => metric)).to.include('payments_flagged_total')
   })
 })

@@ -30,7 +30,7 @@ const WEBHOOK_SECRET = 'whsec_trial'
 
 /**
  * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws where one is not answered
- * 200, where a payment does not have exactly one effect and one set of events, or where the ledger has a fault.
+ * 200, where a payment does not have exactly one effect and one set of events, or where the ledger has a discrepancy.
  */
 export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
   const stripe = await startStripePeer(systemClock, [SECRET_KEY])
@@ -145,7 +145,7 @@ async function check(
     if (found !== payments) throw new Error(`${found} ${what} of ${payments} payments`)
   }
   const { faults } = await verifyLedger(ctx, null)
-  if (faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(faults)}`)
+  if (faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(faults)}`)
 }
 
 /** Fisher and Yates, from the seed. */

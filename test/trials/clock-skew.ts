@@ -34,7 +34,7 @@ const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHO
 
 /**
  * Lets two senders work on one database whose clocks differ, while receivers take most of the time that they have. Throws where a
- * lease is taken early, where an event never arrives, where a mail goes out twice, or where the ledger has a fault.
+ * lease is taken early, where an event never arrives, where a mail goes out twice, or where the ledger has a discrepancy.
  */
 export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFigures> {
   const home = mkdtempSync(join(tmpdir(), 'paygate-skew-'))

@@ -31,7 +31,7 @@ const RETRY_MS = 200
 
 /**
  * Pays many checkouts over HTTP while the daemon is killed and restarted. Throws where a payment that answered is not complete, where
- * one that was cut off cannot be completed by trying again, where an event never arrives, or where the ledger has a fault.
+ * one that was cut off cannot be completed by trying again, where an event never arrives, or where the ledger has a discrepancy.
  */
 export async function crashPayments({ payments, kills }: CrashOptions): Promise<CrashFigures> {
   const startedMs = performance.now()
@@ -122,7 +122,7 @@ async function allTold(receiver: Receiver, payments: number): Promise<void> {
 
 async function checkBooks(ctx: ReturnType<typeof testContext>, payments: number): Promise<void> {
   const report = await verifyLedger(ctx, null)
-  if (report.faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(report.faults)}`)
+  if (report.faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(report.faults)}`)
   if (report.checked !== payments) throw new Error(`${report.checked} subscriptions for ${payments} payments`)
   const rows: { n: string | number }[] = await ctx.db.query(
     "SELECT COUNT(*) AS n FROM transactions WHERE status <> 'completed'",

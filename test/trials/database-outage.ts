@@ -57,7 +57,7 @@ const POLL_MS = 50
 /**
  * Pays over HTTP while the daemon's own database server is taken from it. Throws where a request is cut off, is answered by anything
  * but success, the error envelope of a fault or the word to try again, or takes too long; where payments do not go on soon after; where the daemon says that it
- * is not alive, or does not become ready again; where a payment that answered is not complete; where the ledger has a fault. Whether it
+ * is not alive, or does not become ready again; where a payment that answered is not complete; where the ledger has a discrepancy. Whether it
  * was seen unready is counted alone: `/readyz` may be a second old, and the server is back in less.
  */
 export async function databaseOutage(options: OutageOptions): Promise<DatabaseOutageFigures[]> {

@@ -53,7 +53,7 @@ const SHORT_HOLD_MS = 5
 /**
  * Confirms payments while rivals lock the same rows in the opposite order, on a server that waits one second for a lock. Throws where a
  * call fails with anything but a conflict that may be tried again, where a part of a payment is in the books and the rest is not, or
- * where the ledger has a fault.
+ * where the ledger has a discrepancy.
  */
 export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
   const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))

@@ -67,7 +67,7 @@ const MOST_PUT_OFF = 0.01
  * Three daemons on a cluster of three nodes, each at a node of its own, sell to a few end users at the same time: first in peace, then
  * while a node is killed and comes back, while two are killed, and while the schema changes. Throws where an answer is neither success
  * nor the word to try again, where what was acknowledged is not found at another node or is gone later, where a payment counts twice,
- * where an attempt of a webhook or a mail goes out twice, or where the ledger has a fault.
+ * where an attempt of a webhook or a mail goes out twice, or where the ledger has a discrepancy.
  */
 export async function galera(options: GaleraOptions): Promise<GaleraFigures> {
   const cluster = await GaleraCluster.start()

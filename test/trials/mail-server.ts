@@ -35,14 +35,14 @@ export async function mailServer(): Promise<MailServerFigures> {
   const server = await startMailServer({ baseUrl: `http://127.0.0.1:${port}`, secret: SETTINGS.BILLING_RELAY_SECRET })
   let daemon = await startDaemonProcess(daemonSettings)
   try {
-    const story = await openStory(ctx, server)
-    await story.genuine()
-    await story.forged()
+    const scenario = await openScenario(ctx, server)
+    await scenario.genuine()
+    await scenario.forged()
     await daemon.stop()
-    const waiting = await story.whileAway()
+    const waiting = await scenario.whileAway()
     daemon = await startDaemonProcess(daemonSettings)
     await waiting()
-    await check(ctx, story)
+    await check(ctx, scenario)
     return { decisions: await decisions(ctx), seconds: Math.round((performance.now() - startedMs) / 1000) }
   } finally {
     await server.stop()
@@ -50,7 +50,7 @@ export async function mailServer(): Promise<MailServerFigures> {
   }
 }
 
-interface Story {
+interface Scenario {
   readonly victim: Transaction
   readonly paid: Transaction[]
   genuine(): Promise<void>
@@ -59,7 +59,7 @@ interface Story {
   whileAway(): Promise<() => Promise<void>>
 }
 
-async function openStory(ctx: TestContext, server: MailServer): Promise<Story> {
+async function openScenario(ctx: TestContext, server: MailServer): Promise<Scenario> {
   const app = await aTransferApp(ctx)
   const account = await addBankAccount(ctx, 'trial', {
     bank: 'TIMO',
@@ -159,7 +159,7 @@ function describeDecision({ status, reason }: BankMail): string {
   return reason === null ? status : `${status} ${reason}`
 }
 
-async function check(ctx: TestContext, { victim, paid }: Story): Promise<void> {
+async function check(ctx: TestContext, { victim, paid }: Scenario): Promise<void> {
   const states = await Promise.all(paid.map(async ({ id }) => (await findTransaction(ctx.db, id))?.status))
   if (states.some((status) => status !== 'completed')) throw new Error(`payments are ${states.join(', ')}`)
   const untouched = await findTransaction(ctx.db, victim.id)

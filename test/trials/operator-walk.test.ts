@@ -5,15 +5,15 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { CREDENTIALS, renderUnit, SAMPLE_ENVIRONMENT, UNIT_FILE } from '#cli/systemd-unit.ts'
 import { RELAY_BODY_BYTES } from '#bank-mail/endpoint.ts'
-import { openChapter } from '../support/chapter.ts'
+import { openDocPage } from '../support/doc-page.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
 describe('docs/operating.md (the trial operator-walk follows all of it)', () => {
-  const chapter = openChapter('docs/operating.md')
-  const operating = chapter.text
-  const scripts = chapter.blocks('Operating', 'bash')
+  const page = openDocPage('docs/operating.md')
+  const operating = page.text
+  const scripts = page.blocks('Operating', 'bash')
 
   it('has scripts that bash can read, of programs and folders that the project has', () => {
     expect(scripts.length).to.be.above(5)
@@ -34,14 +34,14 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     const listens = `${setting('BILLING_HOST')}:${setting('BILLING_PORT')}`
     const host = new URL(setting('BILLING_BASE_URL')!).host
     expect(setting('BILLING_TRUST_PROXY')).to.equal('1')
-    const nginx = chapter.block('Reverse proxy', 'nginx')
+    const nginx = page.block('Reverse proxy', 'nginx')
     expect(nginx).to.match(new RegExp(`server_name ${host};`))
     expect(nginx).to.contain(`proxy_pass http://${listens};`)
     expect(nginx).to.contain('proxy_set_header X-Forwarded-For $remote_addr;')
     expect(nginx).to.contain('location = /metrics { return 404; }')
     const [, kilobytes] = /client_max_body_size (\d+)k;/.exec(nginx) ?? []
     expect(Number(kilobytes) * 1024).to.be.above(RELAY_BODY_BYTES)
-    const caddy = chapter.block('Reverse proxy', 'caddy')
+    const caddy = page.block('Reverse proxy', 'caddy')
     expect(caddy).to.match(new RegExp(`^${host} {$`, 'm'))
     // It sets X-Forwarded-For by itself.
     expect(caddy).to.match(new RegExp(`^ *reverse_proxy ${listens}$`, 'm'))
@@ -49,7 +49,7 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     for (const proxy of [nginx, caddy]) expect(proxy).to.contain('Strict-Transport-Security max-age=31536000')
   })
 
-  it('installs a unit in which systemd finds no fault, and that exposes no more than the chapter says', () => {
+  it('installs a unit in which systemd finds no fault, and that exposes no more than the page says', () => {
     const file = join(scratchFolder('unit'), 'billing-daemon.service')
     writeFileSync(file, renderUnit({ root: ROOT, prefix: '' }))
     const [, claimed = ''] = /`systemd-analyze security`: ([\d.]+)/.exec(operating) ?? []

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SellerKeys } from '../support/api.ts'
-import { type Chapter, openChapter } from '../support/chapter.ts'
+import { type DocPage, openDocPage } from '../support/doc-page.ts'
 import { INTERNET, Internet, openCheckout, PAY, Payers, SHOP, SMTP } from './operator-walk-internet.ts'
 import { Machine, prepareDebian, removeMachines } from './operator-walk-machine.ts'
 
@@ -41,7 +41,7 @@ function whatIsMissing(): string | null {
 /**
  * Follows docs/operating.md on a fresh Debian with systemd as process 1, by the very text of its blocks: install, TLS in front by each
  * proxy, payments, upgrade, backup, a power cut, restore on another machine, rotation of the key. Throws where a step does not do what
- * the chapter says.
+ * the page says.
  */
 export async function operatorWalk(): Promise<WalkFigures> {
   const lack = whatIsMissing()
@@ -77,7 +77,7 @@ const RELAY_SECRET = 'relay-secret-of-the-trial'
 
 interface Walk {
   readonly diary: Diary
-  readonly chapter: Chapter
+  readonly page: DocPage
   readonly internet: Internet
   readonly origin: Origin
   readonly first: Machine
@@ -98,8 +98,8 @@ async function walk(): Promise<WalkFigures> {
   const machines: Machine[] = []
   const diary = new Diary()
   try {
-    const chapter = openChapter('docs/operating.md')
-    const [packages = ''] = chapter.blocks('Install as a service', 'bash')
+    const page = openDocPage('docs/operating.md')
+    const [packages = ''] = page.blocks('Install as a service', 'bash')
     const first = Machine.install(options('first', FIRST))
     machines.push(first)
     await diary.step('a fresh Debian 12 starts', () => first.boot())
@@ -110,7 +110,7 @@ async function walk(): Promise<WalkFigures> {
     const second = Machine.install(options('second', SECOND), first)
     machines.push(second)
     await first.boot()
-    return await walkOn({ diary, chapter, internet, origin, first, second })
+    return await walkOn({ diary, page, internet, origin, first, second })
   } finally {
     for (const machine of machines) await machine.cutPower()
     await internet.stop()
@@ -148,19 +148,19 @@ async function walkOn(walk: Walk): Promise<WalkFigures> {
   }
 }
 
-/** What the machine's operator types when a block of the chapter opens an editor: a script of sed. */
+/** What the machine's operator types when a block of the page opens an editor: a script of sed. */
 function typeIntoEditor(machine: Machine, script: string): void {
   writeFileSync(machine.path('/root/typed.sed'), script)
   const lines = ['#!/bin/sh', 'exec sed -i -f /root/typed.sed "$1"', '']
   writeFileSync(machine.path('/usr/local/bin/editor'), lines.join('\n'), { mode: 0o755 })
 }
 
-async function install({ chapter, internet, origin }: Walk, machine: Machine): Promise<void> {
-  const [, database = '', service = ''] = chapter.blocks('Install as a service', 'bash')
+async function install({ page, internet, origin }: Walk, machine: Machine): Promise<void> {
+  const [, database = '', service = ''] = page.blocks('Install as a service', 'bash')
   await machine.run(database)
   copyFileSync(internet.authority.caPath, machine.path('/etc/paygate/ca.pem'))
   writeFileSync(machine.path('/etc/paygate/credentials/BILLING_RELAY_SECRET'), RELAY_SECRET, { mode: 0o600 })
-  const [, authority] = /`(NODE_EXTRA_CA_CERTS=[^`]+)`/.exec(chapter.section('Operating')) ?? []
+  const [, authority] = /`(NODE_EXTRA_CA_CERTS=[^`]+)`/.exec(page.section('Operating')) ?? []
   const settings = [
     `BILLING_MAIL_FROM=Billing <billing@${PAY}>`,
     `BILLING_RELAY_AUTHSERV_IDS=mx.${PAY}`,
@@ -175,7 +175,7 @@ async function install({ chapter, internet, origin }: Walk, machine: Machine): P
 }
 
 /** What systemd makes of the unit: a user of its own without rights, system calls filtered, signs of life. Returns its exposure. */
-async function checkUnit({ chapter }: Walk, machine: Machine): Promise<number> {
+async function checkUnit({ page }: Walk, machine: Machine): Promise<number> {
   expectText(await machine.run('systemd-analyze verify billing-daemon.service 2>&1'), /^$/)
   const security = await machine.run('systemd-analyze security --no-pager billing-daemon')
   const exposure = Number(/Overall exposure level for billing-daemon\.service: ([\d.]+)/.exec(security)?.[1])
@@ -188,8 +188,8 @@ async function checkUnit({ chapter }: Walk, machine: Machine): Promise<number> {
   expectText(await show('StatusText'), /^listening on 127\.0\.0\.1:8080$/)
   const ready = await show('WatchdogTimestampMonotonic')
   await until('a sign of life reaches the watchdog', async () => (await show('WatchdogTimestampMonotonic')) !== ready)
-  const claimed = Number(/`systemd-analyze security`: ([\d.]+)/.exec(chapter.section('Operating'))?.[1])
-  if (!(exposure <= claimed)) throw new Error(`the unit's exposure is ${exposure}, and the chapter says ${claimed}`)
+  const claimed = Number(/`systemd-analyze security`: ([\d.]+)/.exec(page.section('Operating'))?.[1])
+  if (!(exposure <= claimed)) throw new Error(`the unit's exposure is ${exposure}, and the page says ${claimed}`)
   return exposure
 }
 
@@ -209,7 +209,7 @@ const PROXY_FILES = {
 } as const
 type Proxy = keyof typeof PROXY_FILES
 
-/** Installs a proxy with its block of the chapter, and looks at the service through it. */
+/** Installs a proxy with its block of the page, and looks at the service through it. */
 async function putInFront(walk: Walk, machine: Machine, proxy: Proxy, seller: SellerKeys): Promise<void> {
   await configureProxy(walk, machine, proxy)
   const { internet } = walk
@@ -220,8 +220,8 @@ async function putInFront(walk: Walk, machine: Machine, proxy: Proxy, seller: Se
   await checkHidden(internet, machine)
 }
 
-async function configureProxy({ chapter, internet }: Walk, machine: Machine, proxy: Proxy): Promise<void> {
-  const block = chapter.block('Reverse proxy', proxy)
+async function configureProxy({ page, internet }: Walk, machine: Machine, proxy: Proxy): Promise<void> {
+  const block = page.block('Reverse proxy', proxy)
   const [, file = ''] = /^# (\/\S+)/.exec(block) ?? []
   const [, packages = ''] = /\((apt-get install [^)]+)\)/.exec(block) ?? []
   await machine.run(`${packages} -y --no-install-recommends`)
@@ -290,8 +290,8 @@ async function checkHidden(internet: Internet, machine: Machine): Promise<void> 
 }
 
 /** The commands of docs/operating.md, Logs: one request is found by its id, with the address that the client had. */
-async function readLogs({ chapter, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<void> {
-  const [follow = '', find = ''] = chapter.block('Logs', 'bash').trim().split('\n')
+async function readLogs({ page, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<void> {
+  const [follow = '', find = ''] = page.block('Logs', 'bash').trim().split('\n')
   const headers = { 'X-Forwarded-For': '198.51.100.7' }
   const answer = await internet.call('GET', '/api/v1/plans', { headers })
   const id = String(answer.headers['x-request-id'])
@@ -315,11 +315,11 @@ async function expectWell(machine: Machine): Promise<void> {
 }
 
 async function upgradeUnderLoad(
-  { chapter, internet, origin }: Walk,
+  { page, internet, origin }: Walk,
   machine: Machine,
   seller: SellerKeys,
 ): Promise<{ payments: number; gapMs: number }> {
-  const block = chapter.block('Upgrade', 'bash')
+  const block = page.block('Upgrade', 'bash')
   const stop = block.indexOf('systemctl stop')
   const payers = new Payers(internet, seller, 'upgrade', 3)
   await payers.waitFor(20)
@@ -340,11 +340,11 @@ interface Backup {
   readonly done: readonly string[]
 }
 
-async function backUp({ chapter, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<Backup> {
+async function backUp({ page, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<Backup> {
   const payers = new Payers(internet, seller, 'backup', 3)
   await payers.waitFor(50)
   const before = payers.done.map(({ externalRef }) => externalRef)
-  await machine.run(chapter.block('Back up and restore', 'bash', 'mariadb-dump'))
+  await machine.run(page.block('Back up and restore', 'bash', 'mariadb-dump'))
   await payers.waitFor(20)
   await payers.stop()
   if (payers.refusals.length > 0) throw new Error(`while the backup was made: ${payers.refusals.join('\n')}`)
@@ -366,12 +366,12 @@ async function cutPower(
 }
 
 async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
-  const { chapter } = walk
-  const [, database = ''] = chapter.blocks('Install as a service', 'bash')
+  const { page } = walk
+  const [, database = ''] = page.blocks('Install as a service', 'bash')
   await to.run(database)
   const backups = from.path('/var/backups/paygate')
   for (const file of readdirSync(backups)) copyFileSync(join(backups, file), to.path(`/root/${file}`))
-  await to.run(chapter.block('Back up and restore', 'bash', 'zcat'))
+  await to.run(page.block('Back up and restore', 'bash', 'zcat'))
   await configureProxy(walk, to, 'nginx')
 }
 
@@ -389,9 +389,9 @@ async function checkRestored(
   await machine.run('billing-cli ledger verify')
 }
 
-async function rotateKey({ chapter, internet }: Walk, machine: Machine): Promise<void> {
+async function rotateKey({ page, internet }: Walk, machine: Machine): Promise<void> {
   typeIntoEditor(machine, `s|^|k2:${randomBytes(32).toString('base64')},|\n`)
-  const said = await machine.run(chapter.block('Rotate the encryption key', 'bash'))
+  const said = await machine.run(page.block('Rotate the encryption key', 'bash'))
   expectText(said, /^[1-9]\d* secrets rotated/m)
   typeIntoEditor(machine, 's|,.*||\n')
   await machine.run('editor /etc/paygate/credentials/BILLING_ENCRYPTION_KEYS && systemctl restart billing-daemon')
@@ -411,7 +411,7 @@ async function expectActive(internet: Internet, seller: SellerKeys, refs: readon
 
 /**
  * The repository that machines clone: first the version that is checked out here, then a next one with one more migration and another
- * list of packages. (An earlier version would be held against a chapter that is not its own.)
+ * list of packages. (An earlier version would be held against a page that is not its own.)
  */
 class Origin {
   readonly folder: string

@@ -75,7 +75,7 @@ const BEGAN_DAYS_AGO = 28
 /**
  * Offers a daemon more checkouts a second than it can open, each at its due time, while card payments are reported, webhooks go out and
  * reminders become due. Throws where something else than 201 and 429 is answered, where a notification is not taken at once, where a
- * webhook or a mail never comes, where accepted requests take too long or too few are accepted, and where the ledger has a fault.
+ * webhook or a mail never comes, where accepted requests take too long or too few are accepted, and where the ledger has a discrepancy.
  */
 export async function overload(options: OverloadOptions): Promise<OverloadFigures> {
   const { seconds, notifications, reminders } = options

@@ -13,15 +13,15 @@ import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { findSubscription, getSubscription, listLedger } from '#subscriptions/store.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { faultsOf } from '#transactions/ledger.ts'
+import { discrepanciesOf } from '#transactions/ledger.ts'
 import { getTransaction } from '#transactions/store.ts'
-import { startBankStory } from '../pages/bank-story.ts'
+import { startBankScenario } from '../pages/bank-scenario.ts'
 import { events } from '#webhooks/store.ts'
 import { histories, PRICES, type Step } from '../subscriptions/histories.ts'
 import { ReferenceModel, type Offer } from '../subscriptions/reference-model.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { aCheckout, aPlan, priceId, SERVER } from '../support/factories.ts'
-import type { Story } from '../support/story.ts'
+import type { Scenario } from '../support/scenario.ts'
 
 export interface HistoryOptions {
   /** Each is the history of an end user of its own. */
@@ -47,12 +47,12 @@ const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void:
  * contract; after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
  */
 export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
-  const story = await startBankStory({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
+  const scenario = await startBankScenario({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
   try {
-    const prices = await sellPrices(story)
+    const prices = await sellPrices(scenario)
     const figures = { steps: 0, payments: 0, refunded: 0, flags: {} as Record<string, number> }
     for (const [index, steps] of fc.sample(histories(30), { numRuns: count, seed }).entries()) {
-      const one = new History(story, `user-${index}`, prices)
+      const one = new History(scenario, `user-${index}`, prices)
       for (const [number, step] of steps.entries()) {
         await one.take(step).catch((error: unknown) => {
           const walked = steps.slice(0, number + 1)
@@ -67,20 +67,20 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
         if (flag !== null) figures.flags[flag] = (figures.flags[flag] ?? 0) + 1
       }
     }
-    await requireCleanLedger(story.service.ctx, 'after the histories')
+    await requireCleanLedger(scenario.service.ctx, 'after the histories')
     return { histories: count, seed, ...figures }
   } finally {
-    await story.service.stop()
+    await scenario.service.stop()
   }
 }
 
 /** The prices of the histories, on sale; in their order. */
-async function sellPrices(story: Story): Promise<string[]> {
-  const { ctx } = story.service
+async function sellPrices(scenario: Scenario): Promise<string[]> {
+  const { ctx } = scenario.service
   const ids = new Map<object, string>()
   for (const code of new Set(PRICES.map(({ plan }) => plan))) {
     const sold = PRICES.filter(({ plan }) => plan === code)
-    const plan = await aPlan(ctx, story.app, { code, prices: sold.map(bodyOf) })
+    const plan = await aPlan(ctx, scenario.app, { code, prices: sold.map(bodyOf) })
     for (const [index, price] of sold.entries()) ids.set(price, priceId(plan, index))
   }
   return PRICES.map((price) => ids.get(price)!)
@@ -94,18 +94,18 @@ function bodyOf({ days, trialDays }: (typeof PRICES)[number]): object {
 
 /** One end user, in the service and in the model. Another kind of step is a case in `take`, and one in the model. */
 class History {
-  readonly #story: Story
+  readonly #scenario: Scenario
   readonly #ref: string
   readonly #prices: readonly string[]
   readonly #model: ReferenceModel
   readonly #transactions = new Map<Offer, number>()
   #reports = 0
 
-  constructor(story: Story, ref: string, prices: readonly string[]) {
-    this.#story = story
+  constructor(scenario: Scenario, ref: string, prices: readonly string[]) {
+    this.#scenario = scenario
     this.#ref = ref
     this.#prices = prices
-    this.#model = new ReferenceModel(unixSeconds(story.service.ctx.clock.now()))
+    this.#model = new ReferenceModel(unixSeconds(scenario.service.ctx.clock.now()))
   }
 
   get offers(): readonly Offer[] {
@@ -113,7 +113,7 @@ class History {
   }
 
   async take(step: Step): Promise<void> {
-    const { ctx } = this.#story.service
+    const { ctx } = this.#scenario.service
     switch (step.kind) {
       case 'pass':
         ctx.clock.set(formatTimestamp(addMs(ctx.clock.now(), step.seconds * SECOND_MS)))
@@ -149,31 +149,33 @@ class History {
 
   /** The ledger of this end user replays without a fault. */
   async requireReplay(): Promise<void> {
-    const { db } = this.#story.service.ctx
-    const subscription = await findSubscription(db, this.#story.app.app.id, this.#ref)
-    if (subscription) deepStrictEqual(faultsOf(subscription, await listLedger(db, subscription.id)), [])
+    const { db } = this.#scenario.service.ctx
+    const subscription = await findSubscription(db, this.#scenario.app.app.id, this.#ref)
+    if (subscription) deepStrictEqual(discrepanciesOf(subscription, await listLedger(db, subscription.id)), [])
   }
 
   get #scope() {
-    return { app: this.#story.app.app, externalRef: this.#ref }
+    return { app: this.#scenario.app.app, externalRef: this.#ref }
   }
 
   async #checkout(price: number, skipsTrial: boolean): Promise<void> {
     const offer = this.#model.checkout(price, skipsTrial)
     const body = { external_ref: this.#ref, price_id: this.#prices[price], skip_trial: skipsTrial }
-    const opened = await this.#agrees(offer !== null, () => aCheckout(this.#story.service.ctx, this.#story.app, body))
+    const opened = await this.#agrees(offer !== null, () =>
+      aCheckout(this.#scenario.service.ctx, this.#scenario.app, body),
+    )
     if (!offer || !opened) return
     this.#transactions.set(offer, opened.transaction_id!)
-    const { purpose } = await getTransaction(this.#story.service.ctx.db, opened.transaction_id!)
+    const { purpose } = await getTransaction(this.#scenario.service.ctx.db, opened.transaction_id!)
     deepStrictEqual(purpose, offer.purpose)
   }
 
   /** By the renewal link, to the bank page. */
   async #renew(): Promise<void> {
-    const { ctx } = this.#story.service
+    const { ctx } = this.#scenario.service
     const offer = this.#model.renew()
     const opened = await this.#agrees(offer !== null, async () => {
-      const { renewalToken } = await getSubscription(ctx.db, this.#story.app.app.id, this.#ref)
+      const { renewalToken } = await getSubscription(ctx.db, this.#scenario.app.app.id, this.#ref)
       return openRenewal(ctx, renewalToken, { payment_method: 'bank_transfer' })
     })
     if (!offer || opened?.kind !== 'go_on') return
@@ -184,7 +186,7 @@ class History {
   }
 
   async #pay(index: number, late: number): Promise<void> {
-    const { ctx } = this.#story.service
+    const { ctx } = this.#scenario.service
     const offer = pick(this.offers, index)
     if (!offer) return
     const transactionId = this.#transactions.get(offer)!
@@ -210,7 +212,7 @@ class History {
     if (offer?.flag !== 'superseded') return
     const transactionId = this.#transactions.get(offer)!
     await this.#agrees(this.#model.complete(offer), () =>
-      resolveTransaction(this.#story.service.ctx, OPERATOR, {
+      resolveTransaction(this.#scenario.service.ctx, OPERATOR, {
         transactionId,
         action: 'complete',
         note: 'trial',
@@ -219,7 +221,7 @@ class History {
   }
 
   async #refund(index: number, isHalf: boolean): Promise<void> {
-    const { ctx } = this.#story.service
+    const { ctx } = this.#scenario.service
     const offer = pick(this.offers, index)
     if (!offer) return
     const transactionId = this.#transactions.get(offer)!
@@ -251,14 +253,14 @@ class History {
   }
 
   async #compare(): Promise<void> {
-    const { db } = this.#story.service.ctx
+    const { db } = this.#scenario.service.ctx
     const held = this.#model.held
-    const found = await findSubscription(db, this.#story.app.app.id, this.#ref)
+    const found = await findSubscription(db, this.#scenario.app.app.id, this.#ref)
     deepStrictEqual(
       found && [`price_${found.priceId}`, found.currentPeriodEnd ? unixSeconds(found.currentPeriodEnd) : Infinity],
       held && [this.#prices[PRICES.indexOf(held.price)], held.end],
     )
-    const ofUser = [this.#story.app.app.id, this.#ref, 'subscription.renewed'] as const
+    const ofUser = [this.#scenario.app.app.id, this.#ref, 'subscription.renewed'] as const
     const renewals = await db.count(events, 'WHERE app_id = ? AND external_ref = ? AND event_type = ?', ofUser)
     deepStrictEqual(renewals, this.#model.renewals, 'subscription.renewed')
     for (const [offer, id] of this.#transactions) {
@@ -273,7 +275,7 @@ class History {
 
   /** The page of an open checkout shows what a payment does now, and takes no money for what will not happen. */
   async #comparePage(offer: Offer, transactionId: number): Promise<void> {
-    const { ctx } = this.#story.service
+    const { ctx } = this.#scenario.service
     const session = await findSessionOfTransaction(ctx.db, transactionId)
     const { state, preview } = await viewCheckout(ctx, session!.token)
     const refusal = this.#model.refusal(offer, this.#model.now)

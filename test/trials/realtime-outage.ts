@@ -3,7 +3,7 @@ import { countRealtimeWrites } from '#realtime/store.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { startClientStory, type ClientStory } from '../support/client-story.ts'
+import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
@@ -30,10 +30,10 @@ const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop
 export async function realtimeOutage(outage: Outage, endUsers: number, seed: number): Promise<OutageFigures> {
   const issuer = await startOidcIssuer()
   const peer = await startRealtimePeer()
-  const story = await startClientStory(peer, issuer)
+  const scenario = await startClientScenario(peer, issuer)
   try {
     const random = mulberry32(seed)
-    const prices = await story.plan(
+    const prices = await scenario.plan(
       'pro',
       MONTHLY,
       YEARLY,
@@ -43,26 +43,26 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     )
     const refs = Array.from({ length: endUsers }, (_, index) => `user-${index}`)
     // Some have a node from before.
-    for (const ref of refs.filter(() => random() < 0.5)) await buy(story, ref, prices[0]!)
+    for (const ref of refs.filter(() => random() < 0.5)) await buy(scenario, ref, prices[0]!)
     await begin(peer, outage, random)
-    const paying = refs.map((ref) => buy(story, ref, prices[Math.floor(random() * prices.length)]!))
+    const paying = refs.map((ref) => buy(scenario, ref, prices[Math.floor(random() * prices.length)]!))
     const durations = (await Promise.all(paying)).flat()
     const slowestMs = Math.max(...durations)
     if (slowestMs >= CALL_MS) throw new Error(`a call took ${Math.round(slowestMs)} ms`)
     await end(peer)
     // By now the trials are over, and the months are not.
-    story.clock.set('2026-03-20 00:00:00')
-    const counts = await countRealtimeWrites(story.service.ctx.db, story.app.app.id)
-    const app = await getApp(story.service.ctx.db, story.app.app.id)
-    const { written, failed } = await resyncNodes(story.service.ctx, { app, caller: operator('linh'), failed: true })
+    scenario.clock.set('2026-03-20 00:00:00')
+    const counts = await countRealtimeWrites(scenario.service.ctx.db, scenario.app.app.id)
+    const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
+    const { written, failed } = await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), failed: true })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
     if (written < counts.failed) throw new Error(`${counts.failed} writes had failed, ${written} were made up for`)
-    for (const ref of refs) await compare(story, peer, ref)
-    const { faults } = await verifyLedger(story.service.ctx, null)
-    if (faults.length > 0) throw new Error(`the ledger has faults: ${JSON.stringify(faults)}`)
+    for (const ref of refs) await compare(scenario, peer, ref)
+    const { faults } = await verifyLedger(scenario.service.ctx, null)
+    if (faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(faults)}`)
     return { seed, payments: durations.length, slowestMs, failedWrites: counts.failed, resynced: written }
   } finally {
-    await story.stop()
+    await scenario.stop()
     await peer.stop()
     await issuer.stop()
   }
@@ -88,8 +88,8 @@ async function end(peer: RealtimePeer): Promise<void> {
 }
 
 /** One purchase over HTTP; how long each call of it took, in milliseconds. */
-async function buy(story: ClientStory, ref: string, priceId: string): Promise<number[]> {
-  const { service } = story
+async function buy(scenario: ClientScenario, ref: string, priceId: string): Promise<number[]> {
+  const { service } = scenario
   const input = { external_ref: ref, mode: 'subscription', price_id: priceId, ...URLS }
   const durations: number[] = []
   const timed = async <T>(call: Promise<T>): Promise<T> => {
@@ -98,7 +98,7 @@ async function buy(story: ClientStory, ref: string, priceId: string): Promise<nu
     durations.push(performance.now() - startedMs)
     return answer
   }
-  const opened = await timed(story.as(ref).post('/api/v1/checkout-sessions', input))
+  const opened = await timed(scenario.as(ref).post('/api/v1/checkout-sessions', input))
   if (opened.status !== 201) throw new Error(`a checkout was refused: ${opened.text}`)
   const { activated, checkout_url, transaction_id } = opened.body.data
   if (activated) return durations
@@ -109,14 +109,14 @@ async function buy(story: ClientStory, ref: string, priceId: string): Promise<nu
     }),
   )
   if (paid.status !== 200) throw new Error(`a payment was refused: ${paid.text}`)
-  const { body } = await story.as(ref).get(`/api/v1/transactions/${transaction_id as number}`)
+  const { body } = await scenario.as(ref).get(`/api/v1/transactions/${transaction_id as number}`)
   if (body.data.status !== 'completed') throw new Error(`a payment did not complete: ${JSON.stringify(body.data)}`)
   return durations
 }
 
 /** The node must say what the subscription says; what expired since was not failed, or is free now. */
-async function compare(story: ClientStory, peer: RealtimePeer, ref: string): Promise<void> {
-  const { body } = await story.as(ref).get(`/api/v1/subscriptions/${ref}`)
+async function compare(scenario: ClientScenario, peer: RealtimePeer, ref: string): Promise<void> {
+  const { body } = await scenario.as(ref).get(`/api/v1/subscriptions/${ref}`)
   const end = body.data.current_period_end as string | null
   const endMs = end === null ? null : Date.parse(`${end.replace(' ', 'T')}Z`)
   const node = (await peer.read(`users/${ref}/subscription`)) as { plan: string; expiresAt?: number } | null

@@ -33,7 +33,7 @@ const BEGAN_DAYS_AGO = 28
 
 /**
  * Lets several daemons work on one database while payments come and reminders are due. Throws where a webhook or a mail goes out
- * twice or never, or where the ledger has a fault.
+ * twice or never, or where the ledger has a discrepancy.
  */
 export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions): Promise<TwoDaemonsFigures> {
   const startedMs = performance.now()

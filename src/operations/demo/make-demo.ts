@@ -22,7 +22,7 @@ import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { resolveTransaction } from '#operations/resolve-transaction.ts'
 import { DEMO_KEY } from './mark.ts'
-import { DAYS, PLANS, STORIES, type Act, type Sold, type Story } from './stories.ts'
+import { DAYS, PLANS, SCENARIOS, type Step, type PriceName, type Scenario } from './scenarios.ts'
 
 export interface DemoSize {
   readonly days: number
@@ -35,8 +35,10 @@ export type MadeDemo = CreatedApp & DemoSize
 
 /** The size of the demo. */
 export function demoSize(): DemoSize {
-  const paying = STORIES.flatMap(({ acts }) => acts).filter(({ does }) => does === 'pay' || does === 'buy once')
-  return { days: DAYS, plans: PLANS.length, customers: STORIES.length, payments: paying.length }
+  const paying = SCENARIOS.flatMap(({ steps }) => steps).filter(
+    ({ action }) => action === 'pay' || action === 'buy once',
+  )
+  return { days: DAYS, plans: PLANS.length, customers: SCENARIOS.length, payments: paying.length }
 }
 
 /** The demo; null where it does not exist. */
@@ -46,7 +48,7 @@ export async function findDemo(ctx: Context): Promise<App | null> {
 
 /** Throws `invalid_request` where the demo exists. */
 export async function refuseSecondDemo(ctx: Context): Promise<void> {
-  if (await findDemo(ctx)) throw isThere()
+  if (await findDemo(ctx)) throw alreadyExists()
 }
 
 /**
@@ -63,15 +65,15 @@ export async function makeDemo(
   const app = await getApp(ctx.db, created.app_id)
   await perform(ctx, caller, enableMethod, undefined, { app, method: sandboxProvider().method })
   const prices = await sell(ctx, caller, app)
-  const acts = STORIES.flatMap((story) => story.acts.map((act) => ({ story, act })))
-  acts.sort((a, b) => a.act.day - b.act.day)
+  const steps = SCENARIOS.flatMap((scenario) => scenario.steps.map((step) => ({ scenario, step })))
+  steps.sort((a, b) => a.step.day - b.step.day)
   const progress: Progress = { ctx, caller, app, prices, customers: new Map(), paid: new Map() }
   let day = 0
-  for (const [done, { story, act }] of acts.entries()) {
-    if (act.day > day) progress.app = await passDays(progress, act.day - day)
-    day = act.day
-    await performAct(progress, story, act)
-    onProgress(done + 1, acts.length)
+  for (const [done, { scenario, step }] of steps.entries()) {
+    if (step.day > day) progress.app = await passDays(progress, step.day - day)
+    day = step.day
+    await performStep(progress, scenario, step)
+    onProgress(done + 1, steps.length)
   }
   await passDays(progress, DAYS - day)
   return { ...created, ...demoSize() }
@@ -93,15 +95,15 @@ const registerDemo = command({
         // An app's clock only moves forward: it starts here.
         clockOffsetMs: -DAYS * DAY_MS,
       }),
-      isThere,
+      alreadyExists,
     ),
 })
 
-function isThere(): AppError {
-  return new AppError('invalid_request', 'the demo is there already: billing-cli demo --remove takes it away')
+function alreadyExists(): AppError {
+  return new AppError('invalid_request', 'the demo already exists: remove it with billing-cli demo --remove')
 }
 
-/** What was made so far. */
+/** What has been made so far. */
 interface Progress {
   readonly ctx: Context
   readonly caller: Caller
@@ -128,34 +130,34 @@ async function passDays({ ctx, caller, app }: Progress, days: number): Promise<A
   return getApp(ctx.db, app.id)
 }
 
-async function performAct(progress: Progress, story: Story, act: Act): Promise<void> {
+async function performStep(progress: Progress, scenario: Scenario, step: Step): Promise<void> {
   const { ctx, caller, app } = progress
-  const { externalRef } = story
-  switch (act.does) {
+  const { externalRef } = scenario
+  switch (step.action) {
     case 'pay':
-      return buy(progress, story, { price: priceOf(progress, act.sold), isTrial: false, part: act.part })
-    case 'try':
-      return buy(progress, story, { price: priceOf(progress, act.sold), isTrial: true })
-    case 'switch': {
-      const price_id = formatId('price', priceOf(progress, act.sold).id)
+      return buy(progress, scenario, { price: priceOf(progress, step.price), isTrial: false, part: step.part })
+    case 'start trial':
+      return buy(progress, scenario, { price: priceOf(progress, step.price), isTrial: true })
+    case 'switch plan': {
+      const price_id = formatId('price', priceOf(progress, step.price).id)
       await perform(ctx, caller, switchPlan, { price_id }, { app, externalRef })
       return
     }
     case 'buy once': {
-      const bought = { amount: act.amount, currency: 'VND' }
-      const choice = { mode: 'payment', plan_ref: 'e-book', plan_name: act.name, ...bought }
-      return pay(progress, story, await checkOut(progress, story, choice), bought)
+      const bought = { amount: step.amount, currency: 'VND' }
+      const choice = { mode: 'payment', plan_ref: 'e-book', plan_name: step.name, ...bought }
+      return pay(progress, scenario, await checkOut(progress, scenario, choice), bought)
     }
-    case 'get all back': {
+    case 'refund': {
       const transactionId = progress.paid.get(externalRef) ?? 0
-      const refund = { action: 'refund', note: act.note, reference: `demo_${transactionId}` } as const
+      const refund = { action: 'refund', note: step.note, reference: `demo_${transactionId}` } as const
       await resolveTransaction(ctx, caller, { transactionId, ...refund })
-      await perform(ctx, caller, endSubscription, { note: act.note }, { app, externalRef })
+      await perform(ctx, caller, endSubscription, { note: step.note }, { app, externalRef })
     }
   }
 }
 
-function priceOf({ prices }: Progress, [code, name]: Sold): Price {
+function priceOf({ prices }: Progress, [code, name]: PriceName): Price {
   const price = prices.get(`${code} ${name}`)
   if (!price) throw new Error(`the demo sells no ${code} ${name}`)
   return price
@@ -167,20 +169,20 @@ interface Purchase {
   readonly part?: number | undefined
 }
 
-async function buy(progress: Progress, story: Story, { price, isTrial, part }: Purchase): Promise<void> {
+async function buy(progress: Progress, scenario: Scenario, { price, isTrial, part }: Purchase): Promise<void> {
   const { ctx, caller, app } = progress
-  const { externalRef } = story
+  const { externalRef } = scenario
   const choice = { mode: 'subscription', price_id: formatId('price', price.id), skip_trial: !isTrial }
-  const transactionId = await checkOut(progress, story, choice)
-  await pay(progress, story, transactionId, { amount: part ?? price.amount, currency: price.currency })
+  const transactionId = await checkOut(progress, scenario, choice)
+  await pay(progress, scenario, transactionId, { amount: part ?? price.amount, currency: price.currency })
   if (part === undefined) await perform(ctx, caller, setReminders, { reminders: 'off' }, { app, externalRef })
 }
 
-/** Opens a checkout of the story's customer; the transaction to pay, or null where a free trial began. */
-async function checkOut(progress: Progress, story: Story, choice: object): Promise<number | null> {
+/** Opens a checkout for the scenario's customer. Returns the transaction to pay; null if a free trial began. */
+async function checkOut(progress: Progress, scenario: Scenario, choice: object): Promise<number | null> {
   const { ctx, caller, app } = progress
   const urls = { success_url: ctx.config.baseUrl, cancel_url: ctx.config.baseUrl }
-  const who = { external_ref: story.externalRef, customer_id: await customerOf(progress, story) }
+  const who = { external_ref: scenario.externalRef, customer_id: await customerOf(progress, scenario) }
   const session = await perform(
     ctx,
     caller,
@@ -193,7 +195,7 @@ async function checkOut(progress: Progress, story: Story, choice: object): Promi
 
 async function customerOf(
   { ctx, caller, app, customers }: Progress,
-  { externalRef, name, locale }: Story,
+  { externalRef, name, locale }: Scenario,
 ): Promise<string> {
   const known = customers.get(externalRef)
   if (known !== undefined) return known
@@ -205,12 +207,12 @@ async function customerOf(
 }
 
 /**
- * Pays as the test method does, but with the app's own present as the time of payment: cash is counted by the month of payment, which would
- * otherwise be the same for all.
+ * Pays as the test method does, but at the app's own time: revenue is grouped by the month of payment, which would otherwise be the same
+ * for all payments.
  */
 async function pay(
   { ctx, app, paid }: Progress,
-  { externalRef }: Story,
+  { externalRef }: Scenario,
   transactionId: number | null,
   money: { readonly amount: number; readonly currency: string },
 ): Promise<void> {

@@ -18,8 +18,8 @@ export interface Client {
   put(path: string, body: unknown): Promise<Response>
 }
 
-/** An app without a server: its clients, its realtime database, and a clock that the story moves. */
-export interface ClientStory {
+/** An app without a server: its clients, its realtime database, and a clock that the scenario moves. */
+export interface ClientScenario {
   readonly service: TestService
   readonly app: TestApp
   readonly clock: TestClock
@@ -37,18 +37,18 @@ export interface ClientStory {
   stop(): Promise<void>
 }
 
-export interface ClientStoryOptions extends AppOptions {
+export interface ClientScenarioOptions extends AppOptions {
   readonly databaseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
 }
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
-export async function startClientStory(
+export async function startClientScenario(
   peer: RealtimePeer,
   issuer: OidcIssuer,
-  options: ClientStoryOptions = {},
-): Promise<ClientStory> {
+  options: ClientScenarioOptions = {},
+): Promise<ClientScenario> {
   const { databaseUrl = 'https://demo-proj.firebaseio.com', settings, ...appOptions } = options
   const clock = new TestClock()
   const emulator = { FIREBASE_DATABASE_EMULATOR_HOST: peer.host }
@@ -65,7 +65,7 @@ export async function startClientStory(
   const database = { databaseUrl, serviceAccount: aServiceAccountFile() }
   await perform(ctx, operator('tester'), setRealtime, database, { app: made.app })
   const app = { ...made, app: await getApp(ctx.db, made.app.id) }
-  const story: ClientStory = {
+  const scenario: ClientScenario = {
     service,
     app,
     clock,
@@ -76,7 +76,7 @@ export async function startClientStory(
     },
     async checkout(body) {
       const input = { external_ref: 'user-1', mode: 'subscription', ...URLS, ...body }
-      const answer = await story.as('user-1').post('/api/v1/checkout-sessions', input)
+      const answer = await scenario.as('user-1').post('/api/v1/checkout-sessions', input)
       if (answer.status !== 201) throw new Error(`the checkout was refused: ${answer.text}`)
       return answer.body.data
     },
@@ -84,17 +84,17 @@ export async function startClientStory(
       await chooseMethod(ctx, checkout_url.slice(-64), 'test')
     },
     async buy(priceId, body = {}) {
-      const checkout = await story.checkout({ price_id: priceId, ...body })
-      await story.pay(checkout)
+      const checkout = await scenario.checkout({ price_id: priceId, ...body })
+      await scenario.pay(checkout)
       return checkout
     },
     async subscription() {
-      return (await story.as('user-1').get('/api/v1/subscriptions/user-1')).body.data
+      return (await scenario.as('user-1').get('/api/v1/subscriptions/user-1')).body.data
     },
     node: () => peer.read('users/user-1/subscription'),
     stop: () => service.stop(),
   }
-  return story
+  return scenario
 }
 
 function clientOf(service: TestService, issuer: OidcIssuer, apiKey: string, clock: TestClock, sub: string): Client {

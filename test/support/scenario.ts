@@ -6,44 +6,41 @@ import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
 import { TestClock } from './context.ts'
 
 /** One event as the app would receive it. */
-export interface ToldEvent {
+export interface EmittedEvent {
   readonly type: string
   readonly data: Record<string, unknown>
 }
 
-/** An app and a seller over real HTTP, on a clock that the story moves. */
-export interface Story {
+/** An app and a seller over real HTTP, on a clock that the test moves. */
+export interface Scenario {
   readonly service: TestService
   readonly app: TestApp
   readonly seller: SellerClient
-  /** Moves the clock: `story.at('2026-03-01 10:00:00')`. */
+  /** Moves the clock: `scenario.at('2026-03-01 10:00:00')`. */
   at(timestamp: string): void
   plan(code: string, ...prices: object[]): Promise<{ id: string; prices: string[] }>
   /** Opens a checkout over the API; `body` adds to what every checkout needs. */
   checkout(body: object): Promise<any>
   /** Pays an open checkout by the test method through the hosted page. */
   pay(checkout: { checkout_url: string }): Promise<void>
-  /**
-   * Money that was on its way (a session or bank page opened before) is reported now: what is due of the transaction, paid at
-   * `paidAt`, now unless told otherwise.
-   */
-  arrives(transaction: { transaction_id: number }, paidAt?: string): Promise<ConfirmOutcome>
+  /** The bank reports a transfer of what the transaction still lacks, made at `paidAt` (now by default). */
+  reportTransfer(transaction: { transaction_id: number }, paidAt?: string): Promise<ConfirmOutcome>
   subscription(externalRef?: string): Promise<any>
   transaction(id: number): Promise<any>
   /** The events since the last call, oldest first. */
-  told(): Promise<ToldEvent[]>
+  newEvents(): Promise<EmittedEvent[]>
 }
 
-export async function startStory(
+export async function startScenario(
   options: AppOptions = {},
   settings: Readonly<Record<string, string>> = {},
-): Promise<Story> {
+): Promise<Scenario> {
   const clock = new TestClock()
   const service = await startService(settings, clock)
   const app = await anApp(service.ctx, options)
   const seller = service.seller(app)
   let lastSeen = 0
-  let arrivals = 0
+  let transfers = 0
   return {
     service,
     app,
@@ -71,13 +68,13 @@ export async function startStory(
       })
       if (answer.status !== 200) throw new Error(`the payment was refused: ${answer.text}`)
     },
-    async arrives({ transaction_id: transactionId }, paidAt) {
+    async reportTransfer({ transaction_id: transactionId }, paidAt) {
       const { amount, amountReceived, currency } = await getTransaction(service.ctx.db, transactionId)
-      arrivals += 1
+      transfers += 1
       return confirmPayment(service.ctx, {
         provider: 'bank_transfer',
         eventId: null,
-        reference: `arrival ${arrivals}`,
+        reference: `transfer ${transfers}`,
         transactionId,
         amount: amount - amountReceived,
         currency,
@@ -91,7 +88,7 @@ export async function startStory(
     async transaction(id) {
       return (await seller.get(`/api/v1/transactions/${id}`)).body.data
     },
-    async told() {
+    async newEvents() {
       const rows: { id: string | number; body: Buffer }[] = await service.ctx.db.query(
         'SELECT id, body FROM events WHERE id > ? ORDER BY id',
         [lastSeen],
@@ -109,6 +106,6 @@ export async function startStory(
 }
 
 /** The names of the events since the last call. */
-export async function toldTypes(story: Story): Promise<string[]> {
-  return (await story.told()).map(({ type }) => type)
+export async function newEventTypes(scenario: Scenario): Promise<string[]> {
+  return (await scenario.newEvents()).map(({ type }) => type)
 }

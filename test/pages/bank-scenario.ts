@@ -3,19 +3,19 @@ import type { Context } from '#context.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import type { AppOptions } from '../support/factories.ts'
-import { startStory, type Story } from '../support/story.ts'
+import { startScenario, type Scenario } from '../support/scenario.ts'
 
 export const ACCOUNT = { bank: 'VCB', number: '0123456789012', holder: 'CONG TY SACH NOI' } as const
 const OPERATOR = 'tester'
 
-/** A story whose app accepts bank transfers and the test method. */
-export async function startBankStory(
+/** A scenario whose app accepts bank transfers and the test method. */
+export async function startBankScenario(
   options: AppOptions = {},
   settings: Readonly<Record<string, string>> = {},
-): Promise<Story> {
-  const story = await startStory(options, settings)
-  await takeTransfers(story.service.ctx, story.app.app)
-  return story
+): Promise<Scenario> {
+  const scenario = await startScenario(options, settings)
+  await takeTransfers(scenario.service.ctx, scenario.app.app)
+  return scenario
 }
 
 /** Lets an app take payments through payOS, and bank transfers to an account of its own. */

@@ -2,14 +2,14 @@ import { expect } from 'chai'
 import type { Response } from './api.ts'
 
 /** The answer is 400 `invalid_request` on this field, whose message names it; null: on no single field. */
-export function expectFault(answer: Response, field: string | null): void {
+export function expectFieldError(answer: Response, field: string | null): void {
   expect(answer.status, `${field}: ${answer.text}`).to.equal(400)
   expect(answer.body.error, answer.text).to.include({ code: 'invalid_request', field })
   if (field !== null) expect(answer.body.error.message).to.contain(field)
 }
 
 /** The answer is this error of the table in specification 7 and contract 2. */
-export function expectRefusal(answer: Response, status: number, code: string): void {
+export function expectError(answer: Response, status: number, code: string): void {
   expect(answer.status, answer.text).to.equal(status)
   expect(answer.body.success).to.equal(false)
   expect(answer.body.error.code, answer.text).to.equal(code)

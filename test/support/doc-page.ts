@@ -4,7 +4,7 @@ import { join } from 'node:path'
 const ROOT = join(import.meta.dirname, '../..')
 
 /** A page of the documentation, as a reader copies from it. */
-export interface Chapter {
+export interface DocPage {
   /** The whole page. */
   readonly text: string
   /** What stands below a heading, up to the next one of its level or above. */
@@ -16,7 +16,7 @@ export interface Chapter {
 }
 
 /** `path` is that of the page, from the root of the project: `docs/operating.md`. */
-export function openChapter(path: string): Chapter {
+export function openDocPage(path: string): DocPage {
   const text = readFileSync(join(ROOT, path), 'utf8')
   const section = (heading: string): string => {
     const found = sectionOf(text, heading)
