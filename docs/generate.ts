@@ -30,7 +30,7 @@ export const GENERATED: readonly GeneratedPart[] = [
     isWhole: true,
     render: () => clientTypes(openApiOf(API_ROUTES)),
   },
-  { name: 'figures', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
+  { name: 'measurements', file: 'README.md', render: () => quoteMeasurements(read(MEASUREMENTS)) },
 ]
 
 /** The text of a part's file with the part put in; throws where its marks are not there. */
@@ -66,8 +66,8 @@ function quoteMeasurements(report: string): string {
   })
   const median = (cell: string): string => cell.replace(/ \(.*?\)/, '')
   const lines = quoted.map((cell) => {
-    const figures = ['ours', 'floor', 'ours by floor'].map((column) => median(cell(column)))
-    return `| ${[cell('what'), ...figures].join(' | ')} |`
+    const values = ['ours', 'floor', 'ours by floor'].map((column) => median(cell(column)))
+    return `| ${[cell('what'), ...values].join(' | ')} |`
   })
   const machines = new Set(
     quoted.map((cell) =>

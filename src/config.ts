@@ -164,27 +164,27 @@ type Values = Readonly<Partial<Record<keyof Settings, string>>>
 /** Every variable that is read; README and `.env.example` name them all. */
 export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
 
-/** Settings are missing or invalid; `faults` has a sentence for each, so that one start reports all of them. */
+/** Settings are missing or invalid; `errors` has a sentence for each, so that one start reports all of them. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
-  readonly faults: readonly string[]
+  readonly errors: readonly string[]
 
-  constructor(faults: readonly string[]) {
-    super(`the configuration is wrong:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
-    this.faults = faults
+  constructor(errors: readonly string[]) {
+    super(`the configuration is wrong:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
+    this.errors = errors
   }
 }
 
 /**
  * Reads and checks the settings. A variable that is not set is read from the systemd credential of the same name
- * (`$CREDENTIALS_DIRECTORY/BILLING_DATABASE_URL`). Throws `ConfigError` with every fault.
+ * (`$CREDENTIALS_DIRECTORY/BILLING_DATABASE_URL`). Throws `ConfigError` with every error.
  */
 export function loadConfig(environment: Environment = process.env): Config {
   const values = collect(environment)
   const result = Settings.safeParse(values)
-  const faults = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}`)
-  faults.push(...combinedFaults(values, environment))
-  if (!result.success || faults.length > 0) throw new ConfigError(faults)
+  const errors = (result.error?.issues ?? []).map((issue) => `${issue.path.join('.')} ${issue.message}`)
+  errors.push(...combinedErrors(values, environment))
+  if (!result.success || errors.length > 0) throw new ConfigError(errors)
   return toConfig(result.data)
 }
 
@@ -214,61 +214,61 @@ function readCredential(path: string): string | undefined {
 }
 
 /** Checks beyond the form of a single variable. They run even where a form is wrong, so that one start reports everything. */
-function combinedFaults(values: Values, environment: Environment): string[] {
-  const faults: string[] = []
+function combinedErrors(values: Values, environment: Environment): string[] {
+  const errors: string[] = []
   const keys = values.BILLING_ENCRYPTION_KEYS
   if (keys !== undefined) {
     try {
       parseKeyring(keys)
     } catch (error) {
-      faults.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
+      errors.push(`BILLING_ENCRYPTION_KEYS ${messageOf(error)}`)
     }
   }
   if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
-    faults.push('BILLING_MAIL_FROM must be set where BILLING_SMTP_URL is')
+    errors.push('BILLING_MAIL_FROM must be set where BILLING_SMTP_URL is')
   }
-  if (values.BILLING_ENV === 'production') faults.push(...productionFaults(values, environment))
-  return faults
+  if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
+  return errors
 }
 
-function productionFaults(values: Values, environment: Environment): string[] {
-  const faults: string[] = []
+function productionErrors(values: Values, environment: Environment): string[] {
+  const errors: string[] = []
   if (!values.BILLING_ENCRYPTION_KEYS) {
-    faults.push('BILLING_ENCRYPTION_KEYS must be set in production: id:base64 of 32 random bytes')
+    errors.push('BILLING_ENCRYPTION_KEYS must be set in production: id:base64 of 32 random bytes')
   }
   if (!values.BILLING_DATABASE_URL && values.BILLING_ALLOW_EMBEDDED_DB !== '1') {
-    faults.push(
+    errors.push(
       'BILLING_DATABASE_URL must be set in production (or BILLING_ALLOW_EMBEDDED_DB=1 for the embedded database)',
     )
   }
   const base = values.BILLING_BASE_URL
   const parsedBase = base === undefined ? null : URL.parse(base)
   if (parsedBase?.protocol === 'http:' && !isLoopbackHost(parsedBase.hostname)) {
-    faults.push('BILLING_BASE_URL must be https: in production')
+    errors.push('BILLING_BASE_URL must be https: in production')
   }
   if (!base && !isLoopbackHost(values.BILLING_HOST ?? DEFAULT_HOST)) {
-    faults.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
+    errors.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
   }
   for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE'] as const) {
     const address = URL.parse(values[name] ?? '')
     if (address?.protocol === 'http:' && !isLoopbackHost(address.hostname))
-      faults.push(`${name} must be https: in production`)
+      errors.push(`${name} must be https: in production`)
   }
   if (sendsPlaintext(values)) {
-    faults.push(
+    errors.push(
       'BILLING_SMTP_URL must be smtps://… or end in ?requireTLS=true in production (or BILLING_SMTP_ALLOW_PLAINTEXT=1 for mails and password in plain text)',
     )
   }
   for (const name of ['BILLING_RELAY_SECRET', 'BILLING_METRICS_TOKEN'] as const) {
     const secret = values[name]
     if (secret !== undefined && secret.length < LEAST_SECRET_CHARACTERS) {
-      faults.push(`${name} must have at least ${LEAST_SECRET_CHARACTERS} characters in production`)
+      errors.push(`${name} must have at least ${LEAST_SECRET_CHARACTERS} characters in production`)
     }
   }
   for (const name of ['FIREBASE_DATABASE_EMULATOR_HOST', 'FIREBASE_AUTH_EMULATOR_HOST']) {
-    if (environment[name]) faults.push(`${name} must not be set in production`)
+    if (environment[name]) errors.push(`${name} must not be set in production`)
   }
-  return faults
+  return errors
 }
 
 /** Whether an attacker on the way to the mail server could read mails and password by removing STARTTLS from its greeting. */

@@ -409,7 +409,7 @@ export interface Transaction {
   amount_received: number
   currency: string
   /**
-   * `pending` until `amount` has arrived, then `completed`; `refunded` when it was given back, `void` when an operator closed it unpaid.
+   * `pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**

@@ -13,14 +13,14 @@ const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 /** Chunks that draw the picture. Others, such as text and location, are left out. */
 const DRAWING = new Set(['IHDR', 'PLTE', 'tRNS', 'gAMA', 'sRGB', 'IDAT', 'IEND'])
 
-/** The picture of a PNG or SVG file, without anything that does not draw. Returns a fault for any other file. */
-export function readLogo(file: Buffer): Logo | { readonly fault: string } {
-  if (file.length > MOST_LOGO_BYTES) return { fault: `must have at most ${MOST_LOGO_BYTES / 1000} KB` }
+/** The picture of a PNG or SVG file, without anything that does not draw. Returns an error for any other file. */
+export function readLogo(file: Buffer): Logo | { readonly error: string } {
+  if (file.length > MOST_LOGO_BYTES) return { error: `must have at most ${MOST_LOGO_BYTES / 1000} KB` }
   if (file.subarray(0, PNG.length).equals(PNG)) {
     const content = cleanPng(file)
     return content
       ? { type: 'image/png', content }
-      : { fault: `is not a PNG picture of at most ${MOST_PIXELS} × ${MOST_PIXELS} pixels, or is damaged` }
+      : { error: `is not a PNG picture of at most ${MOST_PIXELS} × ${MOST_PIXELS} pixels, or is damaged` }
   }
   const svg = sanitizeSvg(file)
   return typeof svg === 'string' ? { type: 'image/svg+xml', content: Buffer.from(svg) } : svg

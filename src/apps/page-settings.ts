@@ -31,12 +31,12 @@ export const pageSettingsInput = {
     .regex(/^#[0-9a-f]{6}$/i, 'must be a colour such as #1b5fc1')
     .transform((colour) => colour.toLowerCase())
     .check(({ value, issues }) => {
-      const fault = unreadable(value)
-      if (fault)
+      const problem = unreadable(value)
+      if (problem)
         issues.push({
           code: 'custom',
           input: value,
-          message: `has a contrast of ${fault.contrast.toFixed(1)} : 1 to the page, and 4.5 : 1 is needed to read it: the nearest such colour is ${fault.nearest}`,
+          message: `has a contrast of ${problem.contrast.toFixed(1)} : 1 to the page, and 4.5 : 1 is needed to read it: the nearest such colour is ${problem.nearest}`,
         })
     })
     .nullish(),

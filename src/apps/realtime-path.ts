@@ -7,7 +7,7 @@ import { z } from 'zod'
 export const realtimePath = z
   .string()
   .max(512, 'must have at most 512 characters')
-  .refine((path) => path.split('{uid}').length === 2, 'must hold {uid} once')
+  .refine((path) => path.split('{uid}').length === 2, 'must contain {uid} once')
   .refine(
     (path) => path.replace('{uid}', 'u').split('/').every(isKey),
     'must be keys separated by single slashes, without . $ # [ ]',

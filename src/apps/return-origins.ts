@@ -7,8 +7,8 @@ const MOST = 20
 export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
   return z
     .array(z.string().max(300, 'must have at most 300 characters'))
-    .min(1, 'must hold at least one origin')
-    .max(MOST, `must hold at most ${MOST} origins`)
+    .min(1, 'must contain at least one origin')
+    .max(MOST, `must contain at most ${MOST} origins`)
     .transform((given, check) => {
       const origins = given.map((value) => originOf(value, isDevelopment))
       const wrong = given.find((_, index) => origins[index] === null)

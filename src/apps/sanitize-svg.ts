@@ -18,22 +18,22 @@ const OWN_REFERENCE = /^#[\w.-]+$/
 const MOST_DEPTH = 100
 
 /**
- * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns a fault for anything that is not an SVG, and
+ * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns an error for anything that is not an SVG, and
  * where leaving something out would change the drawing.
  */
-export function sanitizeSvg(file: Buffer): string | { readonly fault: string } {
+export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(file)
   } catch {
-    return { fault: 'is neither a PNG picture nor an SVG drawing' }
+    return { error: 'is neither a PNG picture nor an SVG drawing' }
   }
   const out: string[] = []
   const open: string[] = []
   let ignored = 0
-  const faults: string[] = []
+  const reasons: string[] = []
   const fail = (reason: string): void => {
-    faults.push(reason)
+    reasons.push(reason)
   }
   const parser = new Parser(
     {
@@ -65,8 +65,8 @@ export function sanitizeSvg(file: Buffer): string | { readonly fault: string } {
   )
   parser.end(text)
   if (out.length === 0) fail('is neither a PNG picture nor an SVG drawing')
-  const [fault] = faults
-  return fault === undefined ? out.join('') : { fault }
+  const [reason] = reasons
+  return reason === undefined ? out.join('') : { error: reason }
 }
 
 /** The attributes that draw. One that refers to anything but a part of the drawing itself is left out. */

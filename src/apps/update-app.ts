@@ -63,7 +63,7 @@ export const updateApp = command({
 async function storeLogo(tx: Tx, app: App, file: Buffer | null | undefined): Promise<{ logo?: string | null }> {
   if (file === undefined) return {}
   const logo = file && readLogo(file)
-  if (logo && 'fault' in logo) throw invalidField('logo', logo.fault)
+  if (logo && 'error' in logo) throw invalidField('logo', logo.error)
   const placed = logo && { ...logo, digest: sha256Hex(logo.content) }
   await replaceLogo(tx, app.id, placed)
   return { logo: placed?.digest ?? null }

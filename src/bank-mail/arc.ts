@@ -2,7 +2,7 @@ import { parseAuthenticationResults, type AuthenticationResults } from './authen
 import { valuesOf, type HeaderField } from './header-fields.ts'
 import { coveredFields, parseTags } from './tag-list.ts'
 
-/** One server's set of ARC fields (RFC 8617): its findings, and its seal over them. */
+/** One server's set of ARC fields (RFC 8617): its results, and its seal over them. */
 export interface ArcSet {
   /** The sealer's domain, `d=` of its seal, in lower case. */
   readonly sealer: string

@@ -59,7 +59,7 @@ const LONGEST_RECEIVED = 2000
 
 /**
  * How the header proves that the mail is from one of `domains` (a bank's); null where it does not (specification 5, contract 5).
- * Only the findings of our own receiving server count, and of servers that it vouches for. Anything malformed or contradictory
+ * Only the results of our own receiving server count, and of servers that it vouches for. Anything malformed or contradictory
  * counts as a forgery.
  */
 export function findTrust(header: Header, domains: readonly string[], settings: TrustSettings): Trust | null {
@@ -81,7 +81,7 @@ export function isSignedBy(header: Header, domains: readonly string[], settings:
 
 interface Evidence {
   readonly fields: readonly HeaderField[]
-  /** The findings of our own server. */
+  /** The results of our own server. */
   readonly ours: Block
   readonly signatures: readonly Signature[]
   /** Signatures that failed according to our own server. */
@@ -114,10 +114,10 @@ interface Block {
 }
 
 /**
- * The findings that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null where
+ * The results that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null where
  * there are none, or where they are malformed or contradictory.
  *
- * A server prepends its findings often above its own `Received`, sometimes below. Below, they adjoin the sender's own fields, and
+ * A server prepends its results often above its own `Received`, sometimes below. Below, they adjoin the sender's own fields, and
  * a server removes forged ones only if it can parse them (OpenDKIM leaves an `Authentication-Results` with a version, an unknown
  * property type or more than 16 results). Hence `isProven` and `isPlain`.
  */
@@ -161,7 +161,7 @@ function isPlain(report: AuthenticationResults): boolean {
 /**
  * Whether the sender's own text seems to have ended a comment and continued as a result. Servers copy the address of MAIL FROM into
  * comments: `(domain of "x); arc=pass (y"@evil.example designates …)`. The signs are a quotation that a comment cuts, an address in
- * the properties that needs quotes, or the rest of that address among findings about signatures.
+ * the properties that needs quotes, or the rest of that address among results about signatures.
  */
 function isBrokenUp({ results, isIntact }: AuthenticationResults): boolean {
   const senders = results
@@ -277,7 +277,7 @@ function readSignatures(fields: readonly HeaderField[]): Signature[] | null {
   return signatures
 }
 
-/** Servers copy these tags into their findings, so that they must not contain anything that could begin or end a result. */
+/** Servers copy these tags into their results, so that they must not contain anything that could begin or end a result. */
 function hasPlainNames(tags: ReadonlyMap<string, string>): boolean {
   const [domain = '', selector = '', identity = ''] = ['d', 's', 'i'].map((name) => tags.get(name))
   const isPlainName = (name: string): boolean => /^[\w.-]*$/.test(name)
@@ -357,7 +357,7 @@ function isDirect(mail: Evidence): boolean {
   return passes(mail, mail.ours, mail.domains)
 }
 
-/** Whether our server passes a trusted forwarder's signature, and the forwarder's own findings, right below, pass the bank's. */
+/** Whether our server passes a trusted forwarder's signature, and the forwarder's own results, right below, pass the bank's. */
 function isForwardedBy(mail: Evidence, forwarder: string): boolean {
   if (FREE_MAIL.some((domain) => isWithin(forwarder, domain))) return false
   if (!passes(mail, mail.ours, [forwarder]) || !coverWhatMatters(mail, [forwarder])) return false
@@ -366,7 +366,7 @@ function isForwardedBy(mail: Evidence, forwarder: string): boolean {
   return theirs.isProven ? saysPassed(mail, theirs.results) : passes(mail, theirs, mail.domains)
 }
 
-/** Whether unforgeable findings of an earlier server pass the bank's signature, which may have been changed or removed since. */
+/** Whether unforgeable results of an earlier server pass the bank's signature, which may have been changed or removed since. */
 function saysPassed({ signatures, domains }: Evidence, results: readonly MethodResult[]): boolean {
   return results.some(
     (result) =>

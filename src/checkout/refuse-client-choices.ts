@@ -19,7 +19,7 @@ export function refuseClientChoices(app: App, input: ClientChoices): void {
       'clients of this app may not open checkouts of mode payment: they would choose the amount',
     )
   // The page shows it under the seller's name.
-  if (/:\/\/|www\./i.test(input.plan_name ?? '')) throw invalidField('plan_name', 'must not hold an address')
+  if (/:\/\/|www\./i.test(input.plan_name ?? '')) throw invalidField('plan_name', 'must not contain an address')
   for (const field of ['success_url', 'cancel_url'] as const) {
     if (app.returnOrigins && !app.returnOrigins.includes(new URL(input[field]).origin))
       throw invalidField(field, 'must have one of the origins that the app allows')

@@ -129,7 +129,7 @@ interface UpdateOptions extends Readonly<Record<string, unknown>> {
 function registerUpdate(app: Command): void {
   const update = app
     .command('update [app]')
-    .description('change settings; an empty text takes an address away')
+    .description('change settings; an empty value removes an address')
     .option('--name <name>', 'what operators and customers call it')
     .option('--webhook-url <url>', 'where its webhooks go')
     .option('--mail-from <address>', 'sender of its mails')
@@ -172,7 +172,7 @@ function registerUpdate(app: Command): void {
   )
 }
 
-/** Null for an empty text, which takes the limit away. */
+/** Null for an empty value, which removes the limit. */
 function originsOf(given: string): string[] | null {
   return given === '' ? null : given.split(',').map((origin) => origin.trim())
 }

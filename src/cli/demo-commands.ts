@@ -11,7 +11,7 @@ interface DemoOptions {
   readonly dryRun?: boolean
 }
 
-/** `demo`: something to look at, and to take away again. */
+/** `demo`: creates and removes an app with sample data. */
 export function registerDemoCommands(program: Command): void {
   const demo = program
     .command('demo')
@@ -41,7 +41,7 @@ async function make({ ctx, out, caller }: Session, { dryRun }: DemoOptions): Pro
     out.line(`api_secret  ${made.api_secret ?? ''}`)
     out.hint('The secret is not shown again.')
     out.hint(`Look around: billing-cli stats ${made.app_id}, billing-cli subscription list ${made.app_id}`)
-    out.hint('Take it away again: billing-cli demo --remove')
+    out.hint('Remove it with: billing-cli demo --remove')
   })
 }
 

@@ -35,7 +35,7 @@ async function findAll(out: Output): Promise<CheckResult[]> {
     config = { ...loadConfig(), logLevel: 'silent' as const }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    return error.faults.map((text) => failed('settings', text, 'correct it in the environment (README, Configuration)'))
+    return error.errors.map((text) => failed('settings', text, 'correct it in the environment (README, Configuration)'))
   }
   const settings = passed('settings', `${config.env}, base address ${config.baseUrl}`)
   try {

@@ -70,7 +70,7 @@ function reviewCell({ amount_unapplied: waiting, currency, reason }: PresentedPa
 function registerShow(payment: Command): void {
   const show = payment
     .command('show [id]')
-    .description('what a payment was booked for and by whom, what was given back, and which bank mails report it')
+    .description('what a payment was booked for and by whom, what was refunded, and which bank mails report it')
     .action(async (id: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
         const paymentId = await pickPayment(session, id)
@@ -171,7 +171,7 @@ function registerMove(payment: Command): void {
 function registerRefund(payment: Command): void {
   const refund = payment
     .command('refund [payment_id]')
-    .description('give back money that is booked for no transaction')
+    .description('refund money that is not booked for a transaction')
     .option('--amount <n>', 'a part of it, in the smallest unit; needed where the amount is not known')
     .option('--reference <reference>', 'of your own transfer, where money is refunded manually')
     .option('--note <text>', 'why; kept in the audit log')

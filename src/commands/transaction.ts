@@ -97,9 +97,9 @@ async function runOnce<T>(
 ): Promise<void> {
   const now = ctx.clock.now()
   const connection = await takeConnection(ctx.db.pool)
-  const gate = new Gate(connection)
+  const guarded = new GuardedConnection(connection)
   try {
-    const queries = queriesOver(gate.send, gate.defer)
+    const queries = queriesOver(guarded.send, guarded.defer)
     const drafts: Rehearsal = { changes: [], events: [] }
     const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
@@ -107,18 +107,18 @@ async function runOnce<T>(
     // Before the work, which must not meet its own rows.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
-    await gate.close()
+    await guarded.close()
     if (ctx.rehearsal) {
       effects.length = 0
       ctx.rehearsal.changes.push(...drafts.changes)
       ctx.rehearsal.events.push(...drafts.events)
     }
     reached.push({ result, effects })
-    if (gate.hasBegun) await end(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
+    if (guarded.hasBegun) await end(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
     connection.release()
   } catch (error) {
-    await gate.abandon()
-    if (gate.hasBegun) await rollBack(connection)
+    await guarded.abandon()
+    if (guarded.hasBegun) await rollBack(connection)
     else connection.release()
     throw error
   }
@@ -146,7 +146,7 @@ interface Queued {
 }
 
 /** The way of a transaction's statements to the server: those that are asked for at one moment go in one write. */
-class Gate {
+class GuardedConnection {
   readonly #connection: PoolConnection
   #queue: Queued[] = []
   #hasBegun = false
@@ -231,18 +231,18 @@ class Gate {
     const statements: Statement[] = batch.map((statement) => ({
       sql: statement.sql,
       params: statement.params,
-      settle: (error, result) => this.#settle(statement, error, result),
+      finish: (error, result) => this.#finish(statement, error, result),
     }))
     if (!this.#hasBegun) {
       this.#hasBegun = true
       const begin = { sql: BEGIN, params: [], isDeferred: true, resolve: () => undefined, reject: () => undefined }
-      statements.unshift({ ...begin, settle: (error, result) => this.#settle(begin, error, result) })
+      statements.unshift({ ...begin, finish: (error, result) => this.#finish(begin, error, result) })
     }
     this.#underWay = statements.length
     sendTogether(this.#connection, statements)
   }
 
-  #settle({ isDeferred, resolve, reject }: Queued, error: Error | null, result: unknown): void {
+  #finish({ isDeferred, resolve, reject }: Queued, error: Error | null, result: unknown): void {
     if (error && (isDeferred || isRetryable(error))) this.#failure ??= error
     // What the server ran after it had aborted the transaction comes to nothing either, whatever it answered.
     const failed = this.#failure ?? error

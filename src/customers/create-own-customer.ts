@@ -21,7 +21,7 @@ const noAddresses = z
 
 /** As for a seller's server, without what could be used to send mails to strangers. */
 const CreateOwnCustomerInput = CreateCustomerInput.extend({
-  name: requiredFields.name.refine((name) => !/:\/\/|www\./i.test(name), 'must not hold a web address'),
+  name: requiredFields.name.refine((name) => !/:\/\/|www\./i.test(name), 'must not contain a web address'),
   cc_emails: noAddresses,
   bcc_emails: noAddresses,
 })

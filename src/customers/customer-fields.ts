@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { emailAddress, text } from '#shared/validate.ts'
 
-const emailList = z.array(emailAddress).max(10, 'must hold at most 10 addresses')
+const emailList = z.array(emailAddress).max(10, 'must contain at most 10 addresses')
 
 /** The languages of mails and pages. */
 export const LOCALES = ['en', 'vi'] as const

@@ -38,7 +38,7 @@ export function addDatabaseMetrics(
   ])
   gauge(
     'money_unapplied',
-    'Money received, neither applied nor given back, in the smallest unit of the currency',
+    'Money received, neither applied nor refunded, in the smallest unit of the currency',
     ['currency', 'mode'],
     ({ flagged, unallocated }) =>
       sumBy([

@@ -26,9 +26,9 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
     http.body = { status: 'up' }
   })
   router.get('/readyz', async (http) => {
-    const { fault, warning } = health.isStopping ? { fault: 'stopping', warning: null } : await databaseState()
-    http.status = fault === null ? 200 : 503
-    if (fault !== null) http.body = { status: 'not_ready', reason: fault }
+    const { failure, warning } = health.isStopping ? { failure: 'stopping', warning: null } : await databaseState()
+    http.status = failure === null ? 200 : 503
+    if (failure !== null) http.body = { status: 'not_ready', reason: failure }
     else http.body = { status: 'ready', ...(warning === null ? {} : { warning }) }
   })
   router.get('/metrics', async (http) => {
@@ -43,7 +43,7 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
 }
 
 interface DatabaseState {
-  readonly fault: string | null
+  readonly failure: string | null
   /** A problem that does not stop the daemon from working yet. */
   readonly warning: string | null
 }
@@ -53,10 +53,10 @@ async function readDatabaseState(ctx: Context): Promise<DatabaseState> {
     const both = Promise.all([pendingMigrations(ctx.db), skewWarning(ctx)])
     const late = new Error(`no answer in ${DATABASE_DEADLINE_MS} ms`)
     const [pending, warning] = await within(both, DATABASE_DEADLINE_MS, late)
-    return { fault: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }
+    return { failure: pending.length === 0 ? null : 'the schema is behind: run billing-cli migrate', warning }
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database cannot be reached')
-    return { fault: 'the database cannot be reached', warning: null }
+    return { failure: 'the database cannot be reached', warning: null }
   }
 }
 

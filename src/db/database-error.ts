@@ -34,7 +34,7 @@ const RETRYABLE_CODE = new Set([
 
 /** Whether the whole work may succeed when it is run again from its first line. */
 export function isRetryable(error: unknown): boolean {
-  const { errno, code, isFatal } = databaseFault(error)
+  const { errno, code, isFatal } = detailsOf(error)
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
   // The driver's error for a connection that was found closed has no code.
   return code === undefined ? isFatal : RETRYABLE_CODE.has(code)
@@ -47,19 +47,19 @@ export function retryable(message: string, errno = 1213): Error {
 
 /** Whether the server is unusable now, while another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
-  return UNUSABLE_ERRNO.has(databaseFault(error).errno ?? 0)
+  return UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
 }
 
 /** Whether the work failed because of the database, after all retries. */
 export function isDatabaseBusy(error: unknown): boolean {
   if (!isRetryable(error)) return false
-  const { errno, isFatal } = databaseFault(error)
+  const { errno, isFatal } = detailsOf(error)
   return isFatal || (errno !== undefined && errno > 0)
 }
 
 /** Whether the error is a duplicate (1062) on the named unique key. */
 export function isDuplicate(error: unknown, key: string): boolean {
-  const { errno } = databaseFault(error)
+  const { errno } = detailsOf(error)
   // MariaDB names the key alone, MySQL 8 with its table: 'plans.plans_app_code'.
   return errno === 1062 && error instanceof Error && new RegExp(`for key '(\\w+\\.)?${key}'$`).test(error.message)
 }
@@ -93,7 +93,7 @@ export async function insertedNew(key: string, insert: Promise<unknown>): Promis
   )
 }
 
-function databaseFault(error: unknown): { errno?: number; code?: string; isFatal: boolean } {
+function detailsOf(error: unknown): { errno?: number; code?: string; isFatal: boolean } {
   if (typeof error !== 'object' || error === null) return { isFatal: false }
   const { errno, code, fatal } = error as { errno?: unknown; code?: unknown; fatal?: unknown }
   return {

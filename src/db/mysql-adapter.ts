@@ -91,16 +91,16 @@ export async function takeConnection(pool: Pool): Promise<PoolConnection> {
 export interface Statement {
   readonly sql: string
   readonly params: readonly Param[]
-  readonly settle: Settle
+  readonly finish: Finish
 }
 
-type Settle = (error: Error | null, result: unknown) => void
+type Finish = (error: Error | null, result: unknown) => void
 
 /** Sends each statement by itself. */
 export function sendOver(connection: PoolConnection): Send {
   return async (sql, params) =>
     new Promise((resolve, reject) => {
-      sendTogether(connection, [{ sql, params, settle: (error, result) => (error ? reject(error) : resolve(result)) }])
+      sendTogether(connection, [{ sql, params, finish: (error, result) => (error ? reject(error) : resolve(result)) }])
     })
 }
 
@@ -124,7 +124,7 @@ export function sendTogether(connection: PoolConnection, statements: readonly St
     else if (!isNotPrepared(error)) failure ??= error
     missing.delete(sql)
     if (missing.size > 0) return
-    if (failure) for (const { settle } of statements) noting(connection, settle)(failure, undefined)
+    if (failure) for (const { finish } of statements) noting(connection, finish)(failure, undefined)
     else write(connection, known, statements)
   }
   for (const sql of [...missing]) connection.prepare(sql, (error, made) => prepared(sql, error, made))
@@ -157,8 +157,8 @@ function write(connection: PoolConnection, known: Prepared, statements: readonly
 
 function issue(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): void {
   const { sql, params } = statement
-  const settle = noting(connection, statement.settle)
-  const sendText = (): unknown => connection.query(sql, params as Param[], settle)
+  const finish = noting(connection, statement.finish)
+  const sendText = (): unknown => connection.query(sql, params as Param[], finish)
   const prepared = isPrepared(statement) ? known.get(sql) : undefined
   if (!prepared) {
     sendText()
@@ -167,10 +167,10 @@ function issue(connection: PoolConnection, known: Prepared, statement: Statement
   prepared.execute(params.map(bound), (error: Error | null, result: unknown) => {
     // The driver closes those that were prepared longest ago.
     if (error) known.delete(sql)
-    if (!error || !isNotPrepared(error)) settle(error, result)
+    if (!error || !isNotPrepared(error)) finish(error, result)
     else if (isAlone) sendText()
     // Others of the same write have been run without it.
-    else settle(retryable(error.message), undefined)
+    else finish(retryable(error.message), undefined)
   })
 }
 
@@ -185,10 +185,10 @@ function isNotPrepared(error: Error): boolean {
 }
 
 /** Notes on the connection, as the event `refused`, that its server serves nobody at this time. */
-function noting(connection: PoolConnection, settle: Settle): Settle {
+function noting(connection: PoolConnection, finish: Finish): Finish {
   return (error, result) => {
     if (error && isServerUnusable(error)) connection.emit('refused')
-    settle(error, result)
+    finish(error, result)
   }
 }
 
@@ -272,12 +272,12 @@ export const END = 'SET autocommit = 1'
 /** Sent as text. */
 const SESSION_COMMANDS: ReadonlySet<string> = new Set([BEGIN, END, 'COMMIT', 'ROLLBACK'])
 
-/** Ends what `BEGIN` began. The connection may be given back once it is answered. */
+/** Ends what `BEGIN` began. The connection may be released once this is answered. */
 export async function end(connection: PoolConnection, how: 'COMMIT' | 'ROLLBACK'): Promise<void> {
   return new Promise((resolve, reject) => {
     sendTogether(connection, [
-      { sql: how, params: [], settle: (error) => (error ? reject(error) : resolve()) },
-      { sql: END, params: [], settle: (error) => error && connection.destroy() },
+      { sql: how, params: [], finish: (error) => (error ? reject(error) : resolve()) },
+      { sql: END, params: [], finish: (error) => error && connection.destroy() },
     ])
   })
 }

@@ -69,9 +69,9 @@ export function followServers(
             prepared.add(connection)
             give(null, connection)
           },
-          (fault: unknown) => {
+          (error: unknown) => {
             connection.destroy()
-            failAt(placeOf(connection), fault as Error)
+            failAt(placeOf(connection), error as Error)
           },
         )
     })

@@ -8,7 +8,7 @@ import { waitingForTurn } from './turns.ts'
 
 const LOCK_WAIT_SECONDS = 5
 const METADATA_LOCK_WAIT_SECONDS = 30
-/** How long a caller waits for a connection; the driver would let it wait for ever behind connections that hang. */
+/** How long a caller waits for a connection; the driver would let it wait indefinitely behind connections that hang. */
 const CONNECTION_WAIT_MS = 10_000
 /** A connection in use that is silent for longer than its statement may take has lost its server. */
 const SILENCE_FACTOR = 1.5

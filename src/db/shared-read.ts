@@ -20,25 +20,28 @@ const LONGEST_WAIT_MS = 20
 export class SharedRead<Key, Row> {
   readonly #nameOf: (key: Key) => string
   readonly #readAll: ReadAll<Key, Row>
-  readonly #lanes = new WeakMap<Queries, Map<string, Lane<Key, Row>>>()
+  readonly #groups = new WeakMap<Queries, Map<string, Group<Key, Row>>>()
 
   constructor(nameOf: (key: Key) => string, readAll: ReadAll<Key, Row>) {
     this.#nameOf = nameOf
     this.#readAll = readAll
   }
 
-  /** The row of the key, or null; callers that share it get the same object. Callers of one `lane` on one database share; `run` is how that lane gets a connection. */
-  async find(db: Queries, key: Key, lane = '', run: RunRead<Row> = (read) => read(db)): Promise<Readonly<Row> | null> {
-    let lanes = this.#lanes.get(db)
-    if (!lanes) this.#lanes.set(db, (lanes = new Map<string, Lane<Key, Row>>()))
-    let own = lanes.get(lane)
-    if (!own) lanes.set(lane, (own = new Lane(this.#readAll, run)))
+  /**
+   * The row of the key, or null; callers that share it get the same object. Callers of one `group` on one database share reads; `run` gets
+   * that group a connection.
+   */
+  async find(db: Queries, key: Key, group = '', run: RunRead<Row> = (read) => read(db)): Promise<Readonly<Row> | null> {
+    let groups = this.#groups.get(db)
+    if (!groups) this.#groups.set(db, (groups = new Map<string, Group<Key, Row>>()))
+    let own = groups.get(group)
+    if (!own) groups.set(group, (own = new Group(this.#readAll, run)))
     const name = this.#nameOf(key)
     return (await own.join(name, key)).get(name) ?? null
   }
 }
 
-class Lane<Key, Row> {
+class Group<Key, Row> {
   readonly #readAll: ReadAll<Key, Row>
   readonly #run: RunRead<Row>
   #underWay = 0

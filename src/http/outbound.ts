@@ -21,7 +21,7 @@ const KEEP_ALIVE_MS = 1000
 const ENDPOINT_BYTES = 1024 * 1024
 
 /** Why no answer came. `blocked_address`: the receiver is not on the public internet (contract 4, Private receivers). */
-export type OutboundFault =
+export type OutboundFailure =
   | 'blocked_address'
   | 'insecure_url'
   | 'invalid_url'
@@ -48,7 +48,7 @@ export interface GuardedPost {
 /** What became of a post: the answer's status, or why there is none. With `timeout` beside a status the rest of the answer did not come. */
 export interface PostOutcome {
   readonly httpStatus: number | null
-  readonly fault: OutboundFault | null
+  readonly failure: OutboundFailure | null
   /** The beginning of the answer's body: at most 2 KiB of UTF-8 without control characters. */
   readonly responseHead: string | null
   readonly durationMs: number
@@ -147,7 +147,7 @@ function closeOldest(agents: Map<number, Agent>): void {
 interface Place {
   readonly origin: string
   readonly path: string
-  readonly refusal: OutboundFault | null
+  readonly refusal: OutboundFailure | null
 }
 
 function readPlace(address: string, allowInsecure: boolean): Place {
@@ -156,7 +156,7 @@ function readPlace(address: string, allowInsecure: boolean): Place {
   return { origin: url.origin, path: url.pathname + url.search, refusal: refusalOf(url, allowInsecure) }
 }
 
-function refusalOf({ protocol, username, password }: URL, allowInsecure: boolean): OutboundFault | null {
+function refusalOf({ protocol, username, password }: URL, allowInsecure: boolean): OutboundFailure | null {
   if (username !== '' || password !== '') return 'invalid_url'
   if (protocol === 'https:') return null
   if (protocol !== 'http:') return 'invalid_url'
@@ -219,8 +219,8 @@ class BlockedAddressError extends Error {
 }
 
 /** The outcome of a post that was not sent. */
-function refused(fault: OutboundFault): PostOutcome {
-  return { httpStatus: null, fault, responseHead: null, durationMs: 0 }
+function refused(failure: OutboundFailure): PostOutcome {
+  return { httpStatus: null, failure, responseHead: null, durationMs: 0 }
 }
 
 /**
@@ -255,13 +255,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     try {
       agent.dispatch(options, this)
     } catch (error) {
-      this.#end(faultOf(error))
+      this.#end(failureOf(error))
     }
   }
 
-  breakOff(fault: OutboundFault): void {
-    this.#end(fault)
-    this.#controller?.abort(new Error(fault))
+  breakOff(failure: OutboundFailure): void {
+    this.#end(failure)
+    this.#controller?.abort(new Error(failure))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -291,21 +291,21 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#end(faultOf(error))
+    this.#end(failureOf(error))
   }
 
   /** With a status line there is an answer, whatever became of its body; only the deadline is for all of it. */
-  #end(fault: OutboundFault | null): void {
+  #end(failure: OutboundFailure | null): void {
     if (this.#isOver) return
     this.#isOver = true
     clearTimeout(this.#timer)
     const durationMs = Math.round(performance.now() - this.#startedMs)
     const httpStatus = this.#httpStatus
     if (httpStatus === null) {
-      this.#onEnd({ httpStatus, fault: fault ?? 'failed', responseHead: null, durationMs })
+      this.#onEnd({ httpStatus, failure: failure ?? 'failed', responseHead: null, durationMs })
     } else {
       const responseHead = this.#chunks ? cleanText(Buffer.concat(this.#chunks), HEAD_BYTES) : ''
-      this.#onEnd({ httpStatus, fault: fault === 'timeout' ? fault : null, responseHead, durationMs })
+      this.#onEnd({ httpStatus, failure: failure === 'timeout' ? failure : null, responseHead, durationMs })
     }
   }
 }
@@ -318,7 +318,7 @@ export function cleanText(bytes: Buffer, maxBytes: number): string {
   return new TextDecoder().decode(Buffer.from(clean).subarray(0, maxBytes), { stream: true })
 }
 
-const FAULT_OF_CODE: readonly (readonly [RegExp, OutboundFault])[] = [
+const FAILURE_OF_CODE: readonly (readonly [RegExp, OutboundFailure])[] = [
   [/^blocked_address$/, 'blocked_address'],
   [/^(ENOTFOUND|ENODATA|EAI_\w+|ESERVFAIL|EBADNAME|ETIMEOUT)$/, 'unknown_host'],
   [/^ECONNREFUSED$/, 'connection_refused'],
@@ -329,12 +329,12 @@ const FAULT_OF_CODE: readonly (readonly [RegExp, OutboundFault])[] = [
   [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/, 'connection_lost'],
 ]
 
-function faultOf(error: unknown): OutboundFault {
+function failureOf(error: unknown): OutboundFailure {
   if (error instanceof errors.HTTPParserError) return 'invalid_response'
   const { code, cause } = error as { code?: unknown; cause?: unknown }
-  const known = FAULT_OF_CODE.find(([pattern]) => typeof code === 'string' && pattern.test(code))
+  const known = FAILURE_OF_CODE.find(([pattern]) => typeof code === 'string' && pattern.test(code))
   if (known) return known[1]
-  return cause instanceof Error ? faultOf(cause) : 'failed'
+  return cause instanceof Error ? failureOf(cause) : 'failed'
 }
 
 export interface EndpointRequest {
@@ -352,14 +352,14 @@ export interface EndpointAnswer {
   readonly body: string
 }
 
-/** No whole answer came from an endpoint; `fault` says why. */
+/** No whole answer came from an endpoint; `failure` says why. */
 export class EndpointError extends Error {
   override readonly name = 'EndpointError'
-  readonly fault: OutboundFault
+  readonly failure: OutboundFailure
 
-  constructor(fault: OutboundFault, origin: string, cause: unknown) {
-    super(`${origin} gave no answer: ${fault}`, { cause })
-    this.fault = fault
+  constructor(failure: OutboundFailure, origin: string, cause: unknown) {
+    super(`${origin} gave no answer: ${failure}`, { cause })
+    this.failure = failure
   }
 }
 
@@ -385,7 +385,7 @@ export async function requestEndpoint(request: EndpointRequest): Promise<Endpoin
     const body = await readWhole(response.body, ENDPOINT_BYTES)
     return { status: response.statusCode, headers: response.headers, body: body.toString('utf8') }
   } catch (error) {
-    throw new EndpointError(deadline.aborted ? 'timeout' : faultOf(error), url.origin, error)
+    throw new EndpointError(deadline.aborted ? 'timeout' : failureOf(error), url.origin, error)
   }
 }
 

@@ -95,7 +95,7 @@ function fill(engine: Liquid, template: Template[], values: object): string {
   return engine.renderSync(template, values) as string
 }
 
-/** A header value must not hold a line break. */
+/** A header value must not contain a line break. */
 function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }

@@ -34,15 +34,15 @@ export interface Mail {
  * `no_such_address`: the server permanently refused every recipient, because there is no such mailbox.
  * `unknown`: the whole message was sent and no answer came; it may or may not be on its way.
  */
-export type MailFault = 'unreachable' | 'refused' | 'no_such_address' | 'unknown'
+export type MailFailure = 'unreachable' | 'refused' | 'no_such_address' | 'unknown'
 
 export class MailError extends Error {
   override readonly name = 'MailError'
-  readonly fault: MailFault
+  readonly failure: MailFailure
 
-  constructor(fault: MailFault, cause: unknown) {
+  constructor(failure: MailFailure, cause: unknown) {
     super(messageOf(cause), { cause })
-    this.fault = fault
+    this.failure = failure
   }
 }
 
@@ -121,7 +121,7 @@ class SmtpMailer implements Mailer {
       const message = { ...toMessage(mail), handOver, signal: deadline.signal }
       await this.#transport.sendMail(message)
     } catch (error) {
-      throw new MailError(faultOf(error, handOver), handOver.refusal ?? error)
+      throw new MailError(failureOf(error, handOver), handOver.refusal ?? error)
     } finally {
       clearTimeout(timer)
     }
@@ -213,7 +213,7 @@ interface SmtpError {
   readonly rejectedErrors?: readonly SmtpError[]
 }
 
-function faultOf(error: unknown, handOver: HandOver): MailFault {
+function failureOf(error: unknown, handOver: HandOver): MailFailure {
   const { code, responseCode } = error as SmtpError
   if (handOver.refusal) return 'refused'
   const wasAnswered = (code === 'EENVELOPE' || code === 'EMESSAGE') && responseCode !== undefined

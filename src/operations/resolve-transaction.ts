@@ -30,7 +30,7 @@ export interface ResolveInput {
   readonly action: Resolution
   /** Why; kept in the audit log. */
   readonly note: string
-  /** Of a refund: a part of what is kept, in the smallest unit. Absent: all that is to be given back. */
+  /** Of a refund: the amount, in the smallest unit. Absent: everything that can be refunded. */
   readonly amount?: number
   /** The bank's reference of a refund made manually. */
   readonly reference?: string

@@ -38,7 +38,7 @@ export function paidViewOf({ app, title, transaction, application }: PaidPayment
   const interval = application && { unit: application.intervalUnit, count: application.intervalCount }
   const bought = interval && interval.unit !== 'lifetime' ? `${title} · ${intervalWords(interval, locale)}` : title
   const end = application?.endAfter ?? null
-  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.until, words.forever)
+  const until = end ? fact(words.until, '', dayOf(end, readerOf(app, locale))) : fact(words.until, words.neverExpires)
   return {
     words,
     amount: formatMoney(keptOf(transaction), transaction.currency, locale),

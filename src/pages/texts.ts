@@ -80,7 +80,7 @@ export interface PageTexts {
     readonly heading: string
     readonly bought: string
     readonly until: string
-    readonly forever: string
+    readonly neverExpires: string
     readonly reference: string
     readonly review: (appName: string) => string
     readonly leadsOn: string
@@ -212,7 +212,7 @@ const en: PageTexts = {
     heading: 'Payment received',
     bought: 'For',
     until: 'Valid until',
-    forever: 'Never expires',
+    neverExpires: 'Never expires',
     reference: 'Reference',
     review: (appName) =>
       `This payment could not be applied to your subscription. ${appName} has been notified and will contact you; your money is not lost.`,
@@ -350,7 +350,7 @@ const vi: PageTexts = {
     heading: 'Đã nhận thanh toán',
     bought: 'Đã mua',
     until: 'Có hiệu lực đến',
-    forever: 'Không hết hạn',
+    neverExpires: 'Không hết hạn',
     reference: 'Mã tham chiếu',
     review: (appName) =>
       `Khoản thanh toán này chưa áp dụng được cho gói của bạn. ${appName} đã được thông báo và sẽ liên hệ với bạn; bạn sẽ không bị mất tiền.`,

@@ -16,7 +16,7 @@ export const CreatePlanInput = z
       .describe('Your name for the plan, unique in the app. It never changes.'),
     name: text(191).describe('What payers read.'),
     description: longText(5000).nullish().describe('What the plan includes.'),
-    prices: z.array(PriceInput).min(1, 'must hold at least 1 price').max(20, 'must hold at most 20 prices'),
+    prices: z.array(PriceInput).min(1, 'must contain at least 1 price').max(20, 'must hold at most 20 prices'),
   })
   .meta({
     examples: [

@@ -32,11 +32,11 @@ export const PriceInput = z
   .superRefine(({ interval_unit, interval_count, trial }, check) => {
     if (interval_unit === 'lifetime') {
       if (interval_count !== undefined && interval_count !== 1)
-        check.addIssue(fault('interval_count', 'must be 1 or left out for lifetime'))
-      if (trial) check.addIssue(fault('trial', 'is not allowed on a lifetime price'))
+        check.addIssue(issue('interval_count', 'must be 1 or left out for lifetime'))
+      if (trial) check.addIssue(issue('trial', 'is not allowed on a lifetime price'))
       return
     }
-    if (interval_count === undefined) check.addIssue(fault('interval_count', 'is required'))
+    if (interval_count === undefined) check.addIssue(issue('interval_count', 'is required'))
     else if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
   })
   .meta({
@@ -62,9 +62,9 @@ export function priceRow(planId: number, input: z.infer<typeof PriceInput>, now:
 }
 
 function tooLong(unit: Exclude<IntervalUnit, 'lifetime'>) {
-  return fault('interval_count', `must be at most ${LARGEST_COUNT[unit]}: a period lasts a hundred years at most`)
+  return issue('interval_count', `must be at most ${LARGEST_COUNT[unit]}: a period lasts a hundred years at most`)
 }
 
-function fault(field: string, message: string) {
+function issue(field: string, message: string) {
   return { code: 'custom' as const, path: [field], message }
 }

@@ -80,7 +80,7 @@ interface Pass {
  * (contract 7, A failure delays its own row).
  */
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
-  const counts = await lookUpSessions(ctx, options)
+  const counts = await pollSessions(ctx, options)
   if (!options.signal?.aborted) {
     counts.refundsEnded = await reconcileRefunds(ctx, options)
     if (options.all || options.withRefundLists) counts.refundsNoted = await noteRefunds(ctx, options)
@@ -118,7 +118,7 @@ function nameOf({ providerAccountId }: Account): string {
   return String(providerAccountId)
 }
 
-async function lookUpSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
+async function pollSessions(ctx: Context, options: ReconcileOptions): Promise<ReconcileCounts> {
   const pass = await beginPass(ctx, options.all ?? false)
   for (let afterId = 0; ;) {
     const sessions = await listDueSessions(ctx.db, {

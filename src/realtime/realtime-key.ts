@@ -29,13 +29,13 @@ export function nodeKeys(path: string, externalRef: string): string[] {
  */
 export function checkRealtimeKey(app: NotifiedApp, externalRef: string): void {
   if (!hasRealtimeDatabase(app)) return
-  const fault = externalRef === '' ? 'must not be empty' : faultOf(nodeKeys(app.realtimePath, externalRef))
-  if (fault) throw invalidField('external_ref', `${fault}: it is a key in the app's realtime database`)
+  const problem = externalRef === '' ? 'must not be empty' : problemOf(nodeKeys(app.realtimePath, externalRef))
+  if (problem) throw invalidField('external_ref', `${problem}: it is a key in the app's realtime database`)
 }
 
-function faultOf(keys: readonly string[]): string | null {
-  if (keys.some((key) => /[.$#[\]/]/.test(key))) return 'must not hold . $ # [ ] or /'
-  if (keys.some(hasControlCharacter)) return 'must not hold control characters'
+function problemOf(keys: readonly string[]): string | null {
+  if (keys.some((key) => /[.$#[\]/]/.test(key))) return 'must not contain . $ # [ ] or /'
+  if (keys.some(hasControlCharacter)) return 'must not contain control characters'
   const bytes = [...keys, INNER_KEY].reduce((sum, key) => sum + Buffer.byteLength(key) + 1, 0)
   return bytes > PATH_BYTES ? `makes a path of more than ${PATH_BYTES} bytes` : null
 }

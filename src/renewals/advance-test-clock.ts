@@ -30,7 +30,7 @@ export const AdvanceClockInput = z
   })
   .refine(
     (input) => (input.advance_seconds === undefined) !== (input.now === undefined),
-    'must hold either advance_seconds or now',
+    'must contain either advance_seconds or now',
   )
   .meta({ examples: [{ advance_seconds: 86400 }] })
 

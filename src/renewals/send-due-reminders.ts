@@ -154,7 +154,8 @@ async function sendOne(ctx: Context, run: Run, claimed: ClaimedMail, recorder: S
     const outcome = await recordFailure(ctx, due, claim, error)
     count(ctx, run, due, outcome)
     if (outcome === 'failed') run.failed.add(nameOf(due))
-    run.unreachableInARow = error instanceof MailError && error.fault === 'unreachable' ? run.unreachableInARow + 1 : 0
+    run.unreachableInARow =
+      error instanceof MailError && error.failure === 'unreachable' ? run.unreachableInARow + 1 : 0
     return
   }
   run.unreachableInARow = 0
@@ -183,8 +184,8 @@ async function recordFailure(ctx: Context, due: DueReminder, claim: Claim, error
     return 'dropped'
   }
   const reason = messageOf(error).slice(0, 500)
-  const fault = error instanceof MailError ? error.fault : 'refused'
-  const mayHaveLeft = fault === 'unknown'
+  const failure = error instanceof MailError ? error.failure : 'refused'
+  const mayHaveLeft = failure === 'unknown'
   ctx.log.warn(
     { reminderId: claim.reminderId, appId: due.app.id, stage: due.stage, reason },
     mayHaveLeft ? 'a reminder may or may not have been sent: reminders plan shows it' : 'a reminder was not sent',
@@ -194,12 +195,12 @@ async function recordFailure(ctx: Context, due: DueReminder, claim: Claim, error
       await noteUnconfirmed(tx, claim, reason)
       return 'unconfirmed'
     }
-    if (fault === 'no_such_address') {
+    if (failure === 'no_such_address') {
       await refuseClaim(tx, claim, due.customer.email, reason)
       return 'refused'
     }
     // While the mail server is unreachable, the time until the next sweep is pause enough.
-    await releaseClaim(tx, claim, reason, fault === 'unreachable' ? null : await databaseNow(ctx, tx))
+    await releaseClaim(tx, claim, reason, failure === 'unreachable' ? null : await databaseNow(ctx, tx))
     return 'failed'
   })
 }

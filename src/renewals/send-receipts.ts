@@ -88,26 +88,26 @@ async function claim(ctx: Context, due: Receipt): Promise<Receipt | null> {
 }
 
 async function recordFailure(ctx: Context, claimed: Receipt, error: unknown): Promise<Outcome> {
-  const fault = error instanceof MailError ? error.fault : 'refused'
+  const failure = error instanceof MailError ? error.failure : 'refused'
   const lastError = messageOf(error).slice(0, 500)
   ctx.log.warn(
-    { receiptId: claimed.id, appId: claimed.appId, fault, reason: lastError },
+    { receiptId: claimed.id, appId: claimed.appId, fault: failure, reason: lastError },
     'a receipt was not confirmed as sent',
   )
   const handedOver = { ...claimed, status: 'handed_over' } as const
   await inTransaction(ctx, async (tx) => {
-    if (fault === 'unknown') return updateReceipt(tx, handedOver, { lastError })
+    if (failure === 'unknown') return updateReceipt(tx, handedOver, { lastError })
     const failures = claimed.failures + 1
-    const isOver = fault === 'no_such_address' || failures > MAX_FAILURES
+    const isOver = failure === 'no_such_address' || failures > MAX_FAILURES
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10))
     const changes = {
       status: isOver ? 'dropped' : 'due',
-      failures: fault === 'unreachable' ? claimed.failures : failures,
-      nextTryAt: addMs(await databaseNow(ctx, tx), fault === 'unreachable' ? MINUTE_MS : pauseMs),
+      failures: failure === 'unreachable' ? claimed.failures : failures,
+      nextTryAt: addMs(await databaseNow(ctx, tx), failure === 'unreachable' ? MINUTE_MS : pauseMs),
       lastError,
     } as const
     // The mail did not leave, whether or not the receipt was marked.
     return (await updateReceipt(tx, claimed, changes)) || updateReceipt(tx, handedOver, changes)
   })
-  return fault === 'unreachable' ? 'unreachable' : 'done'
+  return failure === 'unreachable' ? 'unreachable' : 'done'
 }

@@ -7,7 +7,7 @@ export function patchOf<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<
     .strictObject(shape)
     .refine(
       (fields) => Object.values(fields).some((value) => value !== undefined),
-      `must hold at least one of ${names}`,
+      `must contain at least one of ${names}`,
     )
 }
 

@@ -8,7 +8,7 @@ export function text(max: number): z.ZodType<string> {
     .string()
     .refine((value) => value.trim().length >= 1, 'must not be empty')
     .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
-    .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+    .refine(isStorable, 'must not contain control characters or unpaired surrogates')
     .meta({ minLength: 1, maxLength: max })
 }
 
@@ -19,7 +19,7 @@ export function longText(max: number): z.ZodType<string> {
     .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
     .refine(
       (value) => isStorable(value.replace(/[\r\n\t]/g, '')),
-      'must not hold control characters or unpaired surrogates',
+      'must not contain control characters or unpaired surrogates',
     )
     .meta({ maxLength: max })
 }
@@ -50,8 +50,8 @@ export const webAddress = z
   .string()
   .max(2048, 'must have at most 2048 characters')
   .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), 'must be an absolute http(s) address')
-  .refine((value) => !hasCredentials(value), 'must not hold a user name or password')
-  .refine(isStorable, 'must not hold control characters or unpaired surrogates')
+  .refine((value) => !hasCredentials(value), 'must not contain a user name or password')
+  .refine(isStorable, 'must not contain control characters or unpaired surrogates')
   .meta({ format: 'uri', pattern: '^[Hh][Tt][Tt][Pp][Ss]?://' })
 
 /** An identifier in an answer: `plan_12`. */

@@ -85,7 +85,7 @@ async function scrape({ config, clock }: Context, url: string): Promise<Counters
       deliveries: sumOf(body, 'paygate_webhook_deliveries_total'),
     }
   } catch (error) {
-    if (error instanceof EndpointError) return `no answer: ${error.fault}`
+    if (error instanceof EndpointError) return `no answer: ${error.failure}`
     throw error
   }
 }

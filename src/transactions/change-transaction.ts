@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { orderReceipts } from './order-receipts.ts'
+import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
 /** The operator who decided a change of a transaction, and why; absent where a provider's report caused it. */
@@ -40,7 +40,7 @@ export async function changeTransaction(
       note: decision?.note ?? null,
     })
   }
-  await orderReceipts(tx, app, before, after)
+  await queueReceipts(tx, app, before, after)
   return { ...after, flaggedAt }
 }
 

@@ -19,7 +19,7 @@ export const TransactionOutput = z
     status: z
       .enum(['pending', 'completed', 'refunded', 'void'])
       .describe(
-        '`pending` until `amount` has arrived, then `completed`; `refunded` when it was given back, `void` when an operator closed it unpaid.',
+        '`pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.',
       ),
     provider_code: z.string().nullable().describe('Who took the payment, see Payment methods; null before a payment.'),
     flagged: z.boolean().describe('Whether an operator has to decide about it.'),

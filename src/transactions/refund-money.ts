@@ -222,7 +222,7 @@ async function release(
   await changeTransaction(tx, app, transaction, refundFailed(transaction, amount))
 }
 
-/** What a failed refund gives back to no transaction is left of its payment. */
+/** What a failed refund returns to no transaction stays on its payment. */
 async function returnToPayment(
   tx: Tx,
   { paymentId, amount, reference }: Refund,

@@ -39,14 +39,14 @@ export async function attemptDelivery(
   if (target === 'unreadable') return { event, error: 'secret_unreadable' }
   const startedAt = ctx.clock.now()
   const { id: eventId, eventType, attempt, body, appId } = event
-  const { httpStatus, responseHead, durationMs, fault } = await client.post({
+  const { httpStatus, responseHead, durationMs, failure } = await client.post({
     ownerId: appId,
     url: target.url,
     headers: webhookHeaders(target.keys, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
     body,
     deadlineMs: ctx.config.webhook.timeoutMs,
   })
-  return { event, startedAt, durationMs, httpStatus, error: fault ?? errorOfStatus(httpStatus), responseHead }
+  return { event, startedAt, durationMs, httpStatus, error: failure ?? errorOfStatus(httpStatus), responseHead }
 }
 
 function errorOfStatus(status: number | null): string | null {

@@ -74,7 +74,7 @@ export function openDispatcher(ctx: Context, { client, slots, claimer, recorder,
   }
 
   const dispatch = (): void => {
-    const hasPlace = (appId: number): boolean => slots.room(appId) > 0
+    const hasPlace = (appId: number): boolean => slots.capacity(appId) > 0
     for (let event = claimer.take(hasPlace); event; event = claimer.take(hasPlace)) begin(event)
   }
 

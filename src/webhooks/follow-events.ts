@@ -81,7 +81,7 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   return {
     async send({ id, eventType, body }) {
       const timestamp = unixSeconds(ctx.clock.now())
-      const { httpStatus, fault, durationMs, responseHead } = await client.post({
+      const { httpStatus, failure, durationMs, responseHead } = await client.post({
         ownerId: app.id,
         url,
         headers: webhookHeaders(keys, { eventId: id, eventType, attempt: 1, timestamp, body }),
@@ -89,7 +89,7 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
         deadlineMs: ctx.config.webhook.timeoutMs,
       })
       const isAcknowledged = httpStatus !== null && httpStatus >= 200 && httpStatus < 300
-      const error = fault ?? (isAcknowledged ? null : `http_${httpStatus ?? 'none'}`)
+      const error = failure ?? (isAcknowledged ? null : `http_${httpStatus ?? 'none'}`)
       return { http_status: httpStatus, error, duration_ms: durationMs, answer: responseHead }
     },
     close: () => client.close(),

@@ -9,7 +9,7 @@ export const eventRoutes: readonly AppRoute[] = [
   route.list({
     id: 'listEvents',
     summary: 'List events',
-    description: 'Newest first. Read it to catch up after your receiver was away.',
+    description: 'Newest first. Read it to catch up after your receiver was unreachable.',
     filter: ListQuery,
     method: 'GET',
     path: '/api/v1/events',

@@ -6,11 +6,11 @@ const FIRST_PLACES = 16
 const MAX_OPEN = 2048
 /** An attempt that is open longer gives its place to others; its app gets no further one until it ends. */
 const STALL_MS = 1000
-const FIRST_WINDOW = 4
-const MAX_WINDOW = 64
-const SLOWEST_WINDOW = 1
-/** Windows of events held ready for a receiver that keeps its whole window busy: a claim takes as long as many such answers. */
-const WINDOWS_AHEAD = 4
+const INITIAL_CONCURRENCY = 4
+const MAX_CONCURRENCY = 64
+const MIN_CONCURRENCY = 1
+/** Rounds of events held ready for a receiver that keeps its whole limit busy: a claim takes as long as several such rounds. */
+const ROUNDS_AHEAD = 4
 
 /** A begun attempt. */
 export interface Slot {
@@ -20,16 +20,16 @@ export interface Slot {
 }
 
 /**
- * How many attempts may run at once, so that no receiver holds back another's deliveries. Each app has a window that grows while its
- * receiver answers at once and closes to one attempt at a time when it does not answer at all. Attempts open for more than a second
- * stop counting against the others, so that receivers that hang hold sockets, never places.
+ * Limits how many attempts run at once, so that no receiver delays another's deliveries. Each app has a concurrency limit, which grows
+ * while its receiver answers promptly and drops to one attempt at a time when it does not answer at all. Attempts that are open for more
+ * than a second stop counting against other apps: a receiver that hangs occupies sockets, but no places.
  */
 export interface Slots {
   /** How many attempts the app may begin now. */
-  room(appId: number): number
+  capacity(appId: number): number
   /**
-   * How many events of the app are worth holding ready: those that it might begin if all places were free and, unless its receiver is
-   * slow, as many behind them, or some windows of them where it is fast.
+   * How many events of the app are worth claiming in advance: those that could begin if all places were free, plus one round unless its
+   * receiver is slow, or several rounds if it is fast.
    */
   depth(appId: number): number
   begin(appId: number): Slot
@@ -38,7 +38,7 @@ export interface Slots {
 }
 
 interface AppLimit {
-  window: number
+  concurrency: number
   open: number
   stalled: number
 }
@@ -50,39 +50,39 @@ export function openSlots(nowMs: () => number): Slots {
   let open = 0
 
   const limitOf = (appId: number): AppLimit => {
-    const limit = limits.get(appId) ?? { window: FIRST_WINDOW, open: 0, stalled: 0 }
+    const limit = limits.get(appId) ?? { concurrency: INITIAL_CONCURRENCY, open: 0, stalled: 0 }
     limits.set(appId, limit)
     return limit
   }
 
   const ageYoung = (): void => {
     const oldest = nowMs() - STALL_MS
-    // In the order of their beginning, so the first that is young enough ends the search.
+    // Ordered by start time, so the first one that is young enough ends the search.
     for (const slot of young) {
       if (slot.startedMs > oldest) return
       young.delete(slot)
       slot.isYoung = false
       const limit = limitOf(slot.appId)
       limit.stalled += 1
-      limit.window = Math.min(limit.window, FIRST_WINDOW)
+      limit.concurrency = Math.min(limit.concurrency, INITIAL_CONCURRENCY)
     }
   }
 
-  const windowsAhead = ({ stalled, window }: AppLimit): number => {
-    if (stalled > 0 || window < FIRST_WINDOW) return 0
-    return window < MAX_WINDOW ? 1 : WINDOWS_AHEAD
+  const roundsAhead = ({ stalled, concurrency }: AppLimit): number => {
+    if (stalled > 0 || concurrency < INITIAL_CONCURRENCY) return 0
+    return concurrency < MAX_CONCURRENCY ? 1 : ROUNDS_AHEAD
   }
 
   return {
-    room(appId) {
+    capacity(appId) {
       ageYoung()
       const limit = limitOf(appId)
       const places = limit.open === 0 ? MAX_YOUNG : MAX_YOUNG - FIRST_PLACES
-      return Math.max(0, Math.min(limit.window - limit.open, places - young.size, MAX_OPEN - open))
+      return Math.max(0, Math.min(limit.concurrency - limit.open, places - young.size, MAX_OPEN - open))
     },
     depth(appId) {
       const limit = limitOf(appId)
-      return Math.max(0, limit.window - limit.open) + limit.window * windowsAhead(limit)
+      return Math.max(0, limit.concurrency - limit.open) + limit.concurrency * roundsAhead(limit)
     },
     begin(appId) {
       const slot = { appId, startedMs: nowMs(), isYoung: true }
@@ -98,11 +98,11 @@ export function openSlots(nowMs: () => number): Slots {
       open -= 1
       if (slot.isYoung) {
         young.delete(slot)
-        limit.window = Math.min(MAX_WINDOW, limit.window + 1)
+        limit.concurrency = Math.min(MAX_CONCURRENCY, limit.concurrency + 1)
       } else {
         limit.stalled -= 1
       }
-      if (hung) limit.window = SLOWEST_WINDOW
+      if (hung) limit.concurrency = MIN_CONCURRENCY
     },
   }
 }

@@ -15,9 +15,9 @@ describe('an accent colour', () => {
 
   it('that is not readable is refused with the nearest readable one', () => {
     expect(unreadable('#1b5fc1')).to.equal(null)
-    const fault = unreadable('#ffd54a') ?? expect.fail('it was accepted')
-    expect(fault.contrast).to.be.lessThan(1.5)
-    expect(unreadable(fault.nearest)).to.equal(null)
+    const problem = unreadable('#ffd54a') ?? expect.fail('it was accepted')
+    expect(problem.contrast).to.be.lessThan(1.5)
+    expect(unreadable(problem.nearest)).to.equal(null)
   })
 
   it('has readable shades in both schemes, whatever it is', () => {

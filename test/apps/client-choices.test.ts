@@ -120,12 +120,12 @@ describe('what a client may choose in a checkout', () => {
     ]
     it('refuses what is not an origin, names it, and changes nothing', async () => {
       for (const value of wrong) {
-        const fault = await faultOf(update({ return_origins: ['https://shop.example', value] }))
-        expect(fault, value).to.include({ code: 'invalid_request', field: 'return_origins' })
-        expect(fault.message).to.include(`"${value}"`)
+        const error = await errorOf(update({ return_origins: ['https://shop.example', value] }))
+        expect(error, value).to.include({ code: 'invalid_request', field: 'return_origins' })
+        expect(error.message).to.include(`"${value}"`)
       }
       for (const value of [[], 'https://shop.example', Array<string>(21).fill('https://shop.example')])
-        expect((await faultOf(update({ return_origins: value }))).field).to.equal('return_origins')
+        expect((await errorOf(update({ return_origins: value }))).field).to.equal('return_origins')
       expect((await getApp(service.ctx.db, app.app.id)).returnOrigins).to.equal(null)
     })
 
@@ -133,10 +133,10 @@ describe('what a client may choose in a checkout', () => {
       const production = testContext({}, { env: 'production' })
       for (const origin of ['http://localhost:3000', 'http://127.0.0.1:8080', 'http://[::1]:8080']) {
         expect((await update({ return_origins: [origin] })).returnOrigins).to.deep.equal([origin])
-        const fault = await faultOf(
+        const error = await errorOf(
           perform(production, operator('linh'), updateApp, { return_origins: [origin] }, { app: app.app }),
         )
-        expect(fault.field).to.equal('return_origins')
+        expect(error.field).to.equal('return_origins')
       }
     })
 
@@ -148,9 +148,9 @@ describe('what a client may choose in a checkout', () => {
         ['return_origins', ['https://shop.example']],
         ['return_origins', null],
       ] as const) {
-        const fault = await faultOf(update({ [field]: value }, server))
-        expect(fault).to.include({ code: 'invalid_request', field })
-        expect(fault.message).to.include('identity-token apps')
+        const error = await errorOf(update({ [field]: value }, server))
+        expect(error).to.include({ code: 'invalid_request', field })
+        expect(error.message).to.include('identity-token apps')
       }
     })
 
@@ -164,11 +164,11 @@ describe('what a client may choose in a checkout', () => {
   })
 })
 
-async function faultOf(work: Promise<unknown>): Promise<AppError> {
-  const fault = await work.then(
+async function errorOf(work: Promise<unknown>): Promise<AppError> {
+  const error = await work.then(
     () => null,
     (error: unknown) => error,
   )
-  if (!(fault instanceof AppError)) throw new Error(`it was not refused: ${String(fault)}`)
-  return fault
+  if (!(error instanceof AppError)) throw new Error(`it was not refused: ${String(error)}`)
+  return error
 }

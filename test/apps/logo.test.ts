@@ -7,11 +7,11 @@ const svg = (inner: string, root = 'viewBox="0 0 10 10"') =>
   Buffer.from(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" ${root}>${inner}</svg>`)
 const cleaned = (file: Buffer) => {
   const logo = readLogo(file)
-  return 'fault' in logo ? expect.fail(logo.fault) : logo.content.toString()
+  return 'error' in logo ? expect.fail(logo.error) : logo.content.toString()
 }
-const faultOf = (file: Buffer) => {
+const errorOf = (file: Buffer) => {
   const logo = readLogo(file)
-  return 'fault' in logo ? logo.fault : expect.fail('it was accepted')
+  return 'error' in logo ? logo.error : expect.fail('it was accepted')
 }
 
 function chunk(name: string, content: Buffer): Buffer {
@@ -54,7 +54,7 @@ describe('a logo', () => {
     'handler',
   ]) {
     it(`that holds <${element}> is refused, with what to do`, () => {
-      expect(faultOf(svg(`<g><${element}>x</${element}></g>`))).to.equal(
+      expect(errorOf(svg(`<g><${element}>x</${element}></g>`))).to.equal(
         `holds <${element}>, which a logo may not: export it as plain paths, or as PNG`,
       )
     })
@@ -88,9 +88,9 @@ describe('a logo', () => {
 
   it('that is not a drawing, is two drawings, or is nested too deeply is refused', () => {
     for (const text of ['', 'GIF89a', '<html></html>', '<svg></svg><svg></svg>', '<g><svg/></g>'])
-      expect(faultOf(Buffer.from(text)), text).to.equal('is neither a PNG picture nor an SVG drawing')
-    expect(faultOf(Buffer.from([0x3c, 0xff]))).to.equal('is neither a PNG picture nor an SVG drawing')
-    expect(faultOf(svg('<g>'.repeat(200) + '</g>'.repeat(200)))).to.equal('is nested too deeply')
+      expect(errorOf(Buffer.from(text)), text).to.equal('is neither a PNG picture nor an SVG drawing')
+    expect(errorOf(Buffer.from([0x3c, 0xff]))).to.equal('is neither a PNG picture nor an SVG drawing')
+    expect(errorOf(svg('<g>'.repeat(200) + '</g>'.repeat(200)))).to.equal('is nested too deeply')
   })
 
   it('as PNG keeps the chunks that draw, and loses texts and trailing data', () => {
@@ -105,7 +105,7 @@ describe('a logo', () => {
     const damaged = png(2)
     damaged[20] = 7
     for (const file of [damaged, png(2).subarray(0, 40), png(2001), png(2, png(2).subarray(8, 33))])
-      expect(faultOf(file)).to.match(/^is not a PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
-    expect(faultOf(Buffer.alloc(MOST_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
+      expect(errorOf(file)).to.match(/^is not a PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
+    expect(errorOf(Buffer.alloc(MOST_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
   })
 })

@@ -76,7 +76,7 @@ describe('an app without a server', () => {
     })
 
     const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
-    const faults: readonly (readonly [what: string, changes: () => object, field: string])[] = [
+    const cases: readonly (readonly [what: string, changes: () => object, field: string])[] = [
       ['plain http to another host', () => ({ databaseUrl: 'http://db.example' }), 'databaseUrl'],
       ['a path in the address', () => ({ databaseUrl: `${DATABASE}/users` }), 'databaseUrl'],
       ['another query', () => ({ databaseUrl: `${DATABASE}/?auth=secret` }), 'databaseUrl'],
@@ -116,7 +116,7 @@ describe('an app without a server', () => {
       ],
       ['a field that it does not have', () => ({ rules: {} }), 'rules'],
     ]
-    for (const [what, changes, field] of faults) {
+    for (const [what, changes, field] of cases) {
       it(`refuses ${what}, naming ${field}`, async () => {
         const error = await refusal(perform(ctx, operator('an'), setRealtime, input(changes()), { app }))
         expect(error).to.include({ code: 'invalid_request', field })
@@ -166,7 +166,7 @@ describe('an app without a server', () => {
       expect((await audit('app.set-identity')).after_state).to.contain('demo-proj')
     })
 
-    const faults: readonly (readonly [string, object, string])[] = [
+    const cases: readonly (readonly [string, object, string])[] = [
       ['another provider', { provider: 'saml' }, 'provider'],
       ['no project', { provider: 'firebase' }, 'projectId'],
       ['a project id that is none', { provider: 'firebase', projectId: 'https://x' }, 'projectId'],
@@ -176,7 +176,7 @@ describe('an app without a server', () => {
       ['a key set in a file', oidc({ jwksUrl: 'file:///etc/keys' }), 'jwksUrl'],
       ['fields of the other provider', oidc({ projectId: 'demo-proj' }), 'projectId'],
     ]
-    for (const [what, input, field] of faults) {
+    for (const [what, input, field] of cases) {
       it(`refuses ${what}, naming ${field}`, async () => {
         expect(await refusal(perform(ctx, operator('an'), setIdentity, input, { app }))).to.include({
           code: 'invalid_request',

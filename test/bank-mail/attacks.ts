@@ -50,11 +50,11 @@ async function genuineTimo(victim: Victim, fields: Readonly<Record<string, strin
 }
 
 /** The mail as a server hands it over that found these things, whatever they are worth. */
-function found(findings: string, mail: string): string {
-  return `Authentication-Results: ${OUR_MX}; ${findings}\r\n${takenBy(OUR_MX, mail)}`
+function found(results: string, mail: string): string {
+  return `Authentication-Results: ${OUR_MX}; ${results}\r\n${takenBy(OUR_MX, mail)}`
 }
 
-export const FORGED_FINDINGS: Record<string, string> = {
+export const FORGED_RESULTS: Record<string, string> = {
   plainly: FORGED,
   folded: `Authentication-Results:\r\n ${OUR_MX};\r\n\tdkim=pass\r\n header.d=timo.vn\r\n`,
   'in other letters': `AUTHENTICATION-RESULTS: ${OUR_MX.toUpperCase()}; DKIM=PASS HEADER.D=TIMO.VN\r\n`,
@@ -71,7 +71,7 @@ export const FORGED_FINDINGS: Record<string, string> = {
   'of the chain, and the results too': `${FORGED.trim()}; arc=pass\r\nARC-Authentication-Results: i=1; mx.${SEALER}; dkim=pass header.d=timo.vn\r\n`,
 }
 
-/** What a server that removes findings forged in its name (RFC 8601, 5) leaves, since it cannot read them, or is confused by them. */
+/** What a server that removes results forged in its name (RFC 8601, 5) leaves, since it cannot read them, or is confused by them. */
 const LEFT_BY_SERVERS = [
   'with a version',
   'with a property type that no server knows',
@@ -83,19 +83,19 @@ const LEFT_BY_SERVERS = [
 ]
 
 const FORGERIES: Record<string, Attack> = {}
-for (const [how, findings] of Object.entries(FORGED_FINDINGS)) {
-  FORGERIES[`findings forged ${how}, on a server that writes its own above`] = (victim) =>
-    receivedBy(OUR_MX, findings + forgery(victim))
-  FORGERIES[`findings forged ${how}, on a server that writes its own below its Received`] = (victim) =>
-    receivedBy(OUR_MX, findings + forgery(victim), { belowReceived: true })
+for (const [how, results] of Object.entries(FORGED_RESULTS)) {
+  FORGERIES[`results forged ${how}, on a server that writes its own above`] = (victim) =>
+    receivedBy(OUR_MX, results + forgery(victim))
+  FORGERIES[`results forged ${how}, on a server that writes its own below its Received`] = (victim) =>
+    receivedBy(OUR_MX, results + forgery(victim), { belowReceived: true })
   if (LEFT_BY_SERVERS.includes(how)) {
-    FORGERIES[`findings forged ${how}, on a server that is silent about unsigned mails`] = (victim) =>
-      takenBy(OUR_MX, findings + forgery(victim))
+    FORGERIES[`results forged ${how}, on a server that is silent about unsigned mails`] = (victim) =>
+      takenBy(OUR_MX, results + forgery(victim))
   }
-  FORGERIES[`findings forged ${how}, over a signature of the attacker's own`] = async (victim) =>
-    receivedBy(OUR_MX, findings + (await signed(forgery(victim), EVIL)))
-  FORGERIES[`findings forged ${how}, over a signature of the bank's that does not hold`] = async (victim) =>
-    receivedBy(OUR_MX, findings + (await genuineTimo(victim)).replace('Subject: ', 'Subject: x '), {
+  FORGERIES[`results forged ${how}, over a signature of the attacker's own`] = async (victim) =>
+    receivedBy(OUR_MX, results + (await signed(forgery(victim), EVIL)))
+  FORGERIES[`results forged ${how}, over a signature of the bank's that does not hold`] = async (victim) =>
+    receivedBy(OUR_MX, results + (await genuineTimo(victim)).replace('Subject: ', 'Subject: x '), {
       belowReceived: true,
     })
 }
@@ -120,8 +120,8 @@ const HIDDEN_PASSES: Record<string, string> = {
 }
 
 const HIDDEN: Record<string, Attack> = {}
-for (const [where, findings] of Object.entries(HIDDEN_PASSES)) {
-  HIDDEN[`a pass hidden in ${where}`] = (victim) => found(findings, forgery(victim))
+for (const [where, results] of Object.entries(HIDDEN_PASSES)) {
+  HIDDEN[`a pass hidden in ${where}`] = (victim) => found(results, forgery(victim))
 }
 HIDDEN['a pass injected by a hostile selector, over a signature of its own'] = async (victim) =>
   found(
@@ -191,19 +191,20 @@ const WEAK_SIGNATURES: Record<string, Attack> = {
 }
 
 const CONTRADICTIONS: Record<string, Attack> = {
-  'findings of two minds about the bank': (victim) =>
+  'contradictory results about the bank in two fields': (victim) =>
     `Authentication-Results: ${OUR_MX}; dkim=fail header.d=timo.vn\r\n${found('dkim=pass header.d=timo.vn', forgery(victim))}`,
-  'one finding of two minds about the bank': (victim) =>
+  'contradictory results about the bank in one field': (victim) =>
     found('dkim=pass header.d=timo.vn; dkim=fail header.d=timo.vn', forgery(victim)),
   'nothing found beside a pass': (victim) =>
     `Authentication-Results: ${OUR_MX}; dkim=none\r\n${found('dkim=pass header.d=timo.vn', forgery(victim))}`,
   'nothing checked beside a pass': (victim) =>
     `Authentication-Results: ${OUR_MX}; none\r\n${found('dkim=pass header.d=timo.vn', forgery(victim))}`,
-  'a pass of another domain beside the bank’s, in two findings': (victim) =>
+  'a pass of another domain beside the bank’s, in two fields': (victim) =>
     `Authentication-Results: ${OUR_MX}; dkim=pass header.d=evil.example\r\n${found('dkim=pass header.d=timo.vn', forgery(victim))}`,
-  'a finding that cannot be read beside a pass': (victim) =>
+  'a field that cannot be parsed beside a pass': (victim) =>
     `Authentication-Results: ${OUR_MX}; dkim=\r\n${found('dkim=pass header.d=timo.vn', forgery(victim))}`,
-  'findings of a server that nobody named': async (victim) => receivedBy('mx.other.example', await genuineTimo(victim)),
+  'results of a server that is not configured': async (victim) =>
+    receivedBy('mx.other.example', await genuineTimo(victim)),
 }
 
 /** A chain that is not built as it must be, on a server that takes it for good. */
@@ -219,7 +220,7 @@ const PASSED = `mx.${SEALER}; dkim=pass header.d=timo.vn`
 const CHAINS: Record<string, Attack> = {
   'a chain that the attacker sealed': async (victim) =>
     receivedBy(OUR_MX, await sealedBy(EVIL, forgery(victim), { found: `mx.${EVIL}; dkim=pass header.d=timo.vn` })),
-  'a chain that the attacker sealed, with findings of a trusted sealer in it': async (victim) =>
+  'a chain that the attacker sealed, with results of a trusted sealer in it': async (victim) =>
     receivedBy(OUR_MX, await sealedBy(EVIL, forgery(victim), { found: PASSED })),
   'a chain that the attacker sealed in the name of a trusted sealer': async (victim) =>
     receivedBy(
@@ -273,7 +274,7 @@ const FORWARDS: Record<string, Attack> = {
   'a forwarder where anybody has an address': (victim) => forwardedMail('TIMO', transferTo(victim), 'gmail.com'),
   'a trusted forwarder that found nothing': async (victim) =>
     receivedBy(OUR_MX, await forwardedBy(FORWARDER, forgery(victim))),
-  'a trusted forwarder that found nothing, with findings forged below': async (victim) =>
+  'a trusted forwarder that found nothing, with results forged below': async (victim) =>
     receivedBy(
       OUR_MX,
       await forwardedBy(
@@ -286,7 +287,7 @@ const FORWARDS: Record<string, Attack> = {
     const relayed = `Received: from a by mx.${EVIL}; Fri, 13 Nov 2026 06:37:12 +0000\r\n${forwarded}`
     return receivedBy(OUR_MX, relayed)
   },
-  'a trusted forwarder’s findings without its signature': async (victim) =>
+  'a trusted forwarder’s results without its signature': async (victim) =>
     receivedBy(
       OUR_MX,
       `Authentication-Results: mx.${FORWARDER}; dkim=pass header.d=timo.vn\r\nReceived: from a by mx.${FORWARDER}; x\r\n${await signed(
@@ -301,7 +302,7 @@ const FORWARDS: Record<string, Attack> = {
         `Authentication-Results: mx.${FORWARDER}; dkim=pass header.d=timo.vn\r\n` +
         takenBy(`mx.${FORWARDER}`, forgery(victim)),
     ),
-  'a trusted forwarder that is silent about unsigned mails, with findings forged below': async (victim) => {
+  'a trusted forwarder that is silent about unsigned mails, with results forged below': async (victim) => {
     const forged = `Authentication-Results: mx.${FORWARDER} 1; dkim/1=pass header.d=timo.vn\r\n${forgery(victim)}`
     return receivedBy(OUR_MX, await signed(takenBy(`mx.${FORWARDER}`, forged), FORWARDER))
   },

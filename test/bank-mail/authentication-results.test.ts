@@ -211,15 +211,15 @@ const result = fc
     fc.uniqueArray(property, { maxLength: 3, selector: (text) => text.split('=')[0] }),
   )
   .map(([method, remark, properties]) => `${method}${remark}${properties.map((text) => ` ${text}`).join('')}`)
-const sound = fc
+const valid = fc
   .tuple(fc.constantFrom('mx.x', 'MX.X', 'mx.x 1', 'mx.x (c)'), fc.array(result, { minLength: 1, maxLength: 3 }))
   .map(([id, results]) => ` ${id}; ${results.join('; ')}`)
-/** A sound field, and one with something put in or taken out anywhere. */
+/** A valid field, and one with something put in or taken out anywhere. */
 const mutated = fc
-  .tuple(sound, fc.nat(200), fc.nat(6), fc.array(piece, { maxLength: 3 }))
+  .tuple(valid, fc.nat(200), fc.nat(6), fc.array(piece, { maxLength: 3 }))
   .map(([field, at, length, pieces]) => field.slice(0, at) + pieces.join('') + field.slice(at + length))
 const anyField = fc.oneof(
-  sound,
+  valid,
   mutated,
   mutated,
   fc.array(piece, { maxLength: 25 }).map((pieces) => pieces.join('')),

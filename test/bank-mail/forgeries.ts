@@ -161,7 +161,7 @@ const MISFITS: Record<string, Attack> = {
       OUR_MX,
       `${found('dkim=pass header.d=timo.vn')}DKIM-Signature: d=timo.vn; h=from:subject:content-type; b=x\r\n${forgery(victim)}`,
     ),
-  'a signature of the bank’s, and findings with a version, on a server that looks at DMARC alone': (victim) =>
+  'a signature of the bank’s, and results with a version, on a server that looks at DMARC alone': (victim) =>
     takenBy(
       OUR_MX,
       `${found('dmarc=fail header.from=timo.vn')}Authentication-Results: ${OUR_MX} 1; dkim/1=pass header.d=timo.vn\r\n${JUNK}${forgery(victim)}`,
@@ -177,7 +177,7 @@ const MISFITS: Record<string, Attack> = {
       takenBy(`mx.${FORWARDER}`, forgery(victim))
     return receivedBy(OUR_MX, await signed(taken, FORWARDER))
   },
-  'a trusted forwarder’s findings below its Received, over a signature that ours calls failed': async (victim) => {
+  'a trusted forwarder’s results below its Received, over a signature that ours calls failed': async (victim) => {
     const taken = takenBy(
       `mx.${FORWARDER}`,
       found('dkim=pass header.d=timo.vn', `mx.${FORWARDER}`) + JUNK + forgery(victim),

@@ -33,8 +33,8 @@ function beginningOf(mail: string): string {
 /** The mail as a server hands it over that writes what it found like this, `BEGINNING` standing for the signature's. */
 async function foundBy(server: string, transfer: Transfer, place: 'above' | 'below'): Promise<string> {
   const mail = await signedTimo(transfer)
-  const findings = server.replaceAll('BEGINNING', beginningOf(mail))
-  return place === 'above' ? findings + takenBy(OUR_MX, mail) : takenBy(OUR_MX, findings + mail)
+  const results = server.replaceAll('BEGINNING', beginningOf(mail))
+  return place === 'above' ? results + takenBy(OUR_MX, mail) : takenBy(OUR_MX, results + mail)
 }
 
 const OPENDKIM = found(
@@ -98,8 +98,8 @@ const WAYS: Record<string, GenuineForm> = {
     return receivedBy(OUR_MX, await sealedBy(SEALER, mail, { found: results }))
   },
   'a trusted forwarder that took the bank’s signature away': async (transfer) => {
-    const findings = found(' dkim=pass header.d=timo.vn', `mx.${FORWARDER}`)
-    const taken = findings + takenBy(`mx.${FORWARDER}`, bankMail('TIMO', transfer))
+    const results = found(' dkim=pass header.d=timo.vn', `mx.${FORWARDER}`)
+    const taken = results + takenBy(`mx.${FORWARDER}`, bankMail('TIMO', transfer))
     return receivedBy(OUR_MX, await signed(taken, FORWARDER))
   },
 }

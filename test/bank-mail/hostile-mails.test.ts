@@ -30,7 +30,7 @@ const HOSTILE: Record<string, string> = {
   '“many signers”':
     found(Array.from({ length: 6000 }, (_, index) => `dkim=pass header.d=a${index}.example`).join('; ')) +
     passed('TIMO', 'x'),
-  '“many findings”': found('dkim=pass header.d=timo.vn').repeat(900) + passed('TIMO', 'x'),
+  '“many fields of results”': found('dkim=pass header.d=timo.vn').repeat(900) + passed('TIMO', 'x'),
   '“a long b=”': signedWith(`v=1; a=x; s=mail; d=timo.vn; h=from:subject; bh=x; b=${fill('A ')}`),
   '“a long h=”': signedWith(`v=1; a=x; s=mail; d=timo.vn; bh=x; b=x; h=${fill('a:')}`),
   '“a long i=”': signedWith(`v=1; a=x; s=mail; d=timo.vn; h=from:subject; bh=x; b=x; i=${fill('a.')}@`),

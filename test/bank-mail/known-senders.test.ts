@@ -159,7 +159,7 @@ describe('what a bank writes beside its notices', () => {
   })
 
   describe('and an operator decides about', () => {
-    const fault = (work: Promise<unknown>) => work.catch((error: unknown) => error)
+    const failureOf = (work: Promise<unknown>) => work.catch((error: unknown) => error)
     const note = 'seen on the statement'
 
     it('is booked with the amount that the operator gives, and only so', async () => {
@@ -171,10 +171,10 @@ describe('what a bank writes beside its notices', () => {
       expect(mail).to.include({ message_id: '<odd-1@acb.com.vn>', amount: null })
       expect(mail!.suggestions).to.deep.equal([])
       const target = { id: mail!.id, transactionId: payment.id }
-      expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note }))).to.include({ field: 'amount' })
-      expect(await fault(previewMatch(ctx, operator('linh'), target))).to.include({ field: 'amount' })
+      expect(await failureOf(matchBankMail(ctx, operator('linh'), { ...target, note }))).to.include({ field: 'amount' })
+      expect(await failureOf(previewMatch(ctx, operator('linh'), target))).to.include({ field: 'amount' })
       for (const amount of [0, -1, 1.5, 1e15])
-        expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note, amount }))).to.include({
+        expect(await failureOf(matchBankMail(ctx, operator('linh'), { ...target, note, amount }))).to.include({
           field: 'amount',
         })
       const { effects } = await previewMatch(ctx, operator('linh'), { ...target, amount: payment.amount })
@@ -205,7 +205,7 @@ describe('what a bank writes beside its notices', () => {
       const [second, first] = await unmatched()
       const amount = payment.amount
       await matchBankMail(ctx, operator('linh'), { id: first!.id, transactionId: payment.id, note, amount })
-      const again = await fault(
+      const again = await failureOf(
         matchBankMail(ctx, operator('linh'), { id: second!.id, transactionId: other.id, note, amount }),
       )
       expect(again).to.have.property('code', 'invalid_request')
@@ -220,7 +220,7 @@ describe('what a bank writes beside its notices', () => {
       const [mail] = await unmatched()
       expect(mail!.suggestions.map(({ transaction_id: id }) => id)).to.deep.equal([payment.id])
       const target = { id: mail!.id, transactionId: payment.id }
-      expect(await fault(matchBankMail(ctx, operator('linh'), { ...target, note, amount: 1 }))).to.include({
+      expect(await failureOf(matchBankMail(ctx, operator('linh'), { ...target, note, amount: 1 }))).to.include({
         field: 'amount',
       })
       const { effects } = await previewMatch(ctx, operator('linh'), target)
@@ -234,10 +234,12 @@ describe('what a bank writes beside its notices', () => {
       const payment = await shop.pay()
       await answerTo('ACB', TRANSFER, {}, 'news')
       const [mail] = await unmatched()
-      expect(await fault(perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note: '' }, null))).to.include({
+      expect(
+        await failureOf(perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note: '' }, null)),
+      ).to.include({
         field: 'note',
       })
-      expect(await fault(perform(ctx, operator('linh'), closeBankMail, { id: 999_999, note }, null))).to.include({
+      expect(await failureOf(perform(ctx, operator('linh'), closeBankMail, { id: 999_999, note }, null))).to.include({
         code: 'not_found',
       })
       await perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note: 'news of the bank' }, null)
@@ -255,7 +257,7 @@ describe('what a bank writes beside its notices', () => {
         () => matchBankMail(ctx, operator('linh'), { id: mail!.id, transactionId: payment.id, note, amount: 1 }),
         () => perform(ctx, operator('linh'), closeBankMail, { id: mail!.id, note }, null),
       ]) {
-        const refused = (await fault(late())) as Error
+        const refused = (await failureOf(late())) as Error
         expect(refused).to.include({ code: 'invalid_request', field: 'id' })
         expect(refused.message).to.include('was closed')
       }

@@ -94,13 +94,13 @@ describe('the thread that reads mails', () => {
     expect((await Promise.all(waiting)).every((reading) => reading.bank === 'ACB')).to.equal(true)
   })
 
-  it('is our fault, not the mail’s, when it cannot start', async () => {
+  it('reports its own failure, not the mail’s, when it cannot start', async () => {
     start({ workerFile: new URL('./no-such-worker.ts', import.meta.url) })
     const failed = await readText('x').catch((error: unknown) => error)
     expect(failed).to.be.instanceOf(Error)
   })
 
-  it('gives up what waits when it is closed, through no fault of the mails', async () => {
+  it('rejects queued mails when it is closed, without blaming the mails', async () => {
     start({ timeLimitMs: 500, workerFile: STUBBORN })
     const readings = [readText('loop'), readText('after')].map((reading) => reading.catch((error: unknown) => error))
     await reader.close()

@@ -32,7 +32,7 @@ describe('unmatched money', () => {
   const open = async (...options: Parameters<typeof aBankShop>) => (shop = await aBankShop(...options))
   const unmatched = async () => (await listBankMails(shop.service.ctx, { unmatched: true })).rows
   const match = (input: object) => matchBankMail(shop.service.ctx, operator('linh'), { note: 'payer called', ...input })
-  const fault = (input: object) => match(input).catch((error: unknown) => error)
+  const failureOf = (input: object) => match(input).catch((error: unknown) => error)
 
   afterEach(() => shop.service.stop())
 
@@ -98,7 +98,8 @@ describe('unmatched money', () => {
     expect(mails).to.have.lengthOf(1)
     const others = (await listBankMails(shop.service.ctx)).rows.filter(({ id }) => id !== mails[0]!.id)
     const payment = await shop.pay()
-    for (const { id } of others) expect(await fault({ id, transactionId: payment.id })).to.have.property('field', 'id')
+    for (const { id } of others)
+      expect(await failureOf({ id, transactionId: payment.id })).to.have.property('field', 'id')
   })
 
   it('is booked for the payment that an operator names, with a reason', async () => {
@@ -137,8 +138,8 @@ describe('unmatched money', () => {
     await shop.relay(mail)
     const [second, first] = await unmatched()
     await match({ id: first!.id, transactionId: payment.id })
-    expect(await fault({ id: first!.id, transactionId: other.id })).to.have.property('field', 'id')
-    expect(await fault({ id: second!.id, transactionId: other.id })).to.have.property('code', 'invalid_request')
+    expect(await failureOf({ id: first!.id, transactionId: other.id })).to.have.property('field', 'id')
+    expect(await failureOf({ id: second!.id, transactionId: other.id })).to.have.property('code', 'invalid_request')
     expect(await shop.transaction(other.id)).to.include({ status: 'pending', amountReceived: 0 })
   })
 
@@ -162,9 +163,9 @@ describe('unmatched money', () => {
     const payment = await shop.pay()
     await shop.relay(await genuineMail('ACB', transfer()))
     const [mail] = await unmatched()
-    expect(await fault({ id: 999_999, transactionId: payment.id })).to.have.property('code', 'not_found')
-    expect(await fault({ id: mail!.id, transactionId: 999_999 })).to.have.property('code', 'not_found')
-    expect(await fault({ id: mail!.id, transactionId: payment.id, note: '' })).to.have.property('field', 'note')
+    expect(await failureOf({ id: 999_999, transactionId: payment.id })).to.have.property('code', 'not_found')
+    expect(await failureOf({ id: mail!.id, transactionId: 999_999 })).to.have.property('code', 'not_found')
+    expect(await failureOf({ id: mail!.id, transactionId: payment.id, note: '' })).to.have.property('field', 'note')
   })
 
   it('is listed to the last mail, and strangers’ mails never push a customer’s out', async () => {
@@ -260,7 +261,7 @@ describe('unmatched money', () => {
     expect(again.body).to.include({ status: 'already_completed' })
     const [mail] = (await listBankMails(ctx)).rows
     const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 2 })
-    const refused = await fault({ id: mail!.id, transactionId: next.id })
+    const refused = await failureOf({ id: mail!.id, transactionId: next.id })
     expect(refused).to.have.property('message').that.includes(`booked for transaction ${old.id}`)
     expect(refused).to.have.property('message').that.includes(`payment move ${payment!.id}`)
     const target = { payment_id: payment!.id, transaction_id: next.id, note: 'code of last month' }

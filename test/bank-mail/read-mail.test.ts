@@ -61,10 +61,10 @@ describe('a bank mail', () => {
     const mail = await signed(bankMail('TIMO', PAID), 'timo.vn')
     const received = (comment: string) =>
       `Received: from a (${'('.repeat(60)}b\\)${')'.repeat(60)} [203.0.113.7])\r\n by ${OUR_MX} (${comment}) with ESMTPS; x\r\n`
-    const findings = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
+    const results = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
     const longest = 'c'.repeat(2000 - received('').length + 'Received:\r\n\r\n'.length)
-    expect(await read(received(longest) + findings + mail)).to.include({ trust: 'direct' })
-    expect(await read(received(`${longest}c`) + findings + mail)).to.include({ trust: null })
+    expect(await read(received(longest) + results + mail)).to.include({ trust: 'direct' })
+    expect(await read(received(`${longest}c`) + results + mail)).to.include({ trust: null })
   })
 
   it('is trusted where the mail went through a second server of ours', async () => {
@@ -82,13 +82,13 @@ describe('a bank mail', () => {
     expect(await read(await receivedBy(OUR_MX, mail))).to.include({ trust: 'direct' })
   })
 
-  it('is trusted without a signature where the server’s own findings stand above every Received', async () => {
+  it('is trusted without a signature where the server’s own results stand above every Received', async () => {
     const found = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
     expect(await read(found + takenBy(OUR_MX, bankMail('TIMO', PAID)))).to.include({ trust: 'direct' })
   })
 
-  it('is trusted without a signature below the server’s own Received where its finding is one, in the form that servers remove', async () => {
-    const below = (findings: string) => read(takenBy(OUR_MX, findings + bankMail('TIMO', PAID)))
+  it('is trusted without a signature below the server’s own Received where its result is one, in the form that servers remove', async () => {
+    const below = (results: string) => read(takenBy(OUR_MX, results + bankMail('TIMO', PAID)))
     const plain = `Authentication-Results: ${OUR_MX}; spf=pass smtp.mailfrom=timo.vn; dkim=pass header.d=timo.vn\r\n`
     expect(await below(plain)).to.include({ trust: 'direct' })
     expect(await below(plain.replace('; spf', ' 1; spf'))).to.include({ trust: null })

@@ -51,7 +51,7 @@ describe('perform', () => {
     const counted = command({ name: 'counted', input: nothing, run: () => Promise.resolve('done') })
     for (const input of [undefined, {}]) expect(await perform(ctx, SERVER, counted, input, undefined)).to.equal('done')
     const error: unknown = await perform(ctx, SERVER, counted, { amount: 5 }, undefined).catch(
-      (fault: unknown) => fault,
+      (error: unknown) => error,
     )
     expect(error).to.include({ code: 'invalid_request', field: 'amount' })
   })
@@ -64,7 +64,7 @@ describe('perform', () => {
       run: () => Promise.resolve((runs += 1)),
     })
     const error: unknown = await perform(ctx, SERVER, counted, { amount: '5' }, undefined).catch(
-      (fault: unknown) => fault,
+      (error: unknown) => error,
     )
     expect(error).to.include({ code: 'invalid_request', field: 'amount' })
     expect(runs).to.equal(0)
@@ -81,7 +81,7 @@ describe('perform', () => {
         keep: () => Promise.reject(new Error('the key is held by another')),
       },
     )
-    expect(await failing.catch((fault: unknown) => fault)).to.be.an('error')
+    expect(await failing.catch((error: unknown) => error)).to.be.an('error')
     expect(await listPlans(ctx.db, app.app.id, undefined)).to.deep.equal([])
   })
 

@@ -15,12 +15,12 @@ const PRODUCTION = {
 
 const MAIL = { BILLING_MAIL_FROM: 'billing@pay.example.com' }
 
-function faultsOf(environment: Readonly<Record<string, string>>): readonly string[] {
+function errorsOf(environment: Readonly<Record<string, string>>): readonly string[] {
   try {
     loadConfig(environment)
     return []
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults
+    if (error instanceof ConfigError) return error.errors
     throw error
   }
 }
@@ -51,15 +51,15 @@ describe('configuration (contract 1)', () => {
     })
   })
 
-  it('names all faults at once, each with its variable', () => {
-    const faults = faultsOf({
+  it('names all errors at once, each with its variable', () => {
+    const errors = errorsOf({
       BILLING_PORT: '99999',
       BILLING_BASE_URL: 'ftp://x',
       BILLING_LOG_LEVEL: 'loud',
       BILLING_WEBHOOK_RETRY_MINUTES: '1,x',
       BILLING_RELAY_ADDRESS: 'bank@pay.example.com',
     })
-    expect(faults.map((fault) => fault.split(' ')[0]).sort()).to.deep.equal([
+    expect(errors.map((error) => error.split(' ')[0]).sort()).to.deep.equal([
       'BILLING_BASE_URL',
       'BILLING_LOG_LEVEL',
       'BILLING_PORT',
@@ -75,7 +75,7 @@ describe('configuration (contract 1)', () => {
     'mysql:/h1,h2/d',
   ])
     it(`names the field where the hosts are wrong: ${url}`, () => {
-      expect(faultsOf({ BILLING_DATABASE_URL: url }).map((fault) => fault.split(' ')[0])).to.deep.equal([
+      expect(errorsOf({ BILLING_DATABASE_URL: url }).map((error) => error.split(' ')[0])).to.deep.equal([
         'BILLING_DATABASE_URL',
       ])
     })
@@ -88,27 +88,27 @@ describe('configuration (contract 1)', () => {
   it('names what production refuses beside what is malformed', () => {
     const change = { BILLING_ENCRYPTION_KEYS: '', BILLING_PORT: 'x', BILLING_BASE_URL: 'http://pay.example.com' }
     expect(
-      faultsOf({ ...PRODUCTION, ...change })
-        .map((fault) => fault.split(' ')[0])
+      errorsOf({ ...PRODUCTION, ...change })
+        .map((error) => error.split(' ')[0])
         .sort(),
     ).to.deep.equal(['BILLING_BASE_URL', 'BILLING_ENCRYPTION_KEYS', 'BILLING_PORT'])
   })
 
   it('limits each pause between webhook attempts to thirty days', () => {
-    expect(faultsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43200' })).to.deep.equal([])
-    expect(faultsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43201' })).to.deep.equal([
+    expect(errorsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43200' })).to.deep.equal([])
+    expect(errorsOf({ BILLING_WEBHOOK_RETRY_MINUTES: '1,43201' })).to.deep.equal([
       'BILLING_WEBHOOK_RETRY_MINUTES must be at most 43200 each',
     ])
   })
 
-  it('reveals no secret in a fault', () => {
-    const faults = faultsOf({
+  it('reveals no secret in an error', () => {
+    const errors = errorsOf({
       BILLING_ENCRYPTION_KEYS: 'k1:hush-hush',
       BILLING_RELAY_SECRET: 'hush',
       BILLING_DATABASE_URL: 'postgres://u:hush@h/d',
     })
-    expect(faults).to.have.length.greaterThan(1)
-    expect(faults.join('\n')).to.not.include('hush')
+    expect(errors).to.have.length.greaterThan(1)
+    expect(errors.join('\n')).to.not.include('hush')
   })
 
   const refusals: [string, Record<string, string | undefined>, string][] = [
@@ -146,24 +146,24 @@ describe('configuration (contract 1)', () => {
           (entry): entry is [string, string] => entry[1] !== undefined,
         ),
       )
-      expect(faultsOf(environment).map((fault) => fault.split(' ')[0])).to.deep.equal([variable])
+      expect(errorsOf(environment).map((error) => error.split(' ')[0])).to.deep.equal([variable])
     })
   }
 
   it('production names each insecure address at once', () => {
-    const faults = faultsOf({
+    const errors = errorsOf({
       ...PRODUCTION,
       ...MAIL,
       BILLING_STRIPE_API_BASE: 'http://a.example',
       BILLING_PAYOS_API_BASE: 'http://b.example',
       BILLING_SMTP_URL: 'smtp://hush:hush-hush@c.example',
     })
-    expect(faults.map((fault) => fault.split(' ')[0])).to.deep.equal([
+    expect(errors.map((error) => error.split(' ')[0])).to.deep.equal([
       'BILLING_STRIPE_API_BASE',
       'BILLING_PAYOS_API_BASE',
       'BILLING_SMTP_URL',
     ])
-    expect(faults.join()).to.not.include('hush')
+    expect(errors.join()).to.not.include('hush')
   })
 
   const secure: Record<string, string>[] = [
@@ -178,24 +178,24 @@ describe('configuration (contract 1)', () => {
   ]
   for (const change of secure) {
     it(`production takes ${JSON.stringify(change)}`, () => {
-      expect(faultsOf({ ...PRODUCTION, ...MAIL, ...change })).to.deep.equal([])
+      expect(errorsOf({ ...PRODUCTION, ...MAIL, ...change })).to.deep.equal([])
     })
   }
 
   it('development takes any address', () => {
     const addresses = { BILLING_STRIPE_API_BASE: 'http://a.example', BILLING_SMTP_URL: 'smtp://mail.example.com' }
-    expect(faultsOf({ ...MAIL, ...addresses })).to.deep.equal([])
+    expect(errorsOf({ ...MAIL, ...addresses })).to.deep.equal([])
   })
 
   it('development takes short secrets', () => {
-    expect(faultsOf({ BILLING_RELAY_SECRET: 'hush', BILLING_METRICS_TOKEN: 'hush' })).to.deep.equal([])
+    expect(errorsOf({ BILLING_RELAY_SECRET: 'hush', BILLING_METRICS_TOKEN: 'hush' })).to.deep.equal([])
   })
 
   it('production starts on secure values, and on the embedded database where it is asked for', () => {
-    expect(faultsOf(PRODUCTION)).to.deep.equal([])
+    expect(errorsOf(PRODUCTION)).to.deep.equal([])
     expect(loadConfig(PRODUCTION).webhook.allowInsecure).to.equal(false)
-    expect(faultsOf({ ...PRODUCTION, BILLING_DATABASE_URL: '', BILLING_ALLOW_EMBEDDED_DB: '1' })).to.deep.equal([])
-    expect(faultsOf({ ...PRODUCTION, BILLING_BASE_URL: 'http://127.0.0.1:8080' })).to.deep.equal([])
+    expect(errorsOf({ ...PRODUCTION, BILLING_DATABASE_URL: '', BILLING_ALLOW_EMBEDDED_DB: '1' })).to.deep.equal([])
+    expect(errorsOf({ ...PRODUCTION, BILLING_BASE_URL: 'http://127.0.0.1:8080' })).to.deep.equal([])
   })
 
   it('reads a systemd credential of the same name where the variable is not set', () => {

@@ -79,7 +79,7 @@ describe('customers', () => {
       expect(answer.body.data).to.deep.include(body)
     })
 
-    it('answers 400 invalid_request that names the field at fault', async () => {
+    it('answers 400 invalid_request that names the invalid field', async () => {
       const eleven = Array<string>(11).fill('a@example.com')
       const cases: [field: string | null, body: unknown][] = [
         ['name', { email: 'an@example.com' }],

@@ -128,13 +128,13 @@ describe('a database of several hosts', () => {
   it('that all fail: what it failed with is an error to try again', async () => {
     const db = await open()
     for (const line of [0, 1] as const) meet(line, () => 'refused')
-    const error: unknown = await answer(db, 1).catch((fault: unknown) => fault)
+    const error: unknown = await answer(db, 1).catch((error: unknown) => error)
     expect(isDatabaseBusy(error)).to.equal(true)
   })
 
   it('cannot be opened where none serves, and says what is wrong with each', async () => {
     await Promise.all(lines.map((line) => line.close()))
-    const error: unknown = await open().catch((fault: unknown) => fault)
+    const error: unknown = await open().catch((error: unknown) => error)
     expect(String(error)).to.include('BILLING_DATABASE_URL')
     for (const { port } of lines) expect(String(error)).to.include(`127.0.0.1:${port}`)
   })

@@ -81,7 +81,7 @@ describe('migrations', () => {
       migration('First1795200000901', (runner) => runner.query('CREATE TABLE first (id INT PRIMARY KEY)')),
       migration('Second1795200000902', (runner) => runner.query(isBroken ? 'CREATE NONSENSE' : 'DO 1')),
     ]
-    const error: unknown = await runMigrations(db, migrations).catch((fault: unknown) => fault)
+    const error: unknown = await runMigrations(db, migrations).catch((error: unknown) => error)
     expect((error as Error).message).to.include('NONSENSE')
     isBroken = false
     expect(await runMigrations(db, migrations)).to.deep.equal(['Second1795200000902'])
@@ -92,7 +92,7 @@ describe('migrations', () => {
       migration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET token = 'another'")),
       migration('Second1795200000902', (runner) => runner.query('CREATE TABLE second (id INT PRIMARY KEY)')),
     ]
-    const error: unknown = await runMigrations(db, migrations).catch((fault: unknown) => fault)
+    const error: unknown = await runMigrations(db, migrations).catch((error: unknown) => error)
     expect((error as Error).message).to.include('another process took over')
     expect(await tables(source)).not.to.include('second')
   })

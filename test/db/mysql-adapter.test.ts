@@ -110,7 +110,7 @@ describe('what lies below the driver’s interface', () => {
         statements.map(([sql, param], index) => ({
           sql,
           params: [param],
-          settle: (error, rows) => answers[index]!.resolve(error ? error.message : rows),
+          finish: (error, rows) => answers[index]!.resolve(error ? error.message : rows),
         })),
       )
       return Promise.all(answers.map(({ promise }) => promise))

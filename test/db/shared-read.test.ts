@@ -109,10 +109,10 @@ describe('reads by key that callers share', () => {
     })
   }
 
-  it('share nothing between lanes', async () => {
+  it('share nothing between groups', async () => {
     const [books] = apiKeys as [string]
-    const lanes = ['known', 'stranger', 'known', 'stranger']
-    await Promise.all(lanes.map((lane) => reads.find(ctx.db, books, lane, (read) => read(ctx.db))))
+    const groups = ['known', 'stranger', 'known', 'stranger']
+    await Promise.all(groups.map((group) => reads.find(ctx.db, books, group, (read) => read(ctx.db))))
     expect(sent).to.have.length(4)
   })
 

@@ -212,7 +212,7 @@ describe('a transaction', () => {
 
   it('recognizes a duplicate by its key, whatever the duplicate value says', async () => {
     await seed("x' for key 'PRIMARY'")
-    const error: unknown = await insert(ctx.db, "x' for key 'PRIMARY'").catch((fault: unknown) => fault)
+    const error: unknown = await insert(ctx.db, "x' for key 'PRIMARY'").catch((error: unknown) => error)
     expect(isDuplicate(error, 'end_users_app_ref')).to.equal(true)
     expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
   })
@@ -523,7 +523,7 @@ async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Prom
 async function expectRejection(promise: Promise<unknown>, message: string): Promise<void> {
   const error: unknown = await promise.then(
     () => null,
-    (fault: unknown) => fault,
+    (error: unknown) => error,
   )
   expect(error).to.be.instanceOf(Error)
   expect((error as Error).message).to.include(message)

@@ -21,7 +21,7 @@ describe('hostile JSON', () => {
     }
   })
 
-  it('nested 50 000 deep is a fault of the field that holds it', async () => {
+  it('nested 50 000 deep is an error of the field that contains it', async () => {
     const deep = '['.repeat(50_000) + ']'.repeat(50_000)
     expectFieldError(await customer(`{"name":${deep},"email":"an@example.com"}`), 'name')
     expectFieldError(await customer(`{"name":"An","email":"an@example.com","cc_emails":${deep}}`), 'cc_emails.0')
@@ -67,7 +67,7 @@ describe('hostile JSON', () => {
     expect(({} as { isAdmin?: unknown }).isAdmin).to.equal(undefined)
   })
 
-  it('with numbers that a number cannot hold is a fault of their field', async () => {
+  it('with numbers beyond what a number can represent is an error of their field', async () => {
     const numbers = [
       '1e400',
       '-1e400',
@@ -86,7 +86,7 @@ describe('hostile JSON', () => {
     }
   })
 
-  it('with halves of surrogate pairs and control characters is a fault of their field', async () => {
+  it('with halves of surrogate pairs and control characters is an error of their field', async () => {
     for (const text of [
       '\\ud800',
       '\\udfff',
@@ -108,7 +108,7 @@ describe('hostile JSON', () => {
     }
   })
 
-  it('keeps every character that a text may hold', async () => {
+  it('keeps every character that a text may contain', async () => {
     const name =
       '\u{1f468}\u200d\u{1f469}\u200d\u{1f467} \u202eabc\u202c \ufffd \ufeff e\u0301 \u{10ffff} <script>"\'\\/&amp;'
     const answer = await seller.post('/api/v1/customers', { name, email: 'an@example.com' })

@@ -144,7 +144,7 @@ describe('the guard of outgoing requests', () => {
       it(`never connects to ${form}`, async () => {
         const { port, connections } = await listen((socket) => socket.end())
         const outcome = await post(client({ allowInsecure: false }), form.replace('PORT', String(port)))
-        expect(outcome).to.include({ httpStatus: null, fault: 'blocked_address' })
+        expect(outcome).to.include({ httpStatus: null, failure: 'blocked_address' })
         expect(connections()).to.equal(0)
       })
     }
@@ -152,7 +152,7 @@ describe('the guard of outgoing requests', () => {
     it('refuses a name of which one address is private, though others are public', async () => {
       const { port, connections } = await listen((socket) => socket.end())
       const opened = client({ allowInsecure: false, resolve: () => Promise.resolve(['8.8.8.8', '127.0.0.1']) })
-      expect(await post(opened, `https://shop.example:${port}/`)).to.include({ fault: 'blocked_address' })
+      expect(await post(opened, `https://shop.example:${port}/`)).to.include({ failure: 'blocked_address' })
       expect(connections()).to.equal(0)
     })
 
@@ -164,7 +164,7 @@ describe('the guard of outgoing requests', () => {
       const opened = client({ allowInsecure: false, resolve, isBlocked: (address) => address === '127.0.0.1' })
       expect((await post(opened, `https://shop.example:${port}/`, 300)).httpStatus).to.equal(null)
       expect(asked).to.equal(1)
-      expect(await post(opened, `https://shop.example:${port}/`)).to.include({ fault: 'blocked_address' })
+      expect(await post(opened, `https://shop.example:${port}/`)).to.include({ failure: 'blocked_address' })
       expect(connections()).to.equal(0)
     })
 
@@ -175,20 +175,20 @@ describe('the guard of outgoing requests', () => {
       // As if the address had passed before and turned out another once connected.
       const isBlocked = (): boolean => (checks += 1) === 2
       const outcome = await post(client({ isBlocked }), `http://127.0.0.1:${port}/`)
-      expect(outcome).to.include({ httpStatus: null, fault: 'blocked_address' })
+      expect(outcome).to.include({ httpStatus: null, failure: 'blocked_address' })
       expect(connections()).to.equal(1)
       expect(bytes).to.equal(0)
     })
 
     it('fails closed where a name has no address', async () => {
       const opened = client({ allowInsecure: false, resolve: () => Promise.resolve([]) })
-      expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, fault: 'unknown_host' })
+      expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, failure: 'unknown_host' })
     })
 
     it('fails closed where a name cannot be resolved', async () => {
       const resolve = () => Promise.reject(Object.assign(new Error('no such host'), { code: 'ENOTFOUND' }))
       const opened = client({ allowInsecure: false, resolve })
-      expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, fault: 'unknown_host' })
+      expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, failure: 'unknown_host' })
     })
   })
 
@@ -203,29 +203,29 @@ describe('the guard of outgoing requests', () => {
       ['not an address', 'invalid_url'],
       ['', 'invalid_url'],
     ]
-    for (const [url, fault] of refused) {
-      it(`refuses ${JSON.stringify(url)} as ${fault!}`, async () => {
+    for (const [url, failure] of refused) {
+      it(`refuses ${JSON.stringify(url)} as ${failure!}`, async () => {
         const resolve = () => Promise.reject(new Error('nothing may be resolved'))
-        expect(await post(client({ allowInsecure: false, resolve }), url!)).to.include({ httpStatus: null, fault })
+        expect(await post(client({ allowInsecure: false, resolve }), url!)).to.include({ httpStatus: null, failure })
       })
     }
 
     it('does not speak plainly to an https address', async () => {
       const { port } = await listen((socket) => socket.on('data', () => socket.end('HTTP/1.1 200 OK\r\n\r\n')))
-      expect(await post(client(), `https://127.0.0.1:${port}/`)).to.include({ httpStatus: null, fault: 'tls_failed' })
+      expect(await post(client(), `https://127.0.0.1:${port}/`)).to.include({ httpStatus: null, failure: 'tls_failed' })
     })
 
     it('reports connection_refused where nobody listens', async () => {
       const { port } = await listen((socket) => socket.end())
       await closers.pop()!()
-      expect(await post(client(), `http://127.0.0.1:${port}/`)).to.include({ fault: 'connection_refused' })
+      expect(await post(client(), `http://127.0.0.1:${port}/`)).to.include({ failure: 'connection_refused' })
     })
   })
 
   describe('what receivers answer', () => {
     it('takes the status and the beginning of the body', async () => {
       const outcome = await outcomeOf('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nhello')
-      expect(outcome).to.include({ httpStatus: 201, fault: null, responseHead: 'hello' })
+      expect(outcome).to.include({ httpStatus: 201, failure: null, responseHead: 'hello' })
     })
 
     it('takes 204 without a body', async () => {
@@ -233,7 +233,7 @@ describe('the guard of outgoing requests', () => {
     })
 
     it('takes 304', async () => {
-      expect(await outcomeOf('HTTP/1.1 304 Not Modified\r\n\r\n')).to.include({ httpStatus: 304, fault: null })
+      expect(await outcomeOf('HTTP/1.1 304 Not Modified\r\n\r\n')).to.include({ httpStatus: 304, failure: null })
     })
 
     it('never follows a redirect', async () => {
@@ -243,7 +243,7 @@ describe('the guard of outgoing requests', () => {
         const outcome = await outcomeOf(
           `HTTP/1.1 ${status} Moved\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`,
         )
-        expect(outcome).to.include({ httpStatus: status, fault: null })
+        expect(outcome).to.include({ httpStatus: status, failure: null })
       }
       expect(trap.connections()).to.equal(0)
     })
@@ -261,7 +261,7 @@ describe('the guard of outgoing requests', () => {
         }),
       )
       const outcome = await post(client(), `http://127.0.0.1:${port}/`)
-      expect(outcome).to.include({ httpStatus: 200, fault: null })
+      expect(outcome).to.include({ httpStatus: 200, failure: null })
       expect(outcome.responseHead).to.equal('x'.repeat(HEAD_BYTES))
       expect(outcome.durationMs).to.be.lessThan(10_000)
       expect(written).to.be.lessThan(1000)
@@ -297,7 +297,7 @@ describe('the guard of outgoing requests', () => {
       const outcome = await post(client(), `http://127.0.0.1:${port}/`)
       // The kernel may drop what was written before the reset; then no answer came at all.
       expect([200, null]).to.include(outcome.httpStatus)
-      if (outcome.httpStatus === null) expect(outcome.fault).to.equal('connection_lost')
+      if (outcome.httpStatus === null) expect(outcome.failure).to.equal('connection_lost')
     })
 
     const invalid = [
@@ -313,18 +313,18 @@ describe('the guard of outgoing requests', () => {
       it(`takes no answer from ${what}`, async () => {
         const outcome = await outcomeOf(bytes)
         expect(outcome.httpStatus).to.equal(null)
-        expect(['invalid_response', 'connection_lost']).to.include(outcome.fault)
+        expect(['invalid_response', 'connection_lost']).to.include(outcome.failure)
       })
     }
 
     it('takes no answer from a receiver that hangs up', async () => {
-      expect(await outcomeOf('')).to.include({ httpStatus: null, fault: 'connection_lost' })
+      expect(await outcomeOf('')).to.include({ httpStatus: null, failure: 'connection_lost' })
     })
 
     it('ends at the deadline where nothing comes', async () => {
       const { port } = await listen(() => undefined)
       const outcome = await post(client(), `http://127.0.0.1:${port}/`, 200)
-      expect(outcome).to.include({ httpStatus: null, fault: 'timeout' })
+      expect(outcome).to.include({ httpStatus: null, failure: 'timeout' })
       expect(outcome.durationMs).to.be.within(190, 10_000)
     })
 
@@ -345,7 +345,7 @@ describe('the guard of outgoing requests', () => {
         socket.on('close', () => clearInterval(drip))
       })
       const outcome = await post(client(), `http://127.0.0.1:${port}/`, 300)
-      expect(outcome).to.include({ httpStatus: 200, fault: 'timeout' })
+      expect(outcome).to.include({ httpStatus: 200, failure: 'timeout' })
       expect(outcome.durationMs).to.be.within(290, 10_000)
     })
 
@@ -355,8 +355,8 @@ describe('the guard of outgoing requests', () => {
       const opened = client()
       const outcome = post(opened, url)
       setImmediate(() => opened.interrupt())
-      expect(await outcome).to.include({ httpStatus: null, fault: 'interrupted' })
-      expect(await post(opened, url)).to.include({ httpStatus: null, fault: 'interrupted' })
+      expect(await outcome).to.include({ httpStatus: null, failure: 'interrupted' })
+      expect(await post(opened, url)).to.include({ httpStatus: null, failure: 'interrupted' })
       expect(connections()).to.be.at.most(1)
     })
   })
@@ -410,7 +410,7 @@ describe('the guard of outgoing requests', () => {
         (error: unknown) => error,
       )
       expect(failure).to.be.instanceOf(EndpointError)
-      expect((failure as EndpointError).fault).to.equal('timeout')
+      expect((failure as EndpointError).failure).to.equal('timeout')
     })
 
     it('fail where their answer is too large', async () => {
@@ -420,7 +420,7 @@ describe('the guard of outgoing requests', () => {
         url: `http://127.0.0.1:${port}/`,
         deadlineMs: 2000,
       }).catch((error: unknown) => error)
-      expect((failure as EndpointError).fault).to.equal('invalid_response')
+      expect((failure as EndpointError).failure).to.equal('invalid_response')
     })
   })
 })

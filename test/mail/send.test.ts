@@ -7,7 +7,7 @@ import { pino } from 'pino'
 import PostalMime from 'postal-mime'
 import { loadConfig } from '#config.ts'
 import { MailError, openMailer, senderOf, type Mail, type Mailer, type SendOptions } from '#mail/send.ts'
-import { SmtpInbox, headerOf, type Mood } from './smtp-inbox.ts'
+import { SmtpInbox, headerOf, type InboxBehaviour } from './smtp-inbox.ts'
 
 const MAIL: Mail = {
   from: { name: 'Cửa hàng', address: 'billing@shop.example' },
@@ -22,11 +22,11 @@ const MAIL: Mail = {
 }
 const silent = pino({ level: 'silent' })
 
-async function faultOf(sending: Promise<void>): Promise<string> {
+async function failureOf(sending: Promise<void>): Promise<string> {
   try {
     await sending
   } catch (error) {
-    if (error instanceof MailError) return error.fault
+    if (error instanceof MailError) return error.failure
     throw error
   }
   return 'none'
@@ -73,27 +73,27 @@ describe('sending mail by SMTP', () => {
     expect(new Set(inbox.mails.map(({ parsed }) => parsed.messageId)).size).to.equal(30)
   })
 
-  const faults: [Mood, string, boolean][] = [
+  const cases: [InboxBehaviour, string, boolean][] = [
     ['refuse-recipient', 'no_such_address', false],
     ['refuse-data', 'refused', true],
     ['drop-early', 'unreachable', false],
     ['drop-late', 'unknown', true],
     ['lose-answer', 'unknown', true],
   ]
-  for (const [mood, fault, reachesHandOver] of faults) {
-    it(`a server that does "${mood}" fails as "${fault}"`, async () => {
-      inbox.mood = mood
+  for (const [behaviour, failure, reachesHandOver] of cases) {
+    it(`a server that does "${behaviour}" fails as "${failure}"`, async () => {
+      inbox.behaviour = behaviour
       let handOvers = 0
       const options: SendOptions = { beforeHandOver: () => Promise.resolve(void (handOvers += 1)) }
-      expect(await faultOf(mailer.send(MAIL, options))).to.equal(fault)
+      expect(await failureOf(mailer.send(MAIL, options))).to.equal(failure)
       expect(handOvers).to.equal(reachesHandOver ? 1 : 0)
     })
   }
 
   it('a mail whose answer was lost is not resent automatically', async () => {
-    inbox.mood = 'lose-answer'
-    expect(await faultOf(mailer.send(MAIL))).to.equal('unknown')
-    inbox.mood = 'accept'
+    inbox.behaviour = 'lose-answer'
+    expect(await failureOf(mailer.send(MAIL))).to.equal('unknown')
+    inbox.behaviour = 'accept'
     await mailer.send({ ...MAIL, messageId: 'next@shop.example' })
     expect(inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal([
       `<${MAIL.messageId}>`,
@@ -103,8 +103,8 @@ describe('sending mail by SMTP', () => {
 
   it('a server that is down fails as "unreachable", and mails go out when it is back', async () => {
     await inbox.stop()
-    expect(await faultOf(mailer.send(MAIL))).to.equal('unreachable')
-    expect(await faultOf(mailer.verify())).to.equal('unreachable')
+    expect(await failureOf(mailer.send(MAIL))).to.equal('unreachable')
+    expect(await failureOf(mailer.verify())).to.equal('unreachable')
     await inbox.start()
     await mailer.verify()
     await mailer.send(MAIL)
@@ -113,7 +113,7 @@ describe('sending mail by SMTP', () => {
 
   it('a mail that is stopped at the hand-over does not leave', async () => {
     const stop = (): Promise<void> => Promise.reject(new Error('opted out meanwhile'))
-    expect(await faultOf(mailer.send(MAIL, { beforeHandOver: stop }))).to.equal('refused')
+    expect(await failureOf(mailer.send(MAIL, { beforeHandOver: stop }))).to.equal('refused')
     await mailer.send({ ...MAIL, messageId: 'next@shop.example' })
     expect(inbox.mails.map(({ parsed }) => parsed.messageId)).to.deep.equal(['<next@shop.example>'])
     expect(inbox.messagesSeen).to.equal(1)
@@ -128,7 +128,7 @@ describe('a mail server that is configured with ?requireTLS=true', () => {
     const config = loadConfig({ BILLING_SMTP_URL: `${inbox.url}${query}`, BILLING_MAIL_FROM: 'billing@shop.example' })
     const mailer = openMailer(config, silent) ?? expect.fail('no mailer')
     try {
-      return await faultOf(mailer.send(MAIL))
+      return await failureOf(mailer.send(MAIL))
     } finally {
       mailer.close()
     }

@@ -18,14 +18,14 @@ export interface ReceivedMail {
  * `refuse-recipient` 550 at RCPT, or as `refusal` says; `refuse-data` 451 after the message; `drop-early` hangs up before DATA is allowed;
  * `drop-late` hangs up with the whole message in hand and no answer; `lose-answer` keeps the mail and hangs up before the answer.
  */
-export type Mood = 'accept' | 'refuse-recipient' | 'refuse-data' | 'drop-early' | 'drop-late' | 'lose-answer'
+export type InboxBehaviour = 'accept' | 'refuse-recipient' | 'refuse-data' | 'drop-early' | 'drop-late' | 'lose-answer'
 
 /** A real SMTP server on loopback that keeps what it takes. */
 export class SmtpInbox {
-  mood: Mood = 'accept'
+  behaviour: InboxBehaviour = 'accept'
   /** What `refuse-recipient` answers. */
   refusal: readonly [code: number, text: string] = [550, 'no such mailbox']
-  /** Recipients at which it hangs up, whatever the mood. */
+  /** Recipients at which it hangs up, whatever the behaviour. */
   readonly hangsUpAt = new Set<string>()
   /** Messages that reached the end of DATA, taken or not. */
   messagesSeen = 0
@@ -88,13 +88,13 @@ export class SmtpInbox {
       hideSTARTTLS: !this.#starttls,
       logger: false,
       onRcptTo: ({ address }, session, done) => {
-        if (this.mood === 'drop-early' || this.hangsUpAt.has(address)) {
+        if (this.behaviour === 'drop-early' || this.hangsUpAt.has(address)) {
           this.#hangUp(session)
           return
         }
         const goAhead = this.beforeGoAhead?.() ?? Promise.resolve()
         goAhead.then(
-          () => done(this.mood === 'refuse-recipient' ? refusal(...this.refusal) : null),
+          () => done(this.behaviour === 'refuse-recipient' ? refusal(...this.refusal) : null),
           (error: unknown) => done(error as Error),
         )
       },
@@ -119,8 +119,8 @@ export class SmtpInbox {
 
   async #take(raw: Buffer, session: SMTPServerSession): Promise<Error | null | 'hang-up'> {
     this.messagesSeen += 1
-    if (this.mood === 'refuse-data') return refusal(451, 'try again later')
-    if (this.mood === 'drop-late') return 'hang-up'
+    if (this.behaviour === 'refuse-data') return refusal(451, 'try again later')
+    if (this.behaviour === 'drop-late') return 'hang-up'
     const { mailFrom, rcptTo } = session.envelope
     this.mails.push({
       from: mailFrom ? mailFrom.address : '',
@@ -130,7 +130,7 @@ export class SmtpInbox {
       parsed: await PostalMime.parse(raw),
     })
     await this.beforeAnswer?.()
-    return this.mood === 'lose-answer' ? 'hang-up' : null
+    return this.behaviour === 'lose-answer' ? 'hang-up' : null
   }
 
   #hangUp(session: SMTPServerSession): void {

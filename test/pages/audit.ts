@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 
 /** These run in the page; text, because the checker of these files knows no browser. */
 const CONTRAST = String.raw`
-  const faults = []
+  const errors = []
   const name = (element) => element.tagName.toLowerCase() + ' "' + element.textContent.trim().slice(0, 30) + '"'
   const isShown = (element) => element.checkVisibility() && !element.closest('.off-screen, .skip, svg')
   const colour = (text) => text.match(/[\d.]+/g).map(Number)
@@ -29,50 +29,50 @@ const CONTRAST = String.raw`
     const element = texts.currentNode.parentElement
     if (!texts.currentNode.textContent.trim() || !isShown(element) || element.closest('noscript')) continue
     const ratio = contrast(colour(getComputedStyle(element).color), ground(element))
-    if (ratio < 4.5) faults.push('contrast ' + ratio.toFixed(2) + ' of ' + name(element))
+    if (ratio < 4.5) errors.push('contrast ' + ratio.toFixed(2) + ' of ' + name(element))
   }`
 
 const REST = String.raw`
   for (const element of document.querySelectorAll('button, a, summary')) {
     if (!isShown(element)) continue
     const label = (element.getAttribute('aria-label') ?? element.textContent).trim()
-    if (!label) faults.push('no name: ' + element.outerHTML.slice(0, 60))
+    if (!label) errors.push('no name: ' + element.outerHTML.slice(0, 60))
     const { height, width } = element.getBoundingClientRect()
-    if (height < 44 || width < 44) faults.push('small: ' + name(element) + ' ' + width + ' x ' + height)
+    if (height < 44 || width < 44) errors.push('small: ' + name(element) + ' ' + width + ' x ' + height)
   }
   for (const element of document.querySelectorAll('.method, .copy')) {
     if (!isShown(element)) continue
     const edge = contrast(colour(getComputedStyle(element).borderTopColor), ground(element.parentElement))
-    if (edge < 3) faults.push('edge ' + edge.toFixed(2) + ' of ' + name(element))
+    if (edge < 3) errors.push('edge ' + edge.toFixed(2) + ' of ' + name(element))
   }
-  for (const image of document.querySelectorAll('img')) if (!image.alt) faults.push('no alternative text')
-  for (const image of document.querySelectorAll('img')) if (!image.naturalWidth) faults.push('broken picture')
-  if (document.querySelectorAll('h1').length !== 1) faults.push('not one h1')
+  for (const image of document.querySelectorAll('img')) if (!image.alt) errors.push('no alternative text')
+  for (const image of document.querySelectorAll('img')) if (!image.naturalWidth) errors.push('broken picture')
+  if (document.querySelectorAll('h1').length !== 1) errors.push('not one h1')
   for (const heading of document.querySelectorAll('h1')) {
     const { width } = heading.getBoundingClientRect()
     const letter = parseFloat(getComputedStyle(heading).fontSize)
-    if (width < 5 * letter) faults.push('squeezed: ' + name(heading) + ' into ' + width)
+    if (width < 5 * letter) errors.push('squeezed: ' + name(heading) + ' into ' + width)
   }
-  if (document.querySelectorAll('main').length !== 1) faults.push('not one main')
+  if (document.querySelectorAll('main').length !== 1) errors.push('not one main')
   const ids = [...document.querySelectorAll('[id]')].map((element) => element.id)
-  if (new Set(ids).size !== ids.length) faults.push('an id twice')
+  if (new Set(ids).size !== ids.length) errors.push('an id twice')
   for (const element of document.querySelectorAll('[aria-labelledby]')) {
-    if (!document.getElementById(element.getAttribute('aria-labelledby'))) faults.push('a label that is not there')
+    if (!document.getElementById(element.getAttribute('aria-labelledby'))) errors.push('a label that is not there')
   }
   const { scrollWidth, clientWidth } = document.documentElement
-  if (scrollWidth > clientWidth) faults.push('scrolls sideways: ' + scrollWidth + ' of ' + clientWidth)`
+  if (scrollWidth > clientWidth) errors.push('scrolls sideways: ' + scrollWidth + ' of ' + clientWidth)`
 
 /**
  * What is wrong with a page for people: text of less contrast than 4.5 : 1, edges of controls below 3 : 1, targets under 44 pixels,
  * controls and pictures without a name, more or less than one heading, a heading that is squeezed into a column, scrolling sideways.
  */
-export async function faultsOf(page: Page): Promise<string[]> {
-  return page.evaluate(`(() => {${CONTRAST}${REST}; return faults })()`)
+export async function accessibilityErrors(page: Page): Promise<string[]> {
+  return page.evaluate(`(() => {${CONTRAST}${REST}; return errors })()`)
 }
 
 /** Text of less contrast than 4.5 : 1, of anything that a browser shows. */
 export async function contrastFaultsOf(page: Page): Promise<string[]> {
-  return page.evaluate(`(() => {${CONTRAST}; return faults })()`)
+  return page.evaluate(`(() => {${CONTRAST}; return errors })()`)
 }
 
 const CONTROLS = `[...document.querySelectorAll('a[href], button:enabled, summary')].filter((one) => one.checkVisibility())`
@@ -89,17 +89,17 @@ const FOCUSED = `(() => {
 })()`
 
 /** What somebody meets who goes through a page of one column by Tab alone: a control that is left out, not seen, or above the last one. */
-export async function keyboardFaultsOf(page: Page): Promise<string[]> {
+export async function keyboardErrors(page: Page): Promise<string[]> {
   const count = await page.evaluate<number>(`${CONTROLS}.length`)
-  const faults: string[] = []
+  const errors: string[] = []
   let last = { number: -1, y: 0 }
   for (let pressed = 0; pressed < count; pressed += 1) {
     await page.keyboard.press('Tab')
     const at = await page.evaluate<{ number: number; name: string; isSeen: boolean; y: number }>(FOCUSED)
-    if (at.number !== last.number + 1) faults.push(`after control ${last.number} comes ${at.number}, "${at.name}"`)
-    if (!at.isSeen) faults.push(`not seen: "${at.name}"`)
-    if (at.y < last.y - 1) faults.push(`goes up to "${at.name}"`)
+    if (at.number !== last.number + 1) errors.push(`after control ${last.number} comes ${at.number}, "${at.name}"`)
+    if (!at.isSeen) errors.push(`not seen: "${at.name}"`)
+    if (at.y < last.y - 1) errors.push(`goes up to "${at.name}"`)
     last = at
   }
-  return faults
+  return errors
 }

@@ -9,7 +9,7 @@ import { MONTHLY, SERVER } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 import { perform } from '#commands/perform.ts'
 import { updatePlan } from '#plans/update-plan.ts'
-import { faultsOf } from './audit.ts'
+import { accessibilityErrors } from './audit.ts'
 import { startBankScenario } from './bank-scenario.ts'
 import { startBrowser, visit } from './browser.ts'
 import { attributes, textOf } from './read-page.ts'
@@ -90,7 +90,7 @@ describe('pages under the seller’s name', () => {
       const visitor = await visit(browser, [scenario.service.url], { colorScheme })
       for (const address of [url, `${url}/bank`]) {
         await visitor.page.goto(address)
-        expect(await faultsOf(visitor.page), address).to.deep.equal([])
+        expect(await accessibilityErrors(visitor.page), address).to.deep.equal([])
       }
       const accent: string = await visitor.page.evaluate(
         `getComputedStyle(document.documentElement).getPropertyValue('--accent')`,

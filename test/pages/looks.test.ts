@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import type { Browser } from 'playwright-core'
 import { after, before, describe, it } from 'mocha'
-import { faultsOf, keyboardFaultsOf } from './audit.ts'
+import { accessibilityErrors, keyboardErrors } from './audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit, type Visit } from './browser.ts'
 import { SCENES, withShop } from './scenes.ts'
 
@@ -31,18 +31,18 @@ describe('hosted pages are readable and reachable for everybody', () => {
       withShop('Sách Nói Hay', async (scenario, prices) => {
         const url = await scene(scenario, prices)
         known.push(scenario.service.url)
-        const faults: Record<string, string[]> = {}
+        const errors: Record<string, string[]> = {}
         for (const [screen, , locale] of SCREENS) {
           const { page } = visitors.get(screen)!
           await page.goto(url)
           for (const colorScheme of ['light', 'dark'] as const) {
             await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-            faults[`${screen}, ${colorScheme}`] = await faultsOf(page)
+            errors[`${screen}, ${colorScheme}`] = await accessibilityErrors(page)
           }
           expect(await page.getAttribute('html', 'lang')).to.equal(locale)
-          if (screen === 'phone') faults['keyboard'] = await keyboardFaultsOf(page)
+          if (screen === 'phone') errors['keyboard'] = await keyboardErrors(page)
         }
-        const found = Object.fromEntries(Object.entries(faults).filter(([, list]) => list.length > 0))
+        const found = Object.fromEntries(Object.entries(errors).filter(([, list]) => list.length > 0))
         expect(found).to.deep.equal({})
       }))
   }
@@ -59,7 +59,7 @@ describe('hosted pages are readable and reachable for everybody', () => {
         const { page } = visitor
         for (const url of [checkout_url, `${checkout_url}/bank`]) {
           await page.goto(url)
-          expect(await faultsOf(page), url).to.deep.equal([])
+          expect(await accessibilityErrors(page), url).to.deep.equal([])
         }
         await visitor.end()
       }))

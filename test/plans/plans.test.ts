@@ -148,7 +148,7 @@ describe('plans', () => {
       expect(plans[0].prices).to.have.length(2)
     })
 
-    it('answers 400 invalid_request that names the first field at fault', async () => {
+    it('answers 400 invalid_request that names the first invalid field', async () => {
       const trial = { amount: 0, interval_unit: 'day', interval_count: 7 }
       const month = { ...MONTHLY }
       const cases: [field: string, body: unknown][] = [

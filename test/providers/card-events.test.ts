@@ -235,7 +235,7 @@ describe('notifications of the card provider, POST /api/v1/webhooks/card-provide
     })
   })
 
-  it('a fault of our own is 500, and the same notification completes the payment when it is over', async () => {
+  it('an error of our own is 500, and the same notification completes the payment when it is over', async () => {
     const { db } = shop.service.ctx
     const opened = await paidSession()
     const event = shop.event(opened.session)

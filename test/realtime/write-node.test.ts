@@ -337,8 +337,8 @@ describe('writing the realtime node', () => {
         )
       await scenario.pay(await open(longest))
       expect(await peer.read(`users/${longest}/subscription`)).to.include({ plan: 'premium' })
-      const fault = await open(`${longest}x`).catch((error: unknown) => error)
-      expect(fault).to.include({ code: 'invalid_request', field: 'external_ref' })
+      const error = await open(`${longest}x`).catch((thrown: unknown) => thrown)
+      expect(error).to.include({ code: 'invalid_request', field: 'external_ref' })
     })
 
     it('apps without a realtime database may use any external_ref', async () => {

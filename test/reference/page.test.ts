@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
-import { faultsOf } from '../pages/audit.ts'
+import { accessibilityErrors } from '../pages/audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
 import { startService, type TestService } from '../support/api.ts'
 
@@ -27,7 +27,7 @@ describe('the page of the API reference', () => {
       const { page, complaints, outside } = visitor
       const answer = await page.goto(`${service.url}/docs`)
       expect(answer?.headers()['content-security-policy']).to.include("default-src 'none'")
-      expect(await faultsOf(page)).to.deep.equal([])
+      expect(await accessibilityErrors(page)).to.deep.equal([])
       expect([complaints, outside]).to.deep.equal([[], []])
       expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).to.equal(true)
       await visitor.end()

@@ -108,23 +108,23 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
 
   it('does not count a mail that did not leave', async () => {
     await openScene(2, 2)
-    for (const mood of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
-      scene.inbox.mood = mood
+    for (const behaviour of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
+      scene.inbox.behaviour = behaviour
       await sendDueReminders(scene.ctx)
-      expect(await counted(), mood).to.deep.equal([['2026-03-29', 0]])
+      expect(await counted(), behaviour).to.deep.equal([['2026-03-29', 0]])
       scene.ctx.clock.advance('1m')
     }
     await scene.ctx.db.query("UPDATE customers SET email = 'new@example.com'")
-    scene.inbox.mood = 'accept'
+    scene.inbox.behaviour = 'accept'
     await sendDueReminders(scene.ctx)
     expect(mails()).to.equal(2)
   })
 
   it('counts a mail that may have left, until an operator says that it did not', async () => {
     await openScene(1, 2)
-    scene.inbox.mood = 'lose-answer'
+    scene.inbox.behaviour = 'lose-answer'
     await sendDueReminders(scene.ctx)
-    scene.inbox.mood = 'accept'
+    scene.inbox.behaviour = 'accept'
     await sendDueReminders(scene.ctx)
     expect(mails()).to.equal(1)
     expect((await planned()).sort()).to.deep.equal(['daily_limit', 'unconfirmed'])

@@ -68,17 +68,17 @@ describe('reminders plan', () => {
   it('shows what was sent, what failed and what is unconfirmed', async () => {
     await scene.subscribe()
     scene.ctx.clock.set('2026-03-29 10:00:00')
-    scene.inbox.mood = 'refuse-data'
+    scene.inbox.behaviour = 'refuse-data'
     await sendDueReminders(scene.ctx)
     const [failed] = await planReminders(scene.ctx, await scene.app(), 0)
     expect(failed).to.include({ will_send: true, reason: null })
     expect(failed?.last_error).to.contain('try again later')
-    scene.inbox.mood = 'accept'
+    scene.inbox.behaviour = 'accept'
     scene.ctx.clock.advance('1m')
     await sendDueReminders(scene.ctx)
     expect(await plan(0)).to.deep.equal([['user-1', 3, '2026-03-29 10:00:00', 'already_sent']])
     scene.ctx.clock.set('2026-03-31 10:00:00')
-    scene.inbox.mood = 'lose-answer'
+    scene.inbox.behaviour = 'lose-answer'
     await sendDueReminders(scene.ctx)
     expect(await plan(0)).to.deep.equal([['user-1', 1, '2026-03-31 10:00:00', 'unconfirmed']])
   })

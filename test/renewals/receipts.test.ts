@@ -194,7 +194,7 @@ describe('receipts', () => {
   })
 
   it('that may or may not have been sent are listed page by page, counted by doctor, and settled by an operator', async () => {
-    scene.inbox.mood = 'lose-answer'
+    scene.inbox.behaviour = 'lose-answer'
     for (let made = 0; made < 3; made += 1) {
       await pay(await open(), 99_000)
       await sweep()
@@ -213,7 +213,7 @@ describe('receipts', () => {
     expect(found!.detail).to.equal(
       `3 receipts may or may not have been sent, the newest receipt ${ids[0]} of transaction ${first.rows[0]!.transaction_id}`,
     )
-    scene.inbox.mood = 'accept'
+    scene.inbox.behaviour = 'accept'
     const settle = (receiptId: number, outcome: string) =>
       perform(scene.ctx, operator('mai'), settleReceipt, { outcome }, { receiptId })
     await settle(ids[0]!, 'sent')
@@ -230,10 +230,10 @@ describe('receipts', () => {
 
   it('that the mail server refuses temporarily are tried again later', async () => {
     await pay(await open(), 99_000)
-    scene.inbox.mood = 'refuse-recipient'
+    scene.inbox.behaviour = 'refuse-recipient'
     scene.inbox.refusal = [450, 'try again']
     await sweep()
-    scene.inbox.mood = 'accept'
+    scene.inbox.behaviour = 'accept'
     await sweep()
     expect(subjects()).to.have.length(0)
     scene.ctx.clock.set('2026-03-01 11:30:00')

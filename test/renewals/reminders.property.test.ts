@@ -9,7 +9,7 @@ import { HOUR_MS, unixSeconds } from '#shared/time.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { emptyTestDatabase } from '../support/database.ts'
 import { MONTHLY, priceId, SERVER } from '../support/factories.ts'
-import type { Mood } from '../mail/smtp-inbox.ts'
+import type { InboxBehaviour } from '../mail/smtp-inbox.ts'
 import { aScene, partsOf, type Scene } from './scene.ts'
 import { stageAt } from './stage-at.ts'
 
@@ -26,7 +26,7 @@ type Step =
   | { readonly kind: 'jump'; readonly hours: number }
   | { readonly kind: 'pay' | 'stop' | 'start' }
   | { readonly kind: 'switch'; readonly price: number }
-  | { readonly kind: 'mail server'; readonly mood: Mood }
+  | { readonly kind: 'mail server'; readonly behaviour: InboxBehaviour }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('pass' as const), hours: fc.integer({ min: 1, max: 30 }) }) },
@@ -39,7 +39,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 1,
     arbitrary: fc.record({
       kind: fc.constant('mail server' as const),
-      mood: fc.constantFrom<Mood>('accept', 'accept', 'refuse-data', 'drop-early', 'lose-answer'),
+      behaviour: fc.constantFrom<InboxBehaviour>('accept', 'accept', 'refuse-data', 'drop-early', 'lose-answer'),
     }),
   },
 )
@@ -89,7 +89,7 @@ class History {
         )
         return
       case 'mail server':
-        inbox.mood = next.mood
+        inbox.behaviour = next.behaviour
     }
   }
 
@@ -112,7 +112,7 @@ class History {
       this.#sent.add(key)
     }
     this.#seen = inbox.mails.length
-    if (hasSwept && stage !== null && inbox.mood === 'accept') {
+    if (hasSwept && stage !== null && inbox.behaviour === 'accept') {
       const isSent = this.#sent.has(`${unixSeconds(end)} ${stage}`)
       expect(isSent, `stage ${stage} should have been sent by ${now.toISOString()}`).to.equal(true)
     }
@@ -120,7 +120,7 @@ class History {
 }
 
 describe('reminders over random histories', () => {
-  it('of payments, switches, clock moves, restarts and mail server faults: no stage twice, none outside its window, none missing', async () => {
+  it('of payments, switches, clock moves, restarts and mail server failures: no stage twice, none outside its window, none missing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.nat(PRICES.length - 1),

@@ -328,7 +328,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('is not sent before the mail server has accepted the mail', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-data'
+      scene.inbox.behaviour = 'refuse-data'
       await sweepAt('2026-03-29 10:00:00')
       expect(await reminderEvents(scene)).to.deep.equal([])
     })
@@ -344,15 +344,15 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
       expect(scene.inbox.mails).to.have.lengthOf(20)
     })
 
-    for (const [mood, pause] of [
+    for (const [behaviour, pause] of [
       ['refuse-data', '1m'],
       ['drop-early', '0s'],
     ] as const) {
-      it(`a mail that the server did not accept ("${mood}") is sent by a later sweep, once`, async () => {
+      it(`a mail that the server did not accept ("${behaviour}") is sent by a later sweep, once`, async () => {
         await scene.subscribe()
-        scene.inbox.mood = mood
+        scene.inbox.behaviour = behaviour
         expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, failed: 1 })
-        scene.inbox.mood = 'accept'
+        scene.inbox.behaviour = 'accept'
         scene.ctx.clock.advance(pause)
         expect(await sweep()).to.include({ sent: 1, failed: 0 })
         expect(await sweep()).to.include({ sent: 0 })
@@ -362,7 +362,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('a mail that the server refuses waits longer each time, up to an hour', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-data'
+      scene.inbox.behaviour = 'refuse-data'
       scene.ctx.clock.set('2026-03-29 10:00:00')
       const tries = [0, 1, 3, 7, 15, 31, 63, 123, 183]
       expect(await triedAt(scene.ctx.clock, tries, 1, async () => (await sweep()).failed === 1)).to.deep.equal(tries)
@@ -370,9 +370,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('a mail that the server refused is not sent once its window has passed', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-data'
+      scene.inbox.behaviour = 'refuse-data'
       await sweepAt('2026-03-31 09:59:00')
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       await sweepAt('2026-03-31 10:00:00')
       expect(await scene.stages()).to.deep.equal(['1'])
     })
@@ -392,9 +392,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('an address that does not exist is tried once per stage, and is listed for operators', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-recipient'
+      scene.inbox.behaviour = 'refuse-recipient'
       expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, refused: 1 })
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       expect(await sweepAt('2026-03-31 09:59:00')).to.deep.equal(NOTHING)
       const [refused] = (await listRefusedReminders(scene.ctx)).rows
       expect(refused).to.deep.include({ external_ref: 'user-1', reminder_day: 3, to: 'an@example.com' })
@@ -408,9 +408,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('a mail to an address that does not exist goes to the customer’s next one, within its stage', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-recipient'
+      scene.inbox.behaviour = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       const { customerId } = await scene.subscription()
       const change = (input: object) =>
         perform(scene.ctx, SERVER, updateCustomer, input, { app: scene.seller.app, customerId: customerId! })
@@ -425,9 +425,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('a mail to an address that does not exist goes to another customer who is attached', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-recipient'
+      scene.inbox.behaviour = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       const bo = await aCustomer(scene.ctx, scene.seller, { email: 'bo@example.com' })
       await perform(
         scene.ctx,
@@ -441,9 +441,9 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('a mail to an address that does not exist is tried again when an operator says so, in the audit log', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'refuse-recipient'
+      scene.inbox.behaviour = 'refuse-recipient'
       await sweepAt('2026-03-29 10:00:00')
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       expect(await retryRefusedReminders(scene.ctx, LINH)).to.equal(1)
       expect((await listAuditEntries(scene.ctx.db, { limit: 1 }))[0]).to.include({
         actor: 'linh',
@@ -466,19 +466,19 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
     ] as const) {
       it(`a recipient that is answered "${code} ${text}" is ${outcome}`, async () => {
         await scene.subscribe()
-        Object.assign(scene.inbox, { mood: 'refuse-recipient', refusal: [code, text] })
+        Object.assign(scene.inbox, { behaviour: 'refuse-recipient', refusal: [code, text] })
         expect(await sweepAt('2026-03-29 10:00:00')).to.deep.equal({ ...NOTHING, [outcome]: 1 })
         scene.ctx.clock.advance('1m')
         expect(await sweep()).to.deep.equal(outcome === 'failed' ? { ...NOTHING, failed: 1 } : NOTHING)
       })
     }
 
-    for (const mood of ['drop-late', 'lose-answer'] as const) {
-      it(`a mail that the server may have accepted ("${mood}") is never sent again, and is listed for operators`, async () => {
+    for (const behaviour of ['drop-late', 'lose-answer'] as const) {
+      it(`a mail that the server may have accepted ("${behaviour}") is never sent again, and is listed for operators`, async () => {
         await scene.subscribe()
-        scene.inbox.mood = mood
+        scene.inbox.behaviour = behaviour
         expect(await sweepAt('2026-03-29 10:00:00')).to.include({ sent: 0, unconfirmed: 1 })
-        scene.inbox.mood = 'accept'
+        scene.inbox.behaviour = 'accept'
         await sweepAt('2026-03-29 18:00:00')
         expect(scene.inbox.messagesSeen).to.equal(1)
         expect(await reminderEvents(scene)).to.deep.equal([])
@@ -496,7 +496,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('an operator can record that an unconfirmed mail left, and its event goes out', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'lose-answer'
+      scene.inbox.behaviour = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
       const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
@@ -507,12 +507,12 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('an operator can record that an unconfirmed mail did not leave, and it is sent', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'drop-late'
+      scene.inbox.behaviour = 'drop-late'
       await sweepAt('2026-03-29 10:00:00')
       scene.ctx.clock.advance('1h')
       const [unconfirmed] = (await listUnconfirmedReminders(scene.ctx)).rows
       await settle(unconfirmed!.reminder_id, 'not_sent')
-      scene.inbox.mood = 'accept'
+      scene.inbox.behaviour = 'accept'
       await sweep()
       expect(await scene.stages()).to.deep.equal(['3'])
     })
@@ -560,7 +560,7 @@ describe('reminder e-mails (specification 6, contract 4)', () => {
 
     it('an operator cannot settle a mail that may still be on its way', async () => {
       await scene.subscribe()
-      scene.inbox.mood = 'lose-answer'
+      scene.inbox.behaviour = 'lose-answer'
       await sweepAt('2026-03-29 10:00:00')
       const { id } = (await scene.ctx.db.one(reminders, 'ORDER BY id'))!
       scene.ctx.clock.advance('2m')

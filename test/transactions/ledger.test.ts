@@ -18,7 +18,7 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
   })
   afterEach(() => scenario.service.stop())
 
-  const faults = async (): Promise<string[]> =>
+  const discrepancies = async (): Promise<string[]> =>
     (await verifyLedger(scenario.service.ctx, scenario.app.app.id)).faults.map(({ fault }) => fault)
   const change = (sql: string, params: readonly (string | number)[] = []) =>
     scenario.service.ctx.db.query(sql, [...params])
@@ -36,7 +36,7 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     await switchTo(year)
     await buy(year)
     await buy(month)
-    expect(await faults()).to.deep.equal([])
+    expect(await discrepancies()).to.deep.equal([])
   })
 
   it('finds nothing in a subscription that is paid for between the reading of its row and of its lines', async () => {
@@ -61,7 +61,7 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     await buy(month)
     // As a version did that asked for nothing but the plan: the month had been opened before the year was bought.
     await change(`UPDATE payment_applications SET opened_at = '2026-02-01 00:00:00' WHERE kind = 'restarted'`)
-    expect(await faults()).to.deep.equal([
+    expect(await discrepancies()).to.deep.equal([
       'revision 2 moves a paid end from 2027-03-01 10:00:00 back to 2026-04-01 10:05:00 without a decision',
     ])
   })
@@ -72,14 +72,14 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     scenario.service.ctx.clock.advance('5m')
     await switchTo(year)
     await scenario.reportTransfer(late)
-    expect(await faults()).to.deep.equal([])
+    expect(await discrepancies()).to.deep.equal([])
     const sub = await id()
     await change(
       `UPDATE payment_applications a JOIN payment_applications b ON b.subscription_id = a.subscription_id AND b.kind = 'started'
        SET a.plan_id = b.plan_id, a.price_id = b.price_id WHERE a.kind = 'extended' AND a.subscription_id = ?`,
       [sub],
     )
-    const found = await faults()
+    const found = await discrepancies()
     expect(found[0]).to.match(/^revision 3 is extended on price \d+, but the rules say extended on price \d+/)
     expect(found[1]).to.equal('has a different plan or price than its ledger')
   })
@@ -88,9 +88,9 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     await buy(month)
     await switchTo(year)
     await change(`UPDATE payment_applications SET end_after = '2026-05-01 10:00:00' WHERE kind = 'switched'`)
-    expect(await faults()).to.include('revision 2 is a plan switch that moves the end')
+    expect(await discrepancies()).to.include('revision 2 is a plan switch that moves the end')
     await change(`UPDATE payment_applications SET kind = 'ended' WHERE kind = 'switched'`)
-    expect(await faults()).to.include('revision 2 is an end that does not end the period at its own time')
+    expect(await discrepancies()).to.include('revision 2 is an end that does not end the period at its own time')
   })
 
   it('holds a line of a version that kept no quotes against its arithmetic alone', async () => {
@@ -98,8 +98,10 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
     await buy(month)
     await change(`UPDATE payment_applications SET opened_at = NULL`)
     await change(`UPDATE transactions SET created_at = '2026-02-01 00:00:00' WHERE amount = ?`, [MONTHLY.amount])
-    expect(await faults()).to.deep.equal([])
+    expect(await discrepancies()).to.deep.equal([])
     await change(`UPDATE payment_applications SET end_after = '2026-04-09 10:05:00' WHERE kind = 'restarted'`)
-    expect(await faults()).to.include('revision 2 ends 2026-04-09 10:05:00, but its interval gives 2026-04-01 10:05:00')
+    expect(await discrepancies()).to.include(
+      'revision 2 ends 2026-04-09 10:05:00, but its interval gives 2026-04-01 10:05:00',
+    )
   })
 })

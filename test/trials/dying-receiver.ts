@@ -5,7 +5,7 @@ import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
 
 /** What the process is told on its standard input. */
-export interface DyingOrder {
+export interface DyingCommand {
   readonly kind: 'card' | 'payos'
   readonly signature: string
   /** Base64. */
@@ -16,7 +16,7 @@ export interface DyingOrder {
 
 /** Takes one notification in a process that kills itself, with -9, before a statement; otherwise prints decision and statements. */
 async function main(): Promise<void> {
-  const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingOrder
+  const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingCommand
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
   let statements = 0
   const counted = new WeakSet()

@@ -12,7 +12,7 @@ import { TestClock, testContext, testEnvironment, type TestContext } from '../su
 import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
 import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
-import type { DyingOrder } from './dying-receiver.ts'
+import type { DyingCommand } from './dying-receiver.ts'
 
 export interface KilledOptions {
   /** 1 kills before every statement, 4 before every fourth. */
@@ -21,7 +21,7 @@ export interface KilledOptions {
 
 export interface KilledFigures {
   /** Statements of an undisturbed run. */
-  readonly statements: Readonly<Record<DyingOrder['kind'], number>>
+  readonly statements: Readonly<Record<DyingCommand['kind'], number>>
   readonly kills: number
 }
 
@@ -65,12 +65,18 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
     await payos.stop()
   }
 
-  async function paid(context: TestContext, app: TestApp, price: string, kind: DyingOrder['kind'], diesBefore: number) {
+  async function paid(
+    context: TestContext,
+    app: TestApp,
+    price: string,
+    kind: DyingCommand['kind'],
+    diesBefore: number,
+  ) {
     const externalRef = `${kind}-${diesBefore}`
     const checkout = await aCheckout(context, app, { price_id: price, external_ref: externalRef })
     await chooseMethod(context, tokenOf(checkout), kind)
     const told = kind === 'card' ? tellOfCard() : tellOfTransfer()
-    const order: DyingOrder = { kind, diesBefore, signature: told.signature, body: told.body.toString('base64') }
+    const order: DyingCommand = { kind, diesBefore, signature: told.signature, body: told.body.toString('base64') }
     return { transactionId: checkout.transaction_id!, order }
   }
 
@@ -92,7 +98,7 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
 /** Runs the receiver in a process; what it printed, or that it was killed. */
 async function receiveAndDie(
   settings: Readonly<Record<string, string>>,
-  order: DyingOrder,
+  order: DyingCommand,
 ): Promise<'killed' | { decision: { status: string }; statements: number }> {
   const environment = { PATH: process.env['PATH'] ?? '', ...testEnvironment(settings) }
   const child = spawn(process.execPath, [RECEIVER], { env: environment, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -107,7 +113,7 @@ async function receiveAndDie(
   return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: { status: string }; statements: number }
 }
 
-async function tellAgain(ctx: TestContext, order: DyingOrder): Promise<void> {
+async function tellAgain(ctx: TestContext, order: DyingCommand): Promise<void> {
   const body = Buffer.from(order.body, 'base64')
   ctx.clock.set(formatTimestamp(systemClock.now()))
   const decision =

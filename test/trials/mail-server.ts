@@ -3,7 +3,7 @@ import { bankMails, type BankMail } from '#bank-mail/store.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { findTransaction, type Transaction } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
-import { FORGED_FINDINGS } from '../bank-mail/attacks.ts'
+import { FORGED_RESULTS } from '../bank-mail/attacks.ts'
 import { aPayment, aTransferApp, RELAY_SETTINGS } from '../bank-mail/bank-shop.ts'
 import { bankMail, MAILBOX, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
@@ -100,9 +100,9 @@ async function openScenario(ctx: TestContext, server: MailServer): Promise<Scena
         unsigned,
         await signed(unsigned, 'evil.example'),
         (await genuineTimo(victim)).replace('Subject: ', 'Subject: x '),
-        ...Object.values(FORGED_FINDINGS).map((findings) => findings + unsigned),
+        ...Object.values(FORGED_RESULTS).map((results) => results + unsigned),
         ...(await Promise.all(
-          Object.values(FORGED_FINDINGS).map(async (findings) => findings + (await signed(unsigned, 'evil.example'))),
+          Object.values(FORGED_RESULTS).map(async (results) => results + (await signed(unsigned, 'evil.example'))),
         )),
       ]
       for (const mail of forgeries) {

@@ -10,7 +10,7 @@ export function mutatedMail(random: Random): Buffer {
   let head: Buffer = Buffer.from(header)
   let tail: Buffer = Buffer.from(body)
   for (let number = 0; number < mutations; number += 1) {
-    // The findings on top stay sound in most, else nothing behind them is ever looked at.
+    // The results on top stay valid in most, else nothing behind them is ever looked at.
     if (random() < 0.75) tail = mutate(random, tail)
     else head = Buffer.concat([head.subarray(0, FINDINGS.length), mutate(random, head.subarray(FINDINGS.length))])
   }

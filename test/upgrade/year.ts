@@ -322,9 +322,9 @@ export async function liveAYear(): Promise<Summary> {
       await buy(news, 'dashboard-part', { price_id: dollars }, 'card')
       world.stripe.refund(world.stripe.sessions.at(-1)!, 100)
       at('2026-05-26 22:00:00')
-      inbox.mood = 'refuse-recipient'
+      inbox.behaviour = 'refuse-recipient'
       await sweep()
-      inbox.mood = 'accept'
+      inbox.behaviour = 'accept'
       // A month whose payment was under way while a year of another plan was bought.
       await buy(news, 'late', { price_id: monthly }, 'card')
       const slow = await world.choose(await world.renewPath(news, 'late'), 'payos')

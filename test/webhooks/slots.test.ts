@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { openSlots, type Slot, type Slots } from '#webhooks/slots.ts'
 
-describe('the places of webhook attempts', () => {
+describe('the concurrency limit of webhook attempts', () => {
   let nowMs = 0
   let slots: Slots
 
@@ -13,7 +13,7 @@ describe('the places of webhook attempts', () => {
 
   function fill(appId: number): Slot[] {
     const begun: Slot[] = []
-    while (slots.room(appId) > 0) begun.push(slots.begin(appId))
+    while (slots.capacity(appId) > 0) begun.push(slots.begin(appId))
     return begun
   }
 
@@ -22,9 +22,9 @@ describe('the places of webhook attempts', () => {
     for (const slot of begun) slots.end(slot, false)
   }
 
-  it('an app begins with four', () => expect(fill(1)).to.have.length(4))
+  it('starts at four per app', () => expect(fill(1)).to.have.length(4))
 
-  it('doubles with each round that is answered at once, up to 64', () => {
+  it('doubles with each round that is answered promptly, up to 64', () => {
     const rounds = [1, 2, 3, 4, 5, 6].map(() => {
       const begun = fill(1)
       answerAll(begun, 10)
@@ -33,21 +33,21 @@ describe('the places of webhook attempts', () => {
     expect(rounds).to.deep.equal([4, 8, 16, 32, 64, 64])
   })
 
-  it('a receiver that takes more than a second keeps four', () => {
+  it('goes back to four for a receiver that takes more than a second', () => {
     for (let round = 0; round < 5; round += 1) answerAll(fill(1), 10)
     const slow = fill(1)
     answerAll(slow, 1500)
     expect(fill(1)).to.have.length(4)
   })
 
-  it('a receiver that does not answer in time gets one at a time', () => {
+  it('is one for a receiver that did not answer in time', () => {
     const begun = fill(1)
     nowMs += 10_000
     for (const slot of begun) slots.end(slot, true)
     expect(fill(1)).to.have.length(1)
   })
 
-  it('a receiver that answers again grows again', () => {
+  it('grows again for a receiver that answers again', () => {
     const begun = fill(1)
     nowMs += 10_000
     for (const slot of begun) slots.end(slot, true)
@@ -55,44 +55,44 @@ describe('the places of webhook attempts', () => {
     expect(fill(1)).to.have.length(2)
   })
 
-  it('many apps share 128 places', () => {
+  it('is 128 over all apps', () => {
     const begun = Array.from({ length: 100 }, (_, appId) => fill(appId).length)
     expect(begun.reduce((sum, count) => sum + count, 0)).to.equal(128)
   })
 
-  it('receivers that hang give their places to others after a second', () => {
+  it('does not count attempts that have been open for a second against other apps', () => {
     for (let appId = 0; appId < 100; appId += 1) fill(appId)
-    expect(slots.room(1000)).to.equal(0)
+    expect(slots.capacity(1000)).to.equal(0)
     nowMs += 1000
-    expect(slots.room(1000)).to.equal(4)
-    expect(slots.room(0)).to.equal(0)
+    expect(slots.capacity(1000)).to.equal(4)
+    expect(slots.capacity(0)).to.equal(0)
   })
 
-  it('the last 16 are for apps that have no attempt open: what answers at once does not wait for what is slow', () => {
+  it('reserves the last 16 places for apps without an open attempt, so that prompt receivers do not wait for slow ones', () => {
     for (let appId = 0; appId < 28; appId += 1) fill(appId)
-    expect([slots.room(0), slots.room(27), slots.room(28)]).to.deep.equal([0, 0, 4])
+    expect([slots.capacity(0), slots.capacity(27), slots.capacity(28)]).to.deep.equal([0, 0, 4])
     expect(fill(28)).to.have.length(1)
   })
 
-  it('holds nothing ready behind the attempts of a receiver that is slow', () => {
+  it('claims no events in advance for a slow receiver', () => {
     expect(slots.depth(1)).to.equal(8)
     const slow = fill(1)
     expect(slots.depth(1)).to.equal(4)
     nowMs += 1000
-    slots.room(1)
+    slots.capacity(1)
     expect(slots.depth(1)).to.equal(0)
     slots.end(slow[0]!, false)
     expect(slots.depth(1)).to.equal(1)
   })
 
-  it('an app whose receiver hung waits for its turn like others, also while every place is taken', () => {
+  it('keeps one event ready for an app whose receiver hung, even while every place is taken', () => {
     for (const slot of fill(1)) slots.end(slot, true)
     for (let appId = 2; appId < 100; appId += 1) fill(appId)
-    expect(slots.room(1)).to.equal(0)
+    expect(slots.capacity(1)).to.equal(0)
     expect(slots.depth(1)).to.equal(1)
   })
 
-  it('opens 2048 sockets at most', () => {
+  it('allows at most 2048 open sockets', () => {
     let open = 0
     for (let appId = 0; appId < 1000; appId += 1) {
       open += fill(appId).length

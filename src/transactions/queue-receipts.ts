@@ -4,7 +4,7 @@ import { keptOf } from '#payments/balance.ts'
 import { insertReceipt, type ReceiptKind, type Transaction } from './store.ts'
 
 /** Adds the mails about a change of a transaction, in the same database transaction, where the app wants receipts. */
-export async function orderReceipts(tx: Tx, app: NotifiedApp, before: Transaction, after: Transaction): Promise<void> {
+export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transaction, after: Transaction): Promise<void> {
   if (!app.pageSettings?.receipts) return
   for (const { kind, amount, total } of receiptsOf(before, after)) {
     const { id: transactionId } = after
