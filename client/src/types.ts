@@ -123,8 +123,8 @@ export interface Price {
      * 0 for a free trial.
      */
     amount: number
-    interval_unit: ('day' | 'week' | 'month' | 'year' | 'lifetime') | null
-    interval_count: number | null
+    interval_unit: 'day' | 'week' | 'month' | 'year'
+    interval_count: number
   } | null
   /**
    * An archived price cannot be bought; subscriptions on it keep renewing.

@@ -348,7 +348,7 @@ const vi: PageTexts = {
   },
   paid: {
     heading: 'Đã nhận thanh toán',
-    bought: 'Đã mua',
+    bought: 'Thanh toán cho',
     until: 'Có hiệu lực đến',
     neverExpires: 'Không hết hạn',
     reference: 'Mã tham chiếu',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { INTERVAL_UNITS } from '#shared/interval.ts'
+import { INTERVAL_UNITS, TRIAL_UNITS } from '#shared/interval.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
@@ -18,8 +18,8 @@ const PriceOutput = z
     trial: z
       .strictObject({
         amount: z.int().describe('0 for a free trial.'),
-        interval_unit: z.enum(INTERVAL_UNITS).nullable(),
-        interval_count: z.int().nullable(),
+        interval_unit: z.enum(TRIAL_UNITS),
+        interval_count: z.int(),
       })
       .nullable()
       .describe('Null where the price has no trial.'),
@@ -90,12 +90,13 @@ export function presentPrice(price: Price): z.input<typeof PriceOutput> {
     currency: price.currency,
     interval_unit: price.intervalUnit,
     interval_count: price.intervalCount,
-    trial: price.trialAmount === null ? null : presentTrial(price, price.trialAmount),
+    trial: presentTrial(price),
     status: price.status,
     created_at: formatTimestamp(price.createdAt),
   }
 }
 
-function presentTrial({ trialIntervalUnit, trialIntervalCount }: Price, amount: number) {
-  return { amount, interval_unit: trialIntervalUnit, interval_count: trialIntervalCount }
+function presentTrial({ trialAmount, trialIntervalUnit, trialIntervalCount }: Price) {
+  if (trialAmount === null || trialIntervalUnit === null || trialIntervalCount === null) return null
+  return { amount: trialAmount, interval_unit: trialIntervalUnit, interval_count: trialIntervalCount }
 }

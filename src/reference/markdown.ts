@@ -93,7 +93,8 @@ function bodyOf(schemas: Schemas, body: Json): string[] {
   const whole = resolved(schemas, schema)
   const forms = whole.oneOf ?? [whole]
   return [
-    ...forms.map((form) =>
+    ...forms.flatMap((form) => [
+      ...titleOf(form),
       markdownTable(
         ['field', 'type', 'required', ''],
         fieldsOf(schemas, form).map(({ path, schema: field, isRequired }) => [
@@ -103,9 +104,15 @@ function bodyOf(schemas: Schemas, body: Json): string[] {
           aboutOf(field),
         ]),
       ),
-    ),
+    ]),
     ...Object.values(examples).map(({ value }) => json(value)),
   ]
+}
+
+/** What makes one form of a body different from the others: `mode` is `payment`. */
+function titleOf({ properties = {} }: Schema): string[] {
+  const choice = Object.entries(properties).find(([, { const: only }]) => only !== undefined)
+  return choice ? [`If \`${choice[0]}\` is \`${String(choice[1].const)}\`:`] : []
 }
 
 function answerOf(responses: Record<string, Json>): string {

@@ -36,9 +36,13 @@ interface InlineParser {
 }
 
 function tableOf(parser: InlineParser, { header, rows }: Tokens.Table): string {
-  const cells = (tag: 'th' | 'td', row: readonly Tokens.TableCell[]): string =>
-    `<tr>${row.map(({ tokens }) => `<${tag}>${parser.parseInline(tokens)}</${tag}>`).join('')}</tr>`
-  return `<table><thead>${cells('th', header)}</thead><tbody>${rows.map((row) => cells('td', row)).join('')}</tbody></table>`
+  const head = header.map(({ tokens }) => `<th>${parser.parseInline(tokens)}</th>`).join('')
+  // On a phone each row is a block without the head: the cells between the first and the last say which column they are of.
+  const nameOf = (column: number): string =>
+    column > 0 && column < header.length ? (header[column]?.text.replaceAll('`', '') ?? '') : ''
+  const cellsOf = (row: readonly Tokens.TableCell[]): string =>
+    row.map(({ tokens }, column) => `<td data-column="${nameOf(column)}">${parser.parseInline(tokens)}</td>`).join('')
+  return `<table><thead><tr>${head}</tr></thead><tbody>${rows.map((row) => `<tr>${cellsOf(row)}</tr>`).join('')}</tbody></table>`
 }
 
 function newId(text: string, headings: readonly Heading[]): string {

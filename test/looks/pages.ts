@@ -17,8 +17,8 @@ interface Look {
 }
 
 /** A scene that something is done in. */
-function look(title: string, changes: Omit<Look, 'scene'>): Look {
-  return { scene: SCENES[title]!, ...changes }
+function look(title: keyof typeof SCENES, changes: Omit<Look, 'scene'>): Look {
+  return { scene: SCENES[title], ...changes }
 }
 
 const LOOKS: Readonly<Record<string, Look>> = {
@@ -38,9 +38,10 @@ const LOOKS: Readonly<Record<string, Look>> = {
   'a renewal that was just paid, paying again': look('a renewal that was just paid', {
     act: (page) => page.locator('summary').click(),
   }),
-  'what is owned for life, paying anyway': look('a checkout of what is owned for life', {
+  'a checkout of what is owned already, paying anyway': look('a checkout of what is owned already', {
     act: (page) => page.locator('summary').click(),
   }),
+  'API reference': { scene: ({ service }) => Promise.resolve(`${service.url}/docs`) },
   'reminders that are stopped': look('asking to stop reminders', {
     act: async (page) => {
       const stop = page.locator('button')

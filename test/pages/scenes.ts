@@ -21,7 +21,7 @@ export const BRAND = {
   statement_name: 'SACH NOI HAY',
 }
 
-export const SCENES: Readonly<Record<string, Scene>> = {
+export const SCENES = {
   'a checkout with every method': async (scenario, [monthly]) =>
     (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
   'a paid trial with one method': async (scenario, [monthly]) =>
@@ -179,7 +179,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   'a service that is too busy': (scenario, prices) =>
     brokenBy(scenario, prices, new AppError('rate_limited', 'too many requests at once')),
   'a service that fails': (scenario, prices) => brokenBy(scenario, prices, new Error('made for a picture')),
-}
+} satisfies Readonly<Record<string, Scene>>
 
 /** Names as companies register them, and a plan that says all that it is. */
 export const LONG_NAMES = {

@@ -34,6 +34,32 @@ describe('the page of the API reference', () => {
     })
   }
 
+  it('shows every column of every table on a phone, without scrolling sideways', async () => {
+    const visitor = await visit(browser, [service.url], { viewport: PHONE })
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const widths = await page
+      .locator('.scroll')
+      .evaluateAll((tables) => tables.map(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth]))
+    expect(widths).not.to.deep.equal([])
+    for (const [inside, shown] of widths) expect(inside).to.be.at.most(shown)
+    await visitor.end()
+  })
+
+  it('sets a part in larger type than what belongs to it, and names the mode of each form of a checkout', async () => {
+    const visitor = await visit(browser, [service.url])
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const sizeOf = (tag: string): Promise<number> =>
+      page.evaluate(`parseFloat(getComputedStyle(document.querySelector('main ${tag}')).fontSize)`)
+    const [title, part, call] = [await sizeOf('h1'), await sizeOf('h2'), await sizeOf('h3')]
+    expect(title).to.be.above(part)
+    expect(part).to.be.above(call)
+    const text = await page.innerText('main')
+    expect(text).to.include('If mode is subscription:').and.to.include('If mode is payment:')
+    await visitor.end()
+  })
+
   it('has a table of contents whose links lead to their headings', async () => {
     const visitor = await visit(browser, [service.url])
     const { page } = visitor
