@@ -61,7 +61,8 @@ export async function requiredSecret(
   if (fromEnvironment) return fromEnvironment
   refuseToAsk(variable, `a secret is needed: set ${variable}, or run this on a terminal`)
   const { password } = await import('@inquirer/prompts')
-  return password({ message, mask: '*' }, prompts)
+  // Without `toggleMask: false`, Ctrl+T shows what was typed.
+  return password({ message, mask: '*', toggleMask: false }, prompts)
 }
 
 /** Whether to continue: `--yes`, or the answer on a terminal. Anywhere else a missing `--yes` is wrong usage. */

@@ -31,8 +31,8 @@ import { aServiceAccountFile } from '../support/service-account.ts'
 import { leavesOf, othersPassed } from './forms.ts'
 import { openCli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
-import type { Step } from './command-threads.ts'
-import { DOWN, ENTER, onPlayedTerminal } from './terminal.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
+import { DOWN, ENTER, type Step } from './terminal.ts'
 
 /** A command, what it asks and is answered, and what the screen shows in the end. */
 type Sitting = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
@@ -62,22 +62,16 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     for (const stop of stops.splice(0)) await stop()
   })
 
-  /** Sits through each, two at a time. */
+  /** Sits through each, one after the other. */
   async function sit(sittings: readonly Sitting[], settings: Readonly<Record<string, string>> = {}): Promise<void> {
     const { env } = openCli(settings)
-    const left = [...sittings]
-    const next = async (): Promise<void> => {
-      const sitting = left.shift()
-      if (!sitting) return
-      const [command, steps, shows, options = []] = sitting
-      const screen = await onPlayedTerminal(env, [...command.split(' '), ...options], steps)
+    for (const [command, steps, shows, options = []] of sittings) {
+      const screen = await onSimulatedTerminal(env, [...command.split(' '), ...options], steps)
       expect([screen.code, screen.left], `${command}: ${screen.text}`).to.deep.equal([0, []])
       if (typeof shows === 'string') expect(screen.text, command).to.include(shows)
       else expect(screen.text, command).to.match(shows)
       sat.add(command)
-      return next()
     }
-    await Promise.all([next(), next()])
   }
 
   it('apps, their secrets and methods', async () => {

@@ -14,7 +14,8 @@ import { testDatabase } from '../support/database.ts'
 import { aPlan, anApp, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
+import { ENTER } from './terminal.ts'
 
 /** Rows that work leaves behind which is no app's: kept for a day. */
 const OF_NO_APP = ['commit_tokens', 'job_runs']
@@ -91,13 +92,13 @@ describe('the command line: the demo', () => {
   })
 
   it('is made and removed by somebody at a terminal, who sees how far it has come and is asked', async () => {
-    const made = await onTerminal(cli.env, ['demo'], [])
+    const made = await onSimulatedTerminal(cli.env, ['demo'], [])
     expect(made.code).to.equal(0)
     expect(made.text).to.match(/\d+ of \d+ steps of the year/)
     expect(made.text).to.include('[TEST] Demo')
-    const declined = await onPlayedTerminal(cli.env, ['demo', '--remove'], [['for good?', ENTER]])
+    const declined = await onSimulatedTerminal(cli.env, ['demo', '--remove'], [['for good?', ENTER]])
     expect([declined.code, declined.left]).to.deep.equal([1, []])
-    const removed = await onTerminal(cli.env, ['demo', '--remove'], [['for good?', `y${ENTER}`]])
+    const removed = await onSimulatedTerminal(cli.env, ['demo', '--remove'], [['for good?', `y${ENTER}`]])
     expect([removed.code, removed.left]).to.deep.equal([0, []])
     expect(removed.text).to.include('is removed').and.include('transactions')
   })

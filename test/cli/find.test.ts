@@ -20,7 +20,7 @@ import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { onPlayedTerminal } from './terminal.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
 
 describe('the command line: what support asks', () => {
   let ctx: Context
@@ -225,7 +225,7 @@ describe('the command line: what support asks', () => {
 
   for (const columns of [60, 80, 120, 200]) {
     it(`fits a terminal of ${columns} columns, links aside`, async () => {
-      const { raw, code } = await onPlayedTerminal(cli.env, ['find', 'user-1', '--app', app], [], columns)
+      const { raw, code } = await onSimulatedTerminal(cli.env, ['find', 'user-1', '--app', app], [], columns)
       expect(code, raw).to.equal(0)
       const shown = (await shownOn(columns, raw.replaceAll('\n', '\r\n'))).map(({ text }) => text)
       for (const word of ['bank_transfer', 'underpaid', 'an@example.com'])

@@ -7,7 +7,7 @@ import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../supp
 import { shownOn, type ShownLine } from '../support/screen.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { aBusyService, type BusyService } from './states.ts'
-import { onPlayedTerminal } from './terminal.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
 
 const [RED, GREEN, YELLOW] = [1, 2, 3]
 
@@ -24,7 +24,7 @@ describe('lists answer questions', () => {
   })
 
   async function screenOf(words: readonly string[], columns = 80): Promise<ShownLine[]> {
-    const { code, raw } = await onPlayedTerminal(cli.env, words, [], columns)
+    const { code, raw } = await onSimulatedTerminal(cli.env, words, [], columns)
     expect(code, raw).to.be.oneOf([0, 1])
     return shownOn(columns, raw.replaceAll('\n', '\r\n'))
   }
@@ -143,7 +143,7 @@ describe('lists answer questions', () => {
         [['subscription', 'list', reader], ['user-1']],
       ]
       for (const [words, whole] of identifiers) {
-        const { raw } = await onPlayedTerminal(cli.env, words, [], columns)
+        const { raw } = await onSimulatedTerminal(cli.env, words, [], columns)
         const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
         const shown = lines.map(({ text }) => text).join('\n')
         for (const identifier of whole) expect(shown, words.join(' ')).to.include(identifier)

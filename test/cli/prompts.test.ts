@@ -8,7 +8,8 @@ import { findTransaction } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
-import { CTRL_C, DOWN, ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
+import { onSimulatedTerminal } from './simulated-terminal.ts'
+import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
 
 const ESCAPE = '\u001b'
 
@@ -21,27 +22,13 @@ describe('the command line on a terminal', () => {
     ctx = testContext()
   })
 
-  it('asks for what is missing, and lets an app be picked from a menu', async () => {
-    const created = await onTerminal(
-      cli.env,
-      ['app', 'create', '--sandbox'],
-      [
-        ['Name of the app', `Reader${ENTER}`],
-        ['How does it authenticate', `${DOWN}${ENTER}`],
-      ],
-    )
-    expect([created.code, created.left]).to.deep.equal([0, []])
-    expect(created.text).to.include('api_key')
-    const other = await anApp(ctx, { name: 'Second', sandbox: false })
-    const shown = await onTerminal(cli.env, ['app', 'show'], [['Which app?', `${DOWN}${ENTER}`]])
-    expect(shown.code).to.equal(0)
-    expect(shown.text).to.include('[TEST] Reader').and.include('[LIVE] Second').and.include(other.apiKey)
-  })
-
-  it('keeps questions out of the JSON, which goes to standard output alone', async () => {
-    const { app } = await anApp(ctx, { name: 'Reader' })
-    const shown = await onTerminal(cli.env, ['app', 'show', '--json'], [['Which app?', ENTER]], { toFile: true })
-    expect(shown.code).to.equal(0)
+  it('takes an app from a menu, and keeps the menu out of the JSON on standard output', async () => {
+    await anApp(ctx, { name: 'Reader' })
+    const { app } = await anApp(ctx, { name: 'Second', sandbox: false })
+    const pick = [['Which app?', `${DOWN}${ENTER}`]] as const
+    const shown = await onTerminal(cli.env, ['app', 'show', '--json'], pick, { toFile: true })
+    expect(shown.code, shown.text).to.equal(0)
+    expect(shown.text).to.include('[TEST] Reader').and.include('[LIVE] Second')
     expect(JSON.parse(shown.stdout)).to.include({ app_id: app.id })
   })
 
@@ -67,17 +54,17 @@ describe('the command line on a terminal', () => {
     const { app } = await anApp(ctx)
     const disable = ['app', 'disable', String(app.id)]
     const isDisabled = async () => (await getApp(ctx.db, app.id)).disabledAt !== null
-    const no = await onPlayedTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
+    const no = await onSimulatedTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
     expect([no.code, await isDisabled()]).to.deep.equal([1, false])
     expect(no.text).to.include('Cancelled, nothing changed')
     const stopped = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
     expect([stopped.code, await isDisabled()]).to.deep.equal([1, false])
     expect(stopped.text).to.include('Cancelled, nothing changed')
     expect(stopped.text).not.to.match(/ {4}at /)
-    const yes = await onPlayedTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
+    const yes = await onSimulatedTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
     expect([yes.code, await isDisabled()]).to.deep.equal([0, true])
     await cli.json(['app', 'enable', String(app.id)])
-    const unasked = await onPlayedTerminal(cli.env, [...disable, '--yes'], [])
+    const unasked = await onSimulatedTerminal(cli.env, [...disable, '--yes'], [])
     expect([unasked.code, await isDisabled()]).to.deep.equal([0, true])
     expect(unasked.text).not.to.include('?')
   })
@@ -93,7 +80,7 @@ describe('the command line on a terminal', () => {
       "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
       [id],
     )
-    const resolved = await onPlayedTerminal(
+    const resolved = await onSimulatedTerminal(
       cli.env,
       ['transaction', 'resolve'],
       [
@@ -106,7 +93,7 @@ describe('the command line on a terminal', () => {
     expect([resolved.code, resolved.left], resolved.text).to.deep.equal([0, []])
     expect(resolved.text).to.match(/^- .+/m)
     expect((await findTransaction(ctx.db, id!))?.status).to.equal('completed')
-    const none = await onPlayedTerminal(cli.env, ['transaction', 'resolve'], [])
+    const none = await onSimulatedTerminal(cli.env, ['transaction', 'resolve'], [])
     expect(none.code).to.equal(2)
     expect(none.text).to.include('none to choose from')
   })
@@ -116,7 +103,7 @@ describe('the command line on a terminal', () => {
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: done } = await paid(ctx, app, { price_id: price })
     await (await ctx.db.dataSource()).query("UPDATE transactions SET flag_reason = 'already_lifetime'")
-    const offered = await onPlayedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
+    const offered = await onSimulatedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
     const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
@@ -129,7 +116,7 @@ describe('the command line on a terminal', () => {
       [['subscription', 'end', String(app.app.id), 'nobody'], 'subscription'],
     ] as const
     for (const [words, why] of hopeless) {
-      const refused = await onPlayedTerminal(cli.env, words, [['Why?', CTRL_C]])
+      const refused = await onSimulatedTerminal(cli.env, words, [['Why?', CTRL_C]])
       expect([refused.code, refused.left.length], `${words.join(' ')}: ${refused.text}`).to.deep.equal([1, 1])
       expect(refused.text, words.join(' ')).to.include(why).and.not.include('Why?')
     }
@@ -143,10 +130,10 @@ describe('the command line on a terminal', () => {
     ).query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
-    const stopped = await onPlayedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
+    const stopped = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
     expect(stopped.code).to.equal(1)
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal('already_lifetime')
-    const refunded = await onPlayedTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
+    const refunded = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
     expect([refunded.code, refunded.left], refunded.text).to.deep.equal([0, []])
     expect(refunded.text).to.include('FT26123')
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal(null)

@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { testEnvironment } from '../support/context.ts'
-import { runInThread } from './command-threads.ts'
 import { needsProgram, noteRun } from './forms.ts'
+import { runScripted } from './run-here.ts'
 
 export interface Ran {
   readonly code: number | null
@@ -14,8 +14,7 @@ export interface Ran {
 
 /**
  * `billing-cli` on the test database, as a script would run it: without a terminal. In each test file the first command of each group
- * that ends with a result, and whatever has something on standard input, is run by `bin/billing-cli` itself; all others in a thread
- * that is started once.
+ * that ends with a result, and whatever has something on standard input, is run by `bin/billing-cli` itself; all others in this process.
  */
 export interface Cli {
   readonly env: Readonly<Record<string, string>>
@@ -30,8 +29,8 @@ export interface Cli {
   refused(words: readonly string[], options?: { readonly stdin?: string }): Promise<string>
   /** Exit 2 and a message on standard error, which is given back; nothing on standard output. */
   misused(words: readonly string[]): Promise<string>
-  /** Each line fails with its exit code and a message that holds the text; two run at a time. */
-  faults(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], text: string])[]): Promise<void>
+  /** Each line fails with its exit code and a message that contains the part. */
+  faults(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], part: string])[]): Promise<void>
 }
 
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
@@ -51,9 +50,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
   }
   const run: Cli['run'] = async (words, options) => {
     const isProgram = program || options?.stdin !== undefined || needsProgram(words)
-    const ran = isProgram
-      ? await runProgram(words, env, options?.stdin)
-      : await runInThread({ words, env, steps: null })
+    const ran = await (isProgram ? runProgram(words, env, options?.stdin) : runScripted(words, env))
     noteRun(words, ran, isProgram)
     return ran
   }
@@ -79,10 +76,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
     run,
     json,
     table,
-    both: async (words) => {
-      const [value, shown] = await Promise.all([json(words), table(words)])
-      return { value, text: shown }
-    },
+    both: async (words) => ({ value: await json(words), text: await table(words) }),
     refused: async (words, options) => {
       const message = await failed(words, 1, options?.stdin)
       expect(message, words.join(' ')).to.match(/^error: [^\n]+\n$/)
@@ -94,16 +88,10 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
       return message
     },
     faults: async (...lines) => {
-      const left = [...lines]
-      const next = async (): Promise<void> => {
-        const line = left.shift()
-        if (!line) return
-        const [code, words, said] = line
+      for (const [code, words, part] of lines) {
         const message = code === 2 ? await cli.misused(words) : await cli.refused(words)
-        expect(message, words.join(' ')).to.include(said)
-        return next()
+        expect(message, words.join(' ')).to.include(part)
       }
-      await Promise.all([next(), next()])
     },
   }
   return cli

@@ -2,13 +2,15 @@ import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
-import { runInThread, type Step } from './command-threads.ts'
 import { PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 export const ENTER = '\r'
 export const DOWN = '\u001b[B'
 export const CTRL_C = '\u0003'
+
+/** What to wait for on the screen, and what to type then. */
+export type Step = readonly [seen: string, typed: string]
 
 export interface Screen {
   readonly code: number
@@ -48,15 +50,4 @@ export async function onTerminal(
   const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: Step[] }
   const written = file === null ? '' : readFileSync(file, 'utf8')
   return { code, raw: seen, text: stripVTControlCharacters(seen), stdout: written, left }
-}
-
-/** As `onTerminal`, with a terminal that is played to a thread: for what depends on the questions alone. */
-export async function onPlayedTerminal(
-  env: Readonly<Record<string, string>>,
-  words: readonly string[],
-  steps: readonly Step[],
-  columns = 80,
-): Promise<Pick<Screen, 'code' | 'raw' | 'text' | 'left'>> {
-  const { code, screen, left } = await runInThread({ words, env: { TERM: 'xterm-256color', ...env }, steps, columns })
-  return { code, raw: screen, text: stripVTControlCharacters(screen), left }
 }

@@ -2,9 +2,9 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { noteEvent } from '#providers/note-event.ts'
 import { systemClock } from '#shared/time.ts'
+import { onSimulatedTerminal } from '../cli/simulated-terminal.ts'
 import { openCli } from '../cli/run-cli.ts'
 import { aBusyService, type BusyService } from '../cli/states.ts'
-import { onPlayedTerminal } from '../cli/terminal.ts'
 import { startBrowser } from '../pages/browser.ts'
 import { testContext } from '../support/context.ts'
 import { addBankAccount } from '../support/operators.ts'
@@ -32,7 +32,7 @@ export async function lookAtTables(folder: string): Promise<void> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 400 } })
   for (const line of commandsOf(made)) {
     for (const columns of COLUMNS) {
-      const { raw } = await onPlayedTerminal(env, line.split(' '), [], columns)
+      const { raw } = await onSimulatedTerminal(env, line.split(' '), [], columns)
       const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
       const written = lines.findLastIndex(({ text }) => text !== '') + 1
       await page.setContent(pageOf(line, lines.slice(0, written)))
