@@ -3,6 +3,7 @@ import type { Context } from '#context.ts'
 import { command } from '#commands/command.ts'
 import { updatePayment } from '#payments/store.ts'
 import { invalidField } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { requireWaitingMail, reviewedState } from './require-waiting-mail.ts'
 import { closeReviewsOfPayment, markBankMailClosed, type BankMail } from './store.ts'
@@ -44,5 +45,5 @@ export async function previewClose(ctx: Context, mailId: number): Promise<readon
 }
 
 function moneyWords({ amount }: BankMail): string {
-  return amount === null ? 'money, if any,' : `${amount} VND`
+  return amount === null ? 'money, if any,' : englishMoney(amount, 'VND')
 }

@@ -7,6 +7,7 @@ import type { Context, Rehearsal } from '#context.ts'
 import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { keptOf } from '#payments/balance.ts'
 import { AppError, invalidField, notFound } from '#shared/errors.ts'
+import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import type { Decision } from '#transactions/change-transaction.ts'
 import { decisionOf } from '#transactions/decision-of.ts'
@@ -105,7 +106,8 @@ async function matchIn(
 }
 
 function amountOf({ amount }: BankMail, given: number | undefined): number {
-  if (amount !== null && given !== undefined) throw invalidField('amount', `is refused: the mail says ${amount} VND`)
+  if (amount !== null && given !== undefined)
+    throw invalidField('amount', `is refused: the mail says ${englishMoney(amount, 'VND')}`)
   const known = amount ?? given
   if (known === undefined) throw invalidField('amount', 'is needed: it could not be read in the mail')
   return known
@@ -117,13 +119,16 @@ async function effectsOf(
   endBefore: string,
 ): Promise<readonly string[]> {
   const { id, externalRef, amount: asked, currency } = transaction
-  const booked = `${amount} ${currency} of ${mail.bank ?? 'the bank'} are booked for transaction ${id} of ${externalRef}`
+  const booked = `${englishMoney(amount, currency)} from ${mail.bank ?? 'the bank'} is booked for transaction ${id} of ${externalRef}`
   const effects = [...warningsOf(mail), booked]
   switch (status) {
     case 'processed':
       return [...effects, 'the transaction completes', await effectOfCompletion(tx, transaction, endBefore)]
     case 'underpaid':
-      return [...effects, `${keptOf(transaction)} of ${asked} ${currency} have come then: flagged underpaid`]
+      return [
+        ...effects,
+        `the transaction then has ${englishMoney(keptOf(transaction), currency)} of ${englishMoney(asked, currency)}: flagged underpaid`,
+      ]
     case 'already_completed':
       return [...effects, `the transaction is ${transaction.status} already: flagged, for money that came twice`]
   }

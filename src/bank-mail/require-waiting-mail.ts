@@ -1,6 +1,6 @@
 import type { Queries } from '#db/queries.ts'
 import { invalidField, notFound } from '#shared/errors.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { formatUtc } from '#shared/time.ts'
 import { findBankMail, type BankMail } from './store.ts'
 
 /** A mail that waits for an operator. Throws `not_found`, and `invalid_request` that says why it does not wait. */
@@ -8,7 +8,7 @@ export async function requireWaitingMail(db: Queries, mailId: number): Promise<B
   const mail = await findBankMail(db, mailId)
   if (!mail) throw notFound('bank mail')
   if (mail.review !== null) return mail
-  if (mail.closedAt) throw invalidField('id', `was closed at ${formatTimestamp(mail.closedAt)} UTC`)
+  if (mail.closedAt) throw invalidField('id', `was closed at ${formatUtc(mail.closedAt)}`)
   if (mail.paymentId !== null && mail.transactionId !== null)
     throw invalidField(
       'id',

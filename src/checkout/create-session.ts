@@ -11,6 +11,7 @@ import { availableMethods } from '#providers/available-methods.ts'
 import { METHODS, type Method } from '#providers/providers.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
+import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
@@ -158,7 +159,7 @@ async function requireAvailable(
     if (!(await availableMethods(tx, app, amount, currency)).includes(method)) {
       throw new AppError(
         'payment_method_unavailable',
-        `payment_method: ${method} is not enabled or cannot take ${amount} ${currency}`,
+        `payment_method: ${method} is not enabled or cannot take ${englishMoney(amount, currency)}`,
         {
           field: 'payment_method',
         },

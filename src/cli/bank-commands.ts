@@ -4,11 +4,10 @@ import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
 import type { MatchedMail } from '#bank-mail/match-bank-mail.ts'
 import { askNote, goAhead, isTerminal, required, requiredChoice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
-import { inChange, withDryRun } from './change.ts'
+import { inChange, printEffects, withDryRun } from './change.ts'
 import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
-import type { Output } from './output.ts'
 import { gatherRows, readLimit, type PageOptions } from './pages.ts'
 import { printable } from './printable.ts'
 import { banner, inSession, performAs, withSandbox, type Session } from './session.ts'
@@ -273,7 +272,7 @@ async function closeOne(session: Session, id: string | undefined, options: Close
   if (options.dryRun || process.stdin.isTTY) {
     const effects = await previewClose(ctx, mailId)
     if (options.dryRun) {
-      printPlan(out, { bank_mail_id: mailId, status: 'closed' }, effects)
+      printEffects(out, { bank_mail_id: mailId, status: 'closed' }, effects)
       return
     }
     effects.forEach((effect) => out.hint(`- ${effect}`))
@@ -327,7 +326,7 @@ async function matchOne(
   if (options.dryRun || process.stdin.isTTY) {
     const preview = await previewMatch(ctx, caller, matchTarget)
     if (options.dryRun) {
-      printPlan(out, answerOf(preview), preview.effects)
+      printEffects(out, answerOf(preview), preview.effects)
       return
     }
     preview.effects.forEach((effect) => out.hint(`- ${effect}`))
@@ -361,13 +360,6 @@ async function pickAccount({ ctx }: Session, id: string | undefined): Promise<nu
     return open.map((row) => ({ value: String(row.id), name: `${row.id}: ${row.bank} ${row.number} ${row.holder}` }))
   })
   return numberOf(text, '<id>')
-}
-
-/** What a command would answer, and what it would do. */
-function printPlan(out: Output, answer: object, effects: readonly string[]): void {
-  out.result({ ...answer, dry_run: true, effects }, () =>
-    effects.forEach((effect) => out.line(`would: ${printable(effect)}`)),
-  )
 }
 
 async function printAccount({ ctx, out }: Session, account: BankAccount, heading?: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { counted } from '#shared/counted.ts'
-import { formatMoney } from '#shared/money.ts'
+import { englishMoney } from '#shared/money.ts'
 import { Coloured, type Colour } from './coloured.ts'
 import { markOf } from './session.ts'
 
@@ -29,7 +29,7 @@ export function minuteCell(timestamp: string | null): string | null {
 
 /** `₫99,000`; `?` for an unknown amount. */
 export function moneyCell(amount: number | null, currency: string): string {
-  return amount === null ? `? ${currency}` : formatMoney(amount, currency, 'en')
+  return amount === null ? `? ${currency}` : englishMoney(amount, currency)
 }
 
 /** `₫90,000 of ₫99,000` where another amount than the price was received; else the price. */

@@ -2,7 +2,10 @@ import type { Command } from 'commander'
 import type { Rehearsal } from '#context.ts'
 import { askNote, isTerminal } from './ask.ts'
 import type { Output } from './output.ts'
+import { printable } from './printable.ts'
 import { inSession, type Session } from './session.ts'
+import { terminalWidth } from './terminal-width.ts'
+import { wrapLines } from './wrap.ts'
 
 /** Declares `--dry-run` on a command whose action runs in `inChange`. */
 export function withDryRun(command: Command): Command {
@@ -37,6 +40,14 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
   const rehearsal: Rehearsal = { changes: [], events: [] }
   await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: muted(session.out) })
   printRehearsal(session.out, rehearsal)
+}
+
+/** The answer of a dry run that is described in sentences. */
+export function printEffects(out: Output, answer: object, effects: readonly string[]): void {
+  out.result({ ...answer, dry_run: true, effects }, () => {
+    out.line('without --dry-run, this happens:')
+    for (const effect of effects) out.line(wrapLines(`- ${printable(effect)}`, terminalWidth()))
+  })
 }
 
 /** The results of a rehearsal do not exist: ids that were rolled back, secrets that nobody has. */

@@ -3,7 +3,7 @@ import { countedUnit, minuteCell, moneyCell, receivedCell, stageCell, standingCe
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { markOf } from './session.ts'
-import { terminalWidth } from './table.ts'
+import { terminalWidth } from './terminal-width.ts'
 import { wrap } from './wrap.ts'
 
 /** One screen about an end user, the next step on the bottom, where the eye is. */
@@ -70,7 +70,7 @@ function factsOf({ subscription, customer, events, ...view }: EndUserView): Reco
         }
       : { subscription: 'none' }),
     customer: customer && `${customer.id} ${customer.name} (${customer.locale})`,
-    'e-mail': mails,
+    email: mails,
     reminders: view.reminders_stopped_at === null ? 'on' : `stopped ${view.reminders_stopped_at} UTC`,
     webhooks: `${events.pending} pending, ${events.failed} failed`,
   }

@@ -1,14 +1,16 @@
 import type { Command } from 'commander'
+import { terminalWidth } from './terminal-width.ts'
+import { wrapCommand } from './wrap.ts'
 
 const EXAMPLES = new WeakMap<Command, readonly string[]>()
 
 /** Adds examples to a command's `--help`; each begins with what follows `billing-cli`. */
 export function withExamples(command: Command, ...examples: readonly string[]): Command {
   EXAMPLES.set(command, examples)
-  return command.addHelpText(
-    'after',
-    `\nExamples:\n${examples.map((example) => `  $ billing-cli ${example}`).join('\n')}`,
-  )
+  return command.addHelpText('after', () => {
+    const lines = examples.map((example) => wrapCommand(`  $ billing-cli ${example}`, terminalWidth()))
+    return `\nExamples:\n${lines.join('\n')}`
+  })
 }
 
 /**

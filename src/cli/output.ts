@@ -1,5 +1,6 @@
 /* eslint no-console: "off" */
-import { printable, printableLines } from './printable.ts'
+import { errorText } from './error-text.ts'
+import { printable } from './printable.ts'
 import { formatFields, formatTable, type TableOptions } from './table.ts'
 
 /** Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. */
@@ -50,9 +51,9 @@ export function openOutput(isJson: boolean): Output {
     block: (text) => print('block', text),
     line: (text) => print('line', text),
     hint(text) {
-      if (!isJson) console.error(printableLines(text))
+      if (!isJson) console.error(errorText(text))
     },
-    note: (text) => console.error(printableLines(text)),
+    note: (text) => console.error(errorText(text)),
     progress(text) {
       if (isJson || !process.stderr.isTTY) return
       isProgressShown = true
@@ -64,5 +65,5 @@ export function openOutput(isJson: boolean): Output {
 /** One line on standard error that says what went wrong and what to do next. */
 export function printError(message: string): void {
   clearProgress()
-  console.error(`error: ${printableLines(message)}`)
+  console.error(errorText(`error: ${message}`))
 }

@@ -152,9 +152,10 @@ function registerMove(payment: Command): void {
           if (!options.dryRun)
             await goAhead(options.yes, `Book money of payment ${paymentId} for transaction ${transactionId}?`)
           const moved = await change(session, note)
+          const money = await moneyOf(session, paymentId, moved.amount)
           session.out.result(moved, () =>
             session.out.line(
-              `${moved.amount} of payment ${paymentId} are booked for transaction ${transactionId}: ${moved.status}`,
+              `${money} of payment ${paymentId} is booked for transaction ${transactionId}: ${moved.status}`,
             ),
           )
         })
@@ -190,8 +191,9 @@ function registerRefund(payment: Command): void {
         const note = await noteFor(session, options.note, change)
         if (!options.dryRun) await goAhead(options.yes, `Give money of payment ${paymentId} back?`)
         const made = await change(session, note)
+        const money = await moneyOf(session, paymentId, made.amount)
         session.out.result(presentRefund(made), () =>
-          session.out.line(`refund ${made.id} of ${made.amount} is recorded: ${made.status}`),
+          session.out.line(`refund ${made.id} of ${money} is recorded: ${made.status}`),
         )
       })
     })
@@ -244,4 +246,10 @@ async function pickPayment({ ctx }: Session, id: string | undefined): Promise<nu
 
 function paymentName({ id, provider, amount, currency, flagReason, reference }: ListedPayment): string {
   return `${id}: ${moneyCell(amount, currency)} by ${provider}, ${flagReason ?? 'unmatched'}, ${reference}`
+}
+
+/** A part of a payment, in the payment's currency. */
+async function moneyOf({ ctx }: Session, paymentId: number, amount: number): Promise<string> {
+  const { showPayment } = await import('#operations/show-payment.ts')
+  return moneyCell(amount, (await showPayment(ctx, paymentId)).payment.currency)
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
-import { printableLines } from './printable.ts'
+import { errorText } from './error-text.ts'
 
 type Register = (program: Command) => void
 
@@ -173,7 +173,7 @@ export async function createProgram(word?: string): Promise<Command> {
     .option('--json', 'print one JSON value instead of tables')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (message, write) => write(printableLines(withoutWords(message))) })
+    .configureOutput({ outputError: (message, write) => write(errorText(withoutWords(message))) })
   // Of the program alone: commands may have an option of this name.
   if (word === '') program.version(productVersion(), '--version', 'print the version')
   for (const { section, words, load } of GROUPS) {

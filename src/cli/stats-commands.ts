@@ -5,7 +5,7 @@ import { formatBars } from './bar-chart.ts'
 import { withExamples } from './examples.ts'
 import type { Output } from './output.ts'
 import { banner, inSession } from './session.ts'
-import { terminalWidth } from './table.ts'
+import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Months of the chart. */
@@ -26,7 +26,7 @@ export function registerStatsCommands(program: Command): void {
     .action(async (named: string | undefined, options: StatsOptions, command: Command) => {
       if (named !== undefined && options.test) throw new UsageError('--test is for all apps together, without <app>')
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const [{ gatherStats }, { formatMoney }] = await Promise.all([
+        const [{ gatherStats }, { englishMoney }] = await Promise.all([
           import('#operations/stats.ts'),
           import('#shared/money.ts'),
         ])
@@ -35,7 +35,7 @@ export function registerStatsCommands(program: Command): void {
         out.result(found, () => {
           const apps = counted(found.app_ids.length, `${found.mode === 'test' ? 'sandbox' : 'live'} app`)
           out.line(app ? banner(app) : `${found.mode === 'test' ? '[TEST]' : '[LIVE]'} ${apps}`)
-          show(out, found, (amount, currency) => formatMoney(amount, currency, 'en'))
+          show(out, found, englishMoney)
         })
       })
     })

@@ -2,6 +2,7 @@ import { styleText } from 'node:util'
 import Table from 'cli-table3'
 import { Coloured, type Colour } from './coloured.ts'
 import { printable } from './printable.ts'
+import { terminalWidth } from './terminal-width.ts'
 import { wrap } from './wrap.ts'
 
 export interface TableOptions {
@@ -18,9 +19,6 @@ interface Cell {
   readonly look: Colour | 'bold' | null
 }
 
-/** Where the output is no terminal, and the least that is asked of one. */
-const USUAL_WIDTH = 80
-const LEAST_WIDTH = 40
 const LEAST_COLUMN = 6
 /** The blanks between two columns. */
 const GAP = '  '
@@ -70,11 +68,6 @@ export function formatFields(fields: Readonly<Record<string, unknown>>, width = 
   const [names = 0, values = 0] = naturalWidths(rows.map(textsOf))
   const room = Math.max(LEAST_COLUMN, width - names - GAP.length)
   return drawTable(null, rows, [names, Math.min(values, room)])
-}
-
-/** Of standard output, or 80. */
-export function terminalWidth(): number {
-  return Math.max(LEAST_WIDTH, (process.stdout.isTTY ? process.stdout.columns : 0) || USUAL_WIDTH)
 }
 
 function drawTable(

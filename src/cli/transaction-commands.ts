@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
 import type { Resolution } from '#operations/resolution.ts'
-import { plainMoney } from '#shared/money.ts'
+import { counted } from '#shared/counted.ts'
+import { englishMoney } from '#shared/money.ts'
 import { askNote, goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
 import { appCell, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
+import { printEffects } from './change.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
@@ -148,8 +150,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const terms = { ...amount, ...(reference === undefined ? {} : { reference }) }
   const preview = await previewResolution(ctx, caller, { transactionId, action, ...terms })
   if (options.dryRun) {
-    const answer = { ...presentTransaction(preview.transaction), dry_run: true, effects: preview.effects }
-    out.result(answer, () => preview.effects.forEach((effect) => out.line(`would: ${effect}`)))
+    printEffects(out, presentTransaction(preview.transaction), preview.effects)
     return
   }
   if (process.stdin.isTTY) preview.effects.forEach((effect) => out.hint(`- ${effect}`))
@@ -164,7 +165,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
     )
     for (const refund of refunds)
       out.line(
-        `refund ${refund.refund_id} of ${plainMoney(refund.amount, resolved.currency)} ${refund.status === 'pending' ? 'is pending' : refund.status}`,
+        `refund ${refund.refund_id} of ${englishMoney(refund.amount, resolved.currency)} ${refund.status === 'pending' ? 'is pending' : refund.status}`,
       )
   })
 }
@@ -232,7 +233,8 @@ function registerLedger(program: Command): void {
           options.app === undefined ? null : (await session.app(options.app)).id,
         )
         session.out.result(report, () => {
-          session.out.line(`${report.checked} subscriptions checked, ${report.faults.length} discrepancies`)
+          const found = report.faults.length === 1 ? '1 discrepancy' : `${report.faults.length} discrepancies`
+          session.out.line(`${counted(report.checked, 'subscription')} checked, ${found}`)
           if (report.faults.length > 0)
             session.out.table({
               head: ['subject', 'discrepancy'],

@@ -185,7 +185,7 @@ function registerRefused(reminders: Command): void {
               row.to,
               row.last_error,
             ]),
-            none: 'none is refused',
+            none: 'no address is refused',
           })
         })
       })

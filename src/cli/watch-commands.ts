@@ -6,7 +6,7 @@ import { isTerminal } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
 import { inSession, withSandbox } from './session.ts'
-import { terminalWidth } from './table.ts'
+import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 import { drawFailure, drawWatch } from './watch-screen.ts'
 

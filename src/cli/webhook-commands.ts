@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { counted } from '#shared/counted.ts'
 import type { DeliveryStatus } from '#webhooks/store.ts'
 import { goAhead, required } from './ask.ts'
 import { minuteCell, stateCell } from './cells.ts'
@@ -124,12 +125,12 @@ async function retryAll({ ctx, out, caller, app: pick }: Session, named: string,
   const app = await pick(named)
   const failed = await countFailed(ctx, app)
   if (options.dryRun) {
-    out.result({ dry_run: true, failed }, () => out.line(`would: make ${failed} events due again`))
+    out.result({ dry_run: true, failed }, () => out.line(`${counted(failed, 'event')} would be due again`))
     return
   }
-  await goAhead(options.yes, `Deliver all ${failed} failed events of ${banner(app)} again?`)
+  await goAhead(options.yes, `Deliver ${counted(failed, 'failed event')} of ${banner(app)} again?`)
   const answer = await retryFailed(ctx, caller, app)
-  out.result(answer, () => out.line(`${answer.retried} events are due again`))
+  out.result(answer, () => out.line(`due again: ${counted(answer.retried, 'event')}`))
 }
 
 function registerTest(webhook: Command): void {

@@ -21,3 +21,53 @@ function chunksOf(word: string, width: number): string[] {
     word.slice(index * width, (index + 1) * width),
   )
 }
+
+/**
+ * The text with lines of at most `width` characters, broken between words; a line that is broken keeps its indentation. A longer word
+ * stays whole, so that an address or a command can be copied.
+ */
+export function wrapLines(text: string, width: number): string {
+  return text
+    .split('\n')
+    .map((line) => (line.length <= width ? line : breakLine(line, width)))
+    .join('\n')
+}
+
+function breakLine(text: string, width: number): string {
+  const indent = /^ */.exec(text)?.[0] ?? ''
+  return joinWords(text.trimStart().split(' '), { width, indent, hanging: indent, end: '' })
+}
+
+const WORD_OF_A_SHELL = /(?:"[^"]*"|'[^']*'|[^\s"'])+/g
+
+/** A command line over several lines, as a shell reads it: with a backslash at the end of each, and never within quotes. */
+export function wrapCommand(command: string, width: number): string {
+  const indent = /^ */.exec(command)?.[0] ?? ''
+  if (command.length <= width) return command
+  return joinWords(command.match(WORD_OF_A_SHELL) ?? [], { width, indent, hanging: `${indent}    `, end: ' \\' })
+}
+
+interface Breaks {
+  readonly width: number
+  /** Before the first line. */
+  readonly indent: string
+  /** Before all further lines. */
+  readonly hanging: string
+  /** After each line but the last. */
+  readonly end: string
+}
+
+function joinWords(words: readonly string[], { width, indent, hanging, end }: Breaks): string {
+  const lines: string[] = []
+  let line = ''
+  for (const word of words) {
+    const joined = line === '' ? `${lines.length === 0 ? indent : hanging}${word}` : `${line} ${word}`
+    if (line === '' || joined.length + end.length <= width) {
+      line = joined
+      continue
+    }
+    lines.push(`${line}${end}`)
+    line = `${hanging}${word}`
+  }
+  return [...lines, line].join('\n')
+}

@@ -2,7 +2,7 @@ import type { Context } from '#context.ts'
 import { countMisaddressedMails, countWaitingMails, type Review } from '#bank-mail/store.ts'
 import { sumUnallocated } from '#payments/store.ts'
 import { counted } from '#shared/counted.ts'
-import { plainMoney } from '#shared/money.ts'
+import { englishMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
@@ -26,7 +26,7 @@ function wordsOf(sums: readonly FlaggedSum[]): string {
   return sums
     .map(
       ({ reason, currency, transactions, unapplied }) =>
-        `${transactions} ${reason} with ${plainMoney(unapplied, currency)} received and not applied`,
+        `${transactions} ${reason} with ${englishMoney(unapplied, currency)} received and not applied`,
     )
     .join('; ')
 }
@@ -37,7 +37,7 @@ export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
   const surplus = await sumSurplus(ctx.db)
   const results = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
     const unsaid = unknown === 0 ? '' : `, ${unknown} of unknown amount`
-    const detail = `${counted(payments, 'payment')} with ${plainMoney(amount, currency)} not allocated to a transaction${unsaid}`
+    const detail = `${counted(payments, 'payment')} with ${englishMoney(amount, currency)} not allocated to a transaction${unsaid}`
     const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
     return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, mend)
   })
@@ -45,7 +45,7 @@ export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
     .filter(({ isSandbox }) => !isSandbox)
     .map(
       ({ currency, transactions, surplus: amount }) =>
-        `${plainMoney(amount, currency)} beyond the amount of ${counted(transactions, 'transaction')}`,
+        `${englishMoney(amount, currency)} beyond the amount of ${counted(transactions, 'transaction')}`,
     )
   const sums = beyond.length === 0 ? 'no surplus' : `surplus, to be refunded or kept: ${beyond.join('; ')}`
   return [...results, passed('payments', results.length === 0 ? `all money is allocated; ${sums}` : sums)]

@@ -7,7 +7,7 @@ import { listProviders, type Method } from '#providers/providers.ts'
 import { countFailing, listPauses, type ProviderPause } from '#providers/store.ts'
 import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { formatUtc } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 
 /** Providers are asked about this many apps at a time. */
@@ -45,8 +45,8 @@ async function checkLookUps(ctx: Context): Promise<CheckResult[]> {
 }
 
 function pauseResult({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): CheckResult {
-  const cause = `${counted(failures, 'failure')} in a row since ${formatTimestamp(since)} UTC: ${reason}`
-  const detail = `app ${appId}, ${provider}: polling is paused until ${formatTimestamp(pausedUntil)} UTC, after ${cause}`
+  const cause = `${counted(failures, 'failure')} in a row since ${formatUtc(since)}: ${reason}`
+  const detail = `app ${appId}, ${provider}: polling is paused until ${formatUtc(pausedUntil)}, after ${cause}`
   return warning('providers', detail, `the pause ends by itself; billing-cli reconcile --app ${appId} polls at once`)
 }
 

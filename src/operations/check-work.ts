@@ -8,7 +8,7 @@ import { countRefusedReminders, listRefusedReminders } from '#renewals/refused-r
 import { countUnconfirmedReceipts, listUnconfirmedReceipts } from '#renewals/unconfirmed-receipts.ts'
 import { countUnconfirmedReminders, listUnconfirmedReminders } from '#renewals/unconfirmed-reminders.ts'
 import { counted } from '#shared/counted.ts'
-import { MINUTE_MS, SECOND_MS, addMs, formatTimestamp } from '#shared/time.ts'
+import { MINUTE_MS, SECOND_MS, addMs, formatUtc } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { listWebhookStandings, readOutbox, type WebhookStanding } from './store.ts'
 
@@ -41,19 +41,18 @@ function isSilent(ctx: Context, run: JobRun | undefined): boolean {
 
 function lastRunOf(runs: readonly JobRun[]): string {
   const last = runs.reduce((a, b) => ((a.finishedAt ?? a.startedAt) > (b.finishedAt ?? b.startedAt) ? a : b))
-  return `the last run, ${last.job}, was at ${formatTimestamp(last.finishedAt ?? last.startedAt)} UTC`
+  return `the last run, ${last.job}, was at ${formatUtc(last.finishedAt ?? last.startedAt)}`
 }
 
 function jobResult(job: string, run: JobRun | undefined, isQuiet: boolean): CheckResult {
   const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
   if (!run) return warning('jobs', `${job}: never ran`, look)
-  const at = `at ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`
+  const at = `at ${formatUtc(run.finishedAt ?? run.startedAt)}`
   if (run.outcome !== 'done' && run.outcome !== null) {
     const { error } = (run.summary ?? {}) as { error?: unknown }
     return failed('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
   }
-  if (isQuiet)
-    return failed('jobs', `${job}: silent since ${formatTimestamp(run.finishedAt ?? run.startedAt)} UTC`, look)
+  if (isQuiet) return failed('jobs', `${job}: silent since ${formatUtc(run.finishedAt ?? run.startedAt)}`, look)
   return passed('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
 }
 
@@ -102,7 +101,7 @@ function standingResult(
   }
   return (isLive ? failed : warning)(
     'webhooks',
-    `app ${appId}: failing since ${formatTimestamp(failingSince)} UTC: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
+    `app ${appId}: failing since ${formatUtc(failingSince)}: ${counts}${lastError === null ? '' : `: ${lastError}`}`,
     `contact the app's owner; run billing-cli webhook test ${appId}${failures === 0 ? '' : `, then ${retry}`}`,
   )
 }
@@ -111,7 +110,7 @@ function standingResult(
 export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
   const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
   if (oldestDueAt !== null && oldestDueAt < addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)) {
-    const detail = `${counted(depth, 'event')} pending; the oldest has been due since ${formatTimestamp(oldestDueAt)} UTC`
+    const detail = `${counted(depth, 'event')} pending; the oldest has been due since ${formatUtc(oldestDueAt)}`
     return [failed('outbox', detail, `if jobs (above) reports a running daemon, check its log; otherwise ${START}`)]
   }
   return [passed('outbox', `${counted(depth, 'event')} pending, none overdue`)]

@@ -4,7 +4,7 @@ import { command } from '#commands/command.ts'
 import { presentPayment } from '#payments/present.ts'
 import { lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { formatTimestamp } from '#shared/time.ts'
+import { formatUtc } from '#shared/time.ts'
 import { integer, text } from '#shared/validate.ts'
 
 const ClosePaymentInput = z.strictObject({
@@ -39,7 +39,7 @@ export const closePayment = command({
 })
 
 function refuseToClose({ id, amountLeft, closedAt }: Payment): void {
-  if (closedAt) throw new AppError('invalid_request', `payment ${id} was closed at ${formatTimestamp(closedAt)} UTC`)
+  if (closedAt) throw new AppError('invalid_request', `payment ${id} was closed at ${formatUtc(closedAt)}`)
   if (amountLeft === 0)
     throw new AppError(
       'invalid_request',

@@ -1,4 +1,5 @@
 import { keptOf } from '#payments/balance.ts'
+import { englishMoney } from '#shared/money.ts'
 import type { Transaction } from '#transactions/store.ts'
 
 export const RESOLUTIONS = ['refund', 'complete', 'dismiss'] as const
@@ -31,7 +32,9 @@ function refusalOfRefund(transaction: Transaction, amount: number | null): strin
   // A command that is repeated must not refund the purchase after the surplus.
   if (amount === null && transaction.flagReason === null && transaction.resolution === 'refunded')
     return `it was refunded already; to refund more of the ${kept} ${transaction.currency} that are kept, give --amount`
-  return amount !== null && amount > kept ? `only ${kept} ${transaction.currency} are left to be refunded` : null
+  return amount !== null && amount > kept
+    ? `only ${englishMoney(kept, transaction.currency)} is left to be refunded`
+    : null
 }
 
 /** The amount to refund: `amount`; by default the surplus of a duplicate, and all that is kept of anything else. */

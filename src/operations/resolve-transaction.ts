@@ -12,7 +12,7 @@ import { closeOpenSessions } from '#providers/reconcile-payments.ts'
 import { bankPageProvider, providerOfCode } from '#providers/providers.ts'
 import { isRefundedByProvider, sendRefunds } from '#providers/refunds.ts'
 import { AppError, notFound } from '#shared/errors.ts'
-import { plainMoney } from '#shared/money.ts'
+import { englishMoney } from '#shared/money.ts'
 import { integer, text } from '#shared/validate.ts'
 import { findApplicationOfTransaction } from '#subscriptions/store.ts'
 import { changeTransaction, type Decision } from '#transactions/change-transaction.ts'
@@ -170,7 +170,7 @@ async function complete(tx: Tx, app: App, before: Transaction, decision: Decisio
     : await completeTransaction(tx, app, before, { providerCode, paidAt: tx.now }, { decision })
   const accepted = isSuperseded(before)
     ? await appliedWords(tx, after)
-    : `accepts ${plainMoney(keptOf(before), before.currency)} of ${plainMoney(before.amount, before.currency)} as full payment`
+    : `accepts ${englishMoney(keptOf(before), before.currency)} of ${englishMoney(before.amount, before.currency)} as full payment`
   return { after, ordered: [], effects: [accepted, await effectOfCompletion(tx, after, endBefore)] }
 }
 
@@ -197,7 +197,7 @@ async function refund(
 }
 
 function refundEffect({ refund: { amount, reference }, payment: { provider, currency } }: OrderedRefund): string {
-  const money = plainMoney(amount, currency)
+  const money = englishMoney(amount, currency)
   return (
     providerOfCode(provider)?.refunds?.describe(money) ??
     `${money} by ${provider} is recorded as refunded manually (${reference ?? ''})`

@@ -17,8 +17,8 @@ import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { realTime } from '#apps/app-time.ts'
 import { notFound } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { plainMoney } from '#shared/money.ts'
-import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
+import { englishMoney } from '#shared/money.ts'
+import { formatTimestamp, formatUtc, type AppTime, type RealTime } from '#shared/time.ts'
 import {
   findApplicationOfTransaction,
   findSubscriptionOfEndUser,
@@ -82,8 +82,8 @@ export async function getTransactionTimeline(ctx: Context, transactionId: number
 async function checkoutMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
   const session = await findSessionOfTransaction(ctx.db, transaction.id)
   const opened = session
-    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}, link until ${formatTimestamp(session.expiresAt)}`
-    : `opened for ${transaction.externalRef}: ${plainMoney(transaction.amount, transaction.currency)}`
+    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${englishMoney(transaction.amount, transaction.currency)}, link until ${formatUtc(session.expiresAt)}`
+    : `opened for ${transaction.externalRef}: ${englishMoney(transaction.amount, transaction.currency)}`
   // The test clock may have been moved since.
   const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
   const clock = offset === null ? app : { clockOffsetMs: offset }
@@ -124,8 +124,8 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
 /** Null where the entries of refunds say it. */
 function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
   const { provider, reference, paidAt } = payment
-  const money = plainMoney(Math.abs(amount), currency)
-  const named = `payment ${paymentId} by ${provider}, reference ${reference}, paid ${formatTimestamp(paidAt)}`
+  const money = englishMoney(Math.abs(amount), currency)
+  const named = `payment ${paymentId} by ${provider}, reference ${reference}, paid ${formatUtc(paidAt)}`
   switch (cause) {
     case 'booked':
       return `received ${money}: ${named}`
@@ -144,7 +144,7 @@ function refundMoments(
   currency: string,
 ): Moment[] {
   const { id, taken, provider, status, reference, failure, createdAt, endedAt } = refund
-  const money = `${plainMoney(taken, currency)} of payment ${refund.paymentId} by ${provider}`
+  const money = `${englishMoney(taken, currency)} of payment ${refund.paymentId} by ${provider}`
   const named = reference === null ? '' : `, reference ${reference}`
   const isAtOnce = endedAt?.getTime() === createdAt.getTime()
   const ordered = isAtOnce
@@ -213,8 +213,12 @@ function effectText(application: {
   readonly endBefore: AppTime | null
   readonly endAfter: AppTime | null
 }): string {
-  const before = formatTimestampOrNull(application.endBefore) ?? 'none'
-  return `completed; period ${application.kind}: ${before} -> ${formatTimestampOrNull(application.endAfter) ?? 'lifetime'}`
+  const before = endWords(application.endBefore, 'none')
+  return `completed; period ${application.kind}: ${before} → ${endWords(application.endAfter, 'lifetime')}`
+}
+
+function endWords(end: AppTime | null, otherwise: string): string {
+  return end ? formatUtc(end) : otherwise
 }
 
 async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
@@ -239,7 +243,7 @@ async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]
 
 /** The outcome of all attempts: single ones are deleted after 400 days. */
 function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
-  const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatTimestamp(deliveredAt)}` : ''
+  const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatUtc(deliveredAt)}` : ''
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 
@@ -251,7 +255,7 @@ async function reminderMoments(ctx: Context, transaction: Transaction): Promise<
   return reminders.map((reminder) => ({
     at: reminder.claimedAt,
     part: 'mail',
-    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${formatTimestamp(reminder.periodEnd)}: ${reminder.status}`,
+    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${formatUtc(reminder.periodEnd)}: ${reminder.status}`,
   }))
 }
 
@@ -260,7 +264,7 @@ async function receiptMoments(ctx: Context, { id, currency }: Transaction): Prom
   return (await listReceiptsOf(ctx.db, [id])).map((receipt) => ({
     at: receipt.sentAt ?? receipt.createdAt,
     part: 'mail',
-    text: `receipt ${receipt.id} of ${plainMoney(receipt.amount, currency)} ${receipt.kind}: ${receiptState(receipt, now)}`,
+    text: `receipt ${receipt.id} of ${englishMoney(receipt.amount, currency)} ${receipt.kind}: ${receiptState(receipt, now)}`,
   }))
 }
 

@@ -84,7 +84,7 @@ export type RefundCall =
 
 /** How a provider gives money back. */
 export interface ProviderRefunds {
-  /** For the operator: `Stripe refunds 9900 VND to the card`. */
+  /** For the operator: `Stripe refunds ₫9,900 to the card`. */
   describe(money: string): string
   /** Makes the refund, once, however often it is called. `isRepeated`: an earlier call may have made it. Never inside a transaction. */
   make(ctx: Context, payment: Payment, refund: Refund, isRepeated: boolean): Promise<RefundCall>

@@ -52,9 +52,9 @@ function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
   return made
 }
 
-/** `10.50 USD`, `99000 VND`: without separators, for messages. */
-export function plainMoney(amount: number, currency: string): string {
-  return `${decimalString(amount, currencyDecimals(currency))} ${currency}`
+/** `$10.50`, `₫99,000`: in the tables, timelines and messages that operators and developers read. */
+export function englishMoney(amount: number, currency: string): string {
+  return formatMoney(amount, currency, 'en')
 }
 
 /** `12345` with two decimals is `123.45`. */

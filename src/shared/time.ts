@@ -53,6 +53,11 @@ export function formatTimestampOrNull(instant: Date | null): string | null {
   return instant && formatTimestamp(instant)
 }
 
+/** `YYYY-MM-DD HH:MM:SS UTC`: in sentences, which have no heading that names the zone. */
+export function formatUtc(instant: Date): string {
+  return `${formatTimestamp(instant)} UTC`
+}
+
 /** `YYYY-MM-DD` of the UTC day. */
 export function formatDay(instant: Date): string {
   return instant.toISOString().slice(0, 10)

@@ -3,7 +3,7 @@ import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { AppError } from '#shared/errors.ts'
-import { formatTimestamp, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
+import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
 import { text } from '#shared/validate.ts'
 import { writeDecision } from './apply-payment.ts'
 import { effectiveStatus } from './lifecycle.ts'
@@ -29,7 +29,7 @@ export const endSubscription = command({
     const now = wholeSeconds(appNow(app, tx.now))
     const { currentPeriodEnd, periodStart } = current
     if (currentPeriodEnd && effectiveStatus(current, now) === 'expired')
-      throw new AppError('invalid_request', `this subscription ended at ${formatTimestamp(currentPeriodEnd)} UTC`)
+      throw new AppError('invalid_request', `this subscription ended at ${formatUtc(currentPeriodEnd)}`)
     const start = periodStart < now ? periodStart : now
     const saved = await recordChange(tx, app, current, { period: { start, end: now, anchorDay: now.getUTCDate() } })
     await writeDecision(tx, app, 'ended', saved, current)

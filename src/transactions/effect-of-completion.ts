@@ -1,5 +1,5 @@
 import type { Tx } from '#commands/transaction.ts'
-import { formatTimestampOrNull } from '#shared/time.ts'
+import { formatUtc } from '#shared/time.ts'
 import { findSubscriptionOfEndUser } from '#subscriptions/store.ts'
 import type { Transaction } from './store.ts'
 
@@ -7,12 +7,12 @@ import type { Transaction } from './store.ts'
 export async function validUntil(tx: Tx, { endUserId }: Pick<Transaction, 'endUserId'>): Promise<string> {
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (!subscription) return 'no subscription'
-  return formatTimestampOrNull(subscription.currentPeriodEnd) ?? 'lifetime'
+  return subscription.currentPeriodEnd ? formatUtc(subscription.currentPeriodEnd) : 'lifetime'
 }
 
 /** What the completion of a transaction did, as a sentence for the operator; `endBefore` is the earlier result of `validUntil`. */
 export async function effectOfCompletion(tx: Tx, after: Transaction, endBefore: string): Promise<string> {
   if (after.flagReason !== null) return `cannot be applied: flagged ${after.flagReason}`
   if (after.mode === 'payment') return 'the app is sent transaction.completed'
-  return `valid until: ${endBefore} -> ${await validUntil(tx, after)}`
+  return `valid until: ${endBefore} → ${await validUntil(tx, after)}`
 }

@@ -205,7 +205,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
             type('Why?', 'the payer called'),
             yes(`Book the money of bank mail ${money.mail} for transaction ${money.transaction}?`),
           ],
-          /- the transaction completes[\s\S]+- valid until: no subscription -> 20[\s\S]+: processed/,
+          /- the transaction completes[\s\S]+- valid until: no subscription → 20[\s\S]+: processed/,
         ],
         ['transaction show', [pick('Which flagged transaction?')], 'flagged underpaid'],
         ['webhook list', [second], 'subscription.updated'],

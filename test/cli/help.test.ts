@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
+import { wrapCommand } from '#cli/wrap.ts'
 import { expectEveryCommandCharged, leavesOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
 
@@ -28,6 +29,17 @@ describe("the command line's help", () => {
         for (const { command: leaf, path } of leavesOf(program)) leaf.action(() => void reached.push([...path]))
         await program.parseAsync(wordsOf(example), { from: 'user' })
         expect(reached, example).to.have.length(1)
+      }
+    }
+  })
+
+  it('breaks the examples for a terminal of 80 columns so that they can be copied', async () => {
+    for (const { command } of leavesOf(await createProgram())) {
+      for (const example of examplesOf(command)) {
+        const lines = wrapCommand(`  $ billing-cli ${example}`, 80).split('\n')
+        for (const line of lines) expect(line.length, line).to.be.at.most(80)
+        const copied = lines.join('').replaceAll(' \\', '')
+        expect(wordsOf(copied), example).to.deep.equal(['$', 'billing-cli', ...wordsOf(example)])
       }
     }
   })

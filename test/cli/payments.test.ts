@@ -65,11 +65,11 @@ describe('the command line: payments, and work that runs by itself', () => {
       ...booked,
       dry_run: true,
       effects: [
-        `90000 VND of ACB are booked for transaction ${transaction} of user-1`,
-        '90000 of 99000 VND have come then: flagged underpaid',
+        `₫90,000 from ACB is booked for transaction ${transaction} of user-1`,
+        'the transaction then has ₫90,000 of ₫99,000: flagged underpaid',
       ],
     })
-    expect(planText).to.match(/^would: 90000 VND of ACB/)
+    expect(planText).to.match(/^without --dry-run, this happens:\n- ₫90,000 from ACB/)
     expect((await cli.json(['bank-mail', 'list', '--unmatched']))[0].suggestions).to.deep.equal(mails[0].suggestions)
     expect(await cli.json(match)).to.deep.equal(booked)
     expect(await cli.refused(match)).to.include('waits for a match')
@@ -93,7 +93,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     const complete = ['transaction', 'resolve', id, '--action', 'complete']
     const { value: preview, text: would } = await cli.both([...complete, '--dry-run'])
     expect(preview).to.include({ transaction_id: transaction, dry_run: true, status: 'pending' })
-    expect(would).to.match(/^would: /)
+    expect(would).to.match(/^without --dry-run, this happens:\n- /)
     expect(await cli.misused(complete)).to.include('--note')
     await cli.faults(
       [2, ['transaction', 'resolve', id, '--action', 'keep', '--note', 'n'], '--action'],
@@ -112,7 +112,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     expect(await cli.json(['bank-mail', 'match', String(more), id, '--dry-run'])).to.deep.include({
       status: 'already_completed',
       effects: [
-        `5000 VND of ACB are booked for transaction ${id} of user-1`,
+        `₫5,000 from ACB is booked for transaction ${id} of user-1`,
         'the transaction is completed already: flagged, for money that came twice',
       ],
     })
@@ -184,12 +184,12 @@ describe('the command line: payments, and work that runs by itself', () => {
     const part = [...resolve, '--amount', '30000', '--reference', 'FT-PART']
     await cli.faults(
       [2, [...resolve, '--amount', 'x'], '--amount'],
-      [1, [...resolve, '--amount', '99001', '--reference', 'F'], 'only 99000 VND'],
+      [1, [...resolve, '--amount', '99001', '--reference', 'F'], 'only ₫99,000'],
       [2, [...resolve.slice(0, 4), 'dismiss', '--note', 'n', '--amount', '5'], '--amount'],
     )
     const preview = await cli.json([...part, '--dry-run'])
     expect(preview.effects).to.deep.equal([
-      '30000 VND by bank_transfer is recorded as refunded manually (FT-PART)',
+      '₫30,000 by bank_transfer is recorded as refunded manually (FT-PART)',
       'the period that was paid for stays',
     ])
     const refunded = await cli.json(part)
@@ -271,7 +271,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     const { value: plan, text: would } = await cli.both([...close.slice(0, 3), '--dry-run'])
     expect(plan).to.deep.include({ bank_mail_id: news, status: 'closed', dry_run: true })
     expect(plan.effects).to.have.lengthOf(1)
-    expect(would).to.match(/^would: /)
+    expect(would).to.match(/^without --dry-run, this happens:\n- /)
     await cli.faults(
       [2, close.slice(0, 3), '--note'],
       [2, ['bank-mail', 'close', 'x', '--note', 'n'], '<id>'],
@@ -325,7 +325,9 @@ describe('the command line: payments, and work that runs by itself', () => {
   it('finds what does not add up in the ledger, and exits 1', async () => {
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include('1 subscriptions checked, 0')
+    expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include(
+      '1 subscription checked, 0 discrepancies',
+    )
     await (
       await ctx.db.dataSource()
     ).query('UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
@@ -335,7 +337,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     ])
     expect([asJson.code, asTable.code]).to.deep.equal([1, 1])
     expect(JSON.parse(asJson.stdout).faults).to.have.length.greaterThan(0)
-    expect(asTable.stdout).to.include('fault')
+    expect(asTable.stdout).to.include('1 discrepancy')
   })
 
   it('lists deliveries, sends events again, and tries a receiver', async () => {
@@ -356,7 +358,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     await (await ctx.db.dataSource()).query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     const { value: would, text: wouldText } = await cli.both(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })
-    expect(wouldText).to.equal('would: make 1 events due again\n')
+    expect(wouldText).to.equal('1 event would be due again\n')
     expect(await cli.json(['webhook', 'retry', '--failed', id])).to.deep.equal({ retried: 1 })
     expect(await cli.table(['webhook', 'retry', '--failed', id])).to.include('0 events')
     await cli.faults(
@@ -439,7 +441,7 @@ describe('the command line: payments, and work that runs by itself', () => {
     expect(refused[0]).to.include({ reminder_id: Number(id), to: 'an@example.com', last_error: '550 no' })
     expect(refusals).to.include('an@example.com')
     expect(await cli.json(['reminders', 'refused', '--retry'])).to.deep.equal({ retried: 1 })
-    expect(await cli.table(['reminders', 'refused'])).to.include('none is refused')
+    expect(await cli.table(['reminders', 'refused'])).to.include('no address is refused')
     const app1 = String(app.app.id)
     const { value: due, text: mails } = await cli.both(['reminders', 'plan', app1, '--days', '40'])
     expect(due[0]).to.include({ external_ref: 'user-1', to: 'an@example.com', will_send: true })
@@ -472,12 +474,12 @@ describe('the command line: payments, and work that runs by itself', () => {
       const { timeline } = await cli.json(['transaction', 'show', String(transaction)])
       return timeline.flatMap(({ part, text: line }: { part: string; text: string }) => (part === 'mail' ? [line] : []))
     }
-    expect(await mails()).to.deep.equal([`receipt ${id} of 99000 VND received: unconfirmed`])
+    expect(await mails()).to.deep.equal([`receipt ${id} of ₫99,000 received: unconfirmed`])
     expect(await cli.misused(['receipts', 'settle', id])).to.include('--sent')
     expect(await cli.json(['receipts', 'settle', id, '--sent'])).to.deep.equal({
       ...{ receipt_id: Number(id), outcome: 'sent' },
     })
-    expect(await mails()).to.deep.equal([`receipt ${id} of 99000 VND received: sent`])
+    expect(await mails()).to.deep.equal([`receipt ${id} of ₫99,000 received: sent`])
     expect(await cli.table(['receipts', 'unconfirmed'])).to.include('none is unconfirmed')
     expect(await cli.refused(['receipts', 'settle', id, '--not-sent'])).to.include('not unconfirmed')
     expect(

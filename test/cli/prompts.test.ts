@@ -22,6 +22,18 @@ describe('the command line on a terminal', () => {
     ctx = testContext()
   })
 
+  it('breaks an error between words at the edge of the terminal', async () => {
+    const gone = openCli({ BILLING_DATABASE_URL: 'mysql://paygate@127.0.0.1:1/paygate' })
+    for (const columns of [60, 80]) {
+      const { code, text } = await onPlayedTerminal(gone.env, ['app', 'list'], [], columns)
+      const lines = text.trimEnd().split('\n')
+      expect(code).to.equal(1)
+      expect(lines).to.have.length.above(1)
+      for (const line of lines) expect(line.length, line).to.be.at.most(columns)
+      expect(lines.join(' ')).to.match(/^error: the database cannot be reached at .+ BILLING_DATABASE_URL right\?$/)
+    }
+  })
+
   it('takes an app from a menu, and keeps the menu out of the JSON on standard output', async () => {
     await anApp(ctx, { name: 'Reader' })
     const { app } = await anApp(ctx, { name: 'Second', sandbox: false })

@@ -25,7 +25,7 @@ export async function lookAtTables(folder: string): Promise<void> {
     appId: made.shop.app.id,
     transactionId: made.flagged,
     outcome: 'noted',
-    note: 'the payer disputes 99000 VND: answer it at Stripe before 2026-12-01',
+    note: 'the payer disputes ₫99,000: answer it at Stripe before 2026-12-01',
   })
   const { env } = openCli()
   const browser = await startBrowser()

@@ -335,7 +335,7 @@ describe('doctor (contract 6)', () => {
     const app = await anApp(ctx)
     const plan = await aPlan(ctx, app)
     await partlyPaid(ctx, app, { price_id: priceId(plan) })
-    const words = '1 underpaid with 90000 VND received and not applied'
+    const words = '1 underpaid with ₫90,000 received and not applied'
     expect(await result(ctx, 'flagged')).to.include({ ok: true, detail: `on sandbox apps: ${words}` })
     await ctx.db.query('UPDATE apps SET is_sandbox = 0')
     expect(await result(ctx, 'flagged')).to.include({ ok: false, detail: words })

@@ -141,7 +141,7 @@ describe('money is its own ledger (contract 7)', () => {
     expect(await resolve(id, 'refund', { amount: 51_000 })).to.include({ status: 'completed', amountRefunded: 51_000 })
     expect(await money()).to.include({ surplus: 0 })
     expect(await refusal(resolve(id, 'refund'))).to.include('give --amount')
-    expect(await refusal(resolve(id, 'refund', { amount: 99_001 }))).to.include('only 99000 VND')
+    expect(await refusal(resolve(id, 'refund', { amount: 99_001 }))).to.include('only ₫99,000')
     expect(await resolve(id, 'refund', { amount: 99_000 })).to.include({ status: 'refunded' })
   })
 
@@ -202,19 +202,19 @@ describe('money is its own ledger (contract 7)', () => {
     const { timeline } = await getTransactionTimeline(ctx, lifetime)
     const told = timeline
       .filter(({ part }) => part === 'money' || part === 'effect')
-      .map(({ at, text }) => `${at.slice(14, 16)} ${text.replace(/[:,(].*$/, '').replace(/ \d+ of \d+/, '')}`)
+      .map(({ at, text }) => `${at.slice(14, 16)} ${text.replace(/(?:[:(]|, ).*$/, '').replace(/ \d+ of ₫/, ' ₫')}`)
     expect(told).to.deep.equal(
       [
-        '01 received 60000 VND',
+        '01 received ₫60,000',
         '01 flagged underpaid',
-        '02 received 39000 VND',
+        '02 received ₫39,000',
         '02 flag underpaid cleared',
         '02 completed; period started',
-        '03 received 99000 VND',
+        '03 received ₫99,000',
         '03 flagged duplicate_payment',
-        '04 moved 99000 VND away from this transaction',
+        '04 moved ₫99,000 away from this transaction',
         '04 flag duplicate_payment cleared',
-        '05 refund VND of payment 1 by bank_transfer succeeded',
+        '05 refund ₫1,000 of payment 1 by bank_transfer succeeded',
       ].map((line) => line.replace('payment 1 ', told.at(-1)!.match(/payment \d+ /)![0])),
     )
     expect(timeline.map(({ text }) => text).join('\n')).to.include('by mai ("goodwill")')

@@ -64,7 +64,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       action: 'complete',
     })
     expect(preview.effects).to.deep.equal([
-      'accepts 9000 VND of 10000 VND as full payment',
+      'accepts ₫9,000 of ₫10,000 as full payment',
       'cannot be applied: flagged trial_already_used',
     ])
     expect(await newEventTypes(scenario)).to.deep.equal([])
@@ -79,8 +79,8 @@ describe('resolving flagged transactions (contract 6)', () => {
       action: 'complete',
     })
     expect(preview.effects).to.deep.equal([
-      'accepts 95000 VND of 99000 VND as full payment',
-      'valid until: no subscription -> 2026-04-01 10:00:00',
+      'accepts ₫95,000 of ₫99,000 as full payment',
+      'valid until: no subscription → 2026-04-01 10:00:00 UTC',
     ])
     expect(await newEventTypes(scenario)).to.deep.equal([])
     await resolve(id, 'complete')
@@ -123,7 +123,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       reference: 'FT-BACK',
     })
     expect(preview.effects).to.deep.equal([
-      '99000 VND by bank_transfer is recorded as refunded manually (FT-BACK)',
+      '₫99,000 by bank_transfer is recorded as refunded manually (FT-BACK)',
       'the period that was paid for stays',
     ])
     await resolve(transaction_id, 'refund', { reference: 'FT-BACK' })

@@ -70,7 +70,7 @@ describe('refunds of card payments', () => {
     it('may be of a part, and of another part, and never of more than was received', async () => {
       const { transactionId } = await paidCard()
       expect(await refund(transactionId, 500)).to.include({ status: 'completed', amountRefunded: 500 })
-      expect((await failure(refund(transactionId, 1500))).message).to.include('only 1499 USD are left')
+      expect((await failure(refund(transactionId, 1500))).message).to.include('only $14.99 is left')
       expect(await refund(transactionId, 1499)).to.include({ status: 'refunded', amountRefunded: 1999 })
       expect(await refundsOf(transactionId)).to.deep.equal([
         [500, 'succeeded'],
@@ -241,7 +241,7 @@ describe('refunds of card payments', () => {
       expect(await shop.refundsNoted()).to.equal(0)
       const notes = await shop.notes()
       expect(notes.map(({ outcome, note }) => ({ outcome, note }))).to.deep.equal([
-        { outcome: 'noted', note: '19.99 USD of the card payment were refunded at Stripe; the period stays' },
+        { outcome: 'noted', note: '$19.99 of the card payment was refunded at Stripe; the period stays' },
       ])
       expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
     })
@@ -268,7 +268,7 @@ describe('refunds of card payments', () => {
         [500, 'succeeded'],
         [499, 'succeeded'],
       ])
-      expect((await shop.notes()).map(({ note }) => note?.slice(0, 9))).to.deep.equal(['5.00 USD ', '4.99 USD '])
+      expect((await shop.notes()).map(({ note }) => note?.slice(0, 9))).to.deep.equal(['$5.00 of ', '$4.99 of '])
       expect(await refund(transactionId)).to.include({ amountRefunded: 1999, status: 'refunded' })
       expect(await refundsOf(transactionId)).to.have.lengthOf(3)
       expect(await ledger()).to.deep.equal([])

@@ -5,7 +5,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { noteEvent } from '#providers/note-event.ts'
 import type { NoteRefundsOptions } from '#providers/provider.ts'
 import { parseNumericId } from '#shared/ids.ts'
-import { plainMoney } from '#shared/money.ts'
+import { englishMoney } from '#shared/money.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import {
   findPaymentOfCharge,
@@ -119,7 +119,7 @@ async function noteRefund(ctx: Context, stripe: Stripe, appId: number, refund: S
     appId,
     transactionId: parseNumericId(metadataOf(refund)['transaction_id'] ?? ''),
     outcome: 'noted',
-    note: `${plainMoney(amount, payment.currency)} of the card payment were refunded at Stripe; the period stays`,
+    note: `${englishMoney(amount, payment.currency)} of the card payment was refunded at Stripe; the period stays`,
   })
 }
 

@@ -4,6 +4,7 @@ import { inTransaction } from '#commands/transaction.ts'
 import { listTakenBack, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
+import { englishMoney } from '#shared/money.ts'
 import type { RefundAnswer } from '#transactions/refund-money.ts'
 import { toStripeAmount } from './amount.ts'
 import { callStripe, isUndecided, stripeClient, stripeFailureOf } from './client.ts'
@@ -113,7 +114,7 @@ async function create(
   const intent = await intentOfPayment(ctx, stripe, payment)
   if (intent === null) return refused('Stripe names no payment of this Checkout Session')
   const stripeAmount = toStripeAmount(amount, payment.currency)
-  if (stripeAmount === null) throw new Error(`${amount} ${payment.currency} is no amount of Stripe's`)
+  if (stripeAmount === null) throw new Error(`${englishMoney(amount, payment.currency)} is no amount of Stripe's`)
   const [taken] = await listTakenBack(ctx.db, id)
   const metadata = {
     refund_id: String(id),

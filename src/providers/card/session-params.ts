@@ -3,6 +3,7 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
 import type { PaymentRequest } from '#providers/provider.ts'
 import type { ProviderSession } from '#providers/store.ts'
+import { englishMoney } from '#shared/money.ts'
 import { toStripeAmount } from './amount.ts'
 
 const SHORTEST_MS = 30 * MINUTE_MS
@@ -21,7 +22,7 @@ export function sessionEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
 /** The Checkout Session to ask Stripe for (contract 4, Card provider). */
 export function sessionParams(request: PaymentRequest, session: ProviderSession): Stripe.Checkout.SessionCreateParams {
   const unitAmount = toStripeAmount(session.amount, session.currency)
-  if (unitAmount === null) throw new Error(`${session.amount} ${session.currency} has no amount at Stripe`)
+  if (unitAmount === null) throw new Error(`${englishMoney(session.amount, session.currency)} has no amount at Stripe`)
   const metadata = { transaction_id: String(session.transactionId), app_id: String(session.appId) }
   return {
     mode: 'payment',
