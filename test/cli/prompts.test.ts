@@ -9,7 +9,7 @@ import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
-import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
+import { CTRL_C, DOWN, ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
 
 const ESCAPE = '\u001b'
 
