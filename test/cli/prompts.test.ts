@@ -9,7 +9,7 @@ import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
-import { CTRL_C, DOWN, ENTER, onPlayedTerminal, onTerminal } from './terminal.ts'
+import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
 
 const ESCAPE = '\u001b'
 
@@ -25,7 +25,7 @@ describe('the command line on a terminal', () => {
   it('breaks an error between words at the edge of the terminal', async () => {
     const gone = openCli({ BILLING_DATABASE_URL: 'mysql://paygate@127.0.0.1:1/paygate' })
     for (const columns of [60, 80]) {
-      const { code, text } = await onPlayedTerminal(gone.env, ['app', 'list'], [], columns)
+      const { code, text } = await onSimulatedTerminal(gone.env, ['app', 'list'], [], columns)
       const lines = text.trimEnd().split('\n')
       expect(code).to.equal(1)
       expect(lines).to.have.length.above(1)
