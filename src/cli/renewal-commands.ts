@@ -41,7 +41,7 @@ function registerReminderPlan(reminders: Command): void {
             stateCell(row.will_send ? 'yes' : (row.reason ?? 'no')),
           ])
           out.table({
-            head: ['due (UTC)', 'app', 'external_ref', 'stage', 'to', 'will be sent'],
+            head: ['due (UTC)', 'app', 'external_ref', 'stage', 'to', 'will send'],
             rows,
             none: `no mails are due in ${options.days} days`,
           })

@@ -40,11 +40,27 @@ function breakLine(text: string, width: number): string {
 
 const WORD_OF_A_SHELL = /(?:"[^"]*"|'[^']*'|[^\s"'])+/g
 
-/** A command line over several lines, as a shell reads it: with a backslash at the end of each, and never within quotes. */
+/**
+ * A command line over several lines, as a shell reads it: with a backslash at the end of each, never within quotes, and with an option
+ * beside its value.
+ */
 export function wrapCommand(command: string, width: number): string {
   const indent = /^ */.exec(command)?.[0] ?? ''
   if (command.length <= width) return command
-  return joinWords(command.match(WORD_OF_A_SHELL) ?? [], { width, indent, hanging: `${indent}    `, end: ' \\' })
+  return joinWords(withValues(command.match(WORD_OF_A_SHELL) ?? []), {
+    width,
+    indent,
+    hanging: `${indent}    `,
+    end: ' \\',
+  })
+}
+
+/** The words, an option and what follows it as one. */
+function withValues(words: readonly string[]): string[] {
+  return words.reduce<string[]>((parts, word, index) => {
+    const isValue = !word.startsWith('-') && words[index - 1]?.startsWith('--') === true
+    return isValue ? [...parts.slice(0, -1), `${parts.at(-1) ?? ''} ${word}`] : [...parts, word]
+  }, [])
 }
 
 interface Breaks {

@@ -19,7 +19,7 @@ describe('text that is wider than the terminal', () => {
     expect(wrapCommand('  $ billing-cli app list', 24)).to.equal('  $ billing-cli app list')
   })
 
-  it('is broken as a shell reads it where it is a command: never within quotes', () => {
+  it('is broken as a shell reads it where it is a command: never within quotes, nor before the value of an option', () => {
     expect(wrapCommand('  $ billing-cli app update 1 --name "The long name" --accent=\'#fff 000\'', 30)).to.equal(
       '  $ billing-cli app update 1 \\\n      --name "The long name" \\\n      --accent=\'#fff 000\'',
     )

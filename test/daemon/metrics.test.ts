@@ -11,6 +11,10 @@ import { testDatabase } from '../support/database.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { aCustomer, anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 
+const DASHBOARD = 'templates/grafana/paygate-dashboard.json'
+const ALERTS = 'templates/prometheus/alerts.yml'
+/** The labels that Prometheus adds, and the buckets of a histogram. */
+const OF_PROMETHEUS = ['instance', 'job', 'le']
 const SILENT = { heartbeats: new Map<string, RealTime>(), pools: new Map<string, PoolUse>() }
 
 async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): Promise<string> {
@@ -22,6 +26,16 @@ async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): P
 function aRun(ctx: TestContext): Omit<JobRun, 'id'> {
   const at = ctx.clock.now()
   return { job: '', daemon: 'host:1', startedAt: at, finishedAt: at, outcome: 'done', summary: null }
+}
+
+/** Each target of each panel, as its query with its legend. */
+function panelsOf(dashboard: string): string[] {
+  const { panels } = JSON.parse(readFileSync(dashboard, 'utf8')) as {
+    readonly panels: readonly {
+      readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[]
+    }[]
+  }
+  return panels.flatMap(({ targets }) => targets.map(({ expr, legendFormat }) => `${expr} ${legendFormat}`))
 }
 
 /** The value of a sample, by its whole name with labels; null where there is none. */
@@ -125,7 +139,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(await metrics.registry.metrics(), 'paygate_outbox_events')).to.equal(0)
   })
 
-  for (const file of ['templates/grafana/paygate-dashboard.json', 'templates/prometheus/alerts.yml']) {
+  for (const file of [DASHBOARD, ALERTS]) {
     it(`${file} names only metrics that exist`, async () => {
       const text = await scrape(testContext())
       const known = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1]))
@@ -138,11 +152,35 @@ describe('metrics (contract 1)', () => {
     })
   }
 
+  it('the dashboard and the alert rules use only labels that the metrics have', () => {
+    const metrics = openMetrics()
+    addDatabaseMetrics(testContext(), metrics, SILENT)
+    const labels = new Map(
+      metrics.registry.getMetricsAsArray().map((metric) => {
+        const { name, labelNames } = metric as unknown as { name: string; labelNames: readonly string[] }
+        return [name, new Set([...labelNames, ...OF_PROMETHEUS])]
+      }),
+    )
+    for (const text of [...panelsOf(DASHBOARD), readFileSync(ALERTS, 'utf8')].flatMap((panel) =>
+      panel.split('- alert:'),
+    )) {
+      const named = (text.match(/\bpaygate_[a-z0-9_]+/g) ?? []).map((name) => name.replace(/_(bucket|count|sum)$/, ''))
+      const used = [
+        ...[...text.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = '']) => list.split(/, */)),
+        ...[...text.matchAll(/\b(\w+)(?:=~|!=|=)\\?"/g)].map(([, label = '']) => label),
+        ...[...text.matchAll(/\{\{ *(?:\$labels\.)?(\w+) *\}\}/g)].map(([, label = '']) => label),
+      ]
+      for (const label of used)
+        expect(
+          named.length === 0 || named.some((name) => labels.get(name)?.has(label)),
+          `${label} of ${named.join(', ')}`,
+        ).to.equal(true)
+    }
+  })
+
   it('the dashboard and the alert rules show every metric of ours', async () => {
     const text = await scrape(testContext())
-    const shown = ['templates/grafana/paygate-dashboard.json', 'templates/prometheus/alerts.yml']
-      .map((file) => readFileSync(file, 'utf8'))
-      .join('')
+    const shown = [DASHBOARD, ALERTS].map((file) => readFileSync(file, 'utf8')).join('')
     const ours = [...text.matchAll(/^# TYPE (paygate_(?!nodejs_|process_)\S+)/gm)].map((match) => match[1]!)
     expect(ours.filter((name) => !shown.includes(name))).to.deep.equal([])
   })
