@@ -29,7 +29,7 @@ const EXPORTED = [
   'receipts',
 ]
 
-describe("the command line: apps, methods and banks' accounts", () => {
+describe('the command line: apps, payment methods and bank accounts', () => {
   let cli: Cli
 
   beforeEach(() => {
@@ -115,7 +115,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
       .and.match(/return_origins +-/)
     const log = await cli.json(['audit', 'list', '--app', id])
     expect(log[1].after).to.deep.include(shown)
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['app', 'update', id, '--client-amounts', 'yes'], 'on or off'],
       [2, ['app', 'update', id], 'nothing to change: give a setting'],
       [1, ['app', 'update', id, '--return-origins', 'https://a.example/ok'], 'error: --return-origins: "https://a.'],
@@ -123,9 +123,9 @@ describe("the command line: apps, methods and banks' accounts", () => {
     )
   })
 
-  it('sets how pages and mails look, shows it, and restores each default by an empty text', async () => {
+  it('sets how pages and mails look, and restores each default when the value is empty', async () => {
     const id = String((await anApp(testContext())).app.id)
-    const settings: [option: string, value: string, field: string, shown: unknown, byDefault: unknown][] = [
+    const settings: [option: string, value: string, field: string, shown: unknown, fallback: unknown][] = [
       ['--time-zone', 'Asia/Tokyo', 'time_zone', 'Asia/Tokyo', null],
       ['--accent', '#0B6B3A', 'accent', '#0b6b3a', null],
       ['--support', 'help@shop.example', 'support', 'help@shop.example', null],
@@ -144,8 +144,8 @@ describe("the command line: apps, methods and banks' accounts", () => {
     expect(await cli.json(['app', 'update', id, '--receipts', 'on'])).to.include({ receipts: true })
     expect(await cli.json(['app', 'update', id, '--receipts', 'off'])).to.include({ receipts: false })
     const restored = await cli.json(['app', 'update', id, ...settings.flatMap(([option]) => [option, ''])])
-    for (const [, , field, , byDefault] of settings) expect(restored[field], field).to.deep.equal(byDefault)
-    await cli.faults(
+    for (const [, , field, , fallback] of settings) expect(restored[field], field).to.deep.equal(fallback)
+    await cli.expectErrors(
       [1, ['app', 'update', id, '--time-zone', 'Hanoi'], 'error: --time-zone: must be a time zone such as'],
       [1, ['app', 'update', id, '--accent', '#ffd54a'], 'the nearest such colour is #'],
       [1, ['app', 'update', id, '--accent', 'red'], 'error: --accent: must be a colour such as'],
@@ -160,7 +160,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     )
   })
 
-  it('names the caller of sudo in the audit log, and nobody who is not root by SUDO_USER', async () => {
+  it('records who ran sudo in the audit log, and ignores SUDO_USER unless it runs as root', async () => {
     const create = ['app', 'create', '--name', 'Shop', '--auth', 'hmac', '--sandbox']
     const asSudo = openCli({ SUDO_USER: 'linh', SUDO_UID: '1000' })
     const { app_id: id } = await asSudo.json(create)
@@ -169,7 +169,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
       (await cli.json(['audit', 'list', '--app', String(id)])).map(({ actor }: { actor: string }) => actor)
     expect(await actors()).to.deep.equal([isRoot ? 'linh (sudo)' : userInfo().username])
 
-    // Root in a user namespace of its own: the same files, and a user who is not root.
+    // In its own user namespace, the program can read the same files but is not root.
     const words = ['app', 'disable', String(id)]
     await promisify(execFile)('unshare', ['--user', PROGRAM, ...words], { env: asSudo.env })
     const [last] = await actors()
@@ -177,11 +177,10 @@ describe("the command line: apps, methods and banks' accounts", () => {
     expect(last).to.not.equal('')
   })
 
-  it('exports what an app has, without its secrets', async () => {
+  it("exports an app's data, without its secrets", async () => {
     const { app, secret } = await anApp(testContext())
     const folder = join(scratchFolder('cli'), 'export')
     const words = ['app', 'export', String(app.id), '--dir', folder]
-    // One after the other: both write the same files.
     const value = await cli.json(words)
     expect(value).to.have.all.keys(...EXPORTED)
     expect(await cli.table(words))
@@ -190,14 +189,14 @@ describe("the command line: apps, methods and banks' accounts", () => {
     const files = readdirSync(folder)
     for (const table of EXPORTED) expect(files).to.include.members([`${table}.csv`, `${table}.jsonl`])
     for (const file of files) expect(readFileSync(join(folder, file), 'utf8')).not.to.include(secret)
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['app', 'export', String(app.id)], '--dir'],
       [1, ['app', 'export', String(app.id), '--dir', join(folder, 'plans.csv')], 'cannot be written'],
       [1, ['app', 'export', '999', '--dir', folder], 'billing-cli app list'],
     )
   })
 
-  it('says who issues identity tokens and where the realtime database is', async () => {
+  it('sets the issuer of identity tokens and the realtime database', async () => {
     const { app } = await anApp(testContext(), { auth: 'identity' })
     const id = String(app.id)
     const firebase = await cli.json(['app', 'set-identity', id, '--firebase-project', 'my-project'])
@@ -218,7 +217,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     })
     expect(JSON.stringify(value) + text).not.to.include('PRIVATE KEY')
     expect((await cli.json(['app', 'update', id, '--path', 'people/{uid}'])).realtime.path).to.equal('people/{uid}')
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['app', 'set-realtime', id, '--service-account', file], '--database-url'],
       [2, [...words, '--service-account', `${file}.gone`], 'cannot be read'],
       [
@@ -235,14 +234,14 @@ describe("the command line: apps, methods and banks' accounts", () => {
     )
   })
 
-  it('tells and moves the clock of a sandbox app', async () => {
+  it('shows and moves the clock of a sandbox app', async () => {
     const ctx = testContext()
     const id = String((await anApp(ctx)).app.id)
     const { now } = await cli.json(['app', 'clock', id, '--advance', '30d'])
     expect(now).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
     expect(await cli.table(['app', 'clock', id])).to.include(`it is ${now.slice(0, 10)}`)
     expect((await cli.json(['app', 'clock', id, '--now', '2099-01-01 00:00:00'])).now).to.include('2099-01-01')
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['app', 'clock', id, '--advance', 'soon'], '--advance'],
       [1, ['app', 'clock', id, '--now', '2000-01-01 00:00:00'], 'now'],
     )
@@ -250,7 +249,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     await cli.refused(['app', 'clock', live, '--advance', '1d'])
   })
 
-  it('enables methods with credentials from the environment, and tells only whether it has them', async () => {
+  it('enables methods with credentials from the environment, and shows only whether they are set', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx, { methods: [] })
     const id = String(app.id)
@@ -280,7 +279,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
       METHODS.map((method) => [method, method === 'payos' || method === 'test']),
     )
     expect(text).to.include('bank_transfer')
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['method', 'enable', id, 'card'], 'BILLING_CLI_STRIPE_SECRET_KEY'],
       [2, ['method', 'enable', id, 'cash'], 'card, payos'],
       [2, ['method', 'disable', id, 'cash'], 'card, payos'],
@@ -306,7 +305,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     expect(earlier).to.include({ version: 1, forgotten: false, refundable_payments: 0 })
     expect(earlier.retired_at).to.be.a('string')
     expect(await cli.table(['method', 'list', id])).to.match(/card +1 +.*replaced/)
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['method', 'forget', id, 'card'], '--version'],
       [2, ['method', 'forget', id, 'card', '--version', 'x', '--yes'], 'number'],
       [1, ['method', 'forget', id, 'card', '--version', '2', '--yes'], 'in use'],
@@ -314,12 +313,12 @@ describe("the command line: apps, methods and banks' accounts", () => {
     )
     const forgotten = await cli.json(['method', 'forget', id, 'card', '--version', '1', '--yes'])
     expect(forgotten).to.deep.equal({ method: 'card', version: 1, closed_sessions: 0 })
-    await cli.faults([1, ['method', 'forget', id, 'card', '--version', '1', '--yes'], 'not found'])
+    await cli.expectErrors([1, ['method', 'forget', id, 'card', '--version', '1', '--yes'], 'not found'])
     await cli.json(['method', 'disable', id, 'card'])
     expect(await cli.table(['method', 'forget', id, 'card', '--version', '2', '--yes'])).to.include('is forgotten')
     const [none] = await cli.json(['method', 'list', id])
     expect(none).to.include({ has_credentials: false })
-    await cli.faults([2, ['method', 'enable', id, 'card', '--skip-check'], 'BILLING_CLI_STRIPE'])
+    await cli.expectErrors([2, ['method', 'enable', id, 'card', '--skip-check'], 'BILLING_CLI_STRIPE'])
     const [third] = await enable('sk_test_2')
     expect(third.versions[0]).to.include({ version: 3, forgotten: false })
   })
@@ -348,7 +347,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
       ['ACB', false],
     ])
     expect(text).to.include('forward to').and.include('mailbox')
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['bank-account', 'add', '--bank', 'VCB', '--number', '1'], '--holder'],
       [1, ['bank-account', 'add', '--bank', 'nobank', '--number', '1', '--holder', 'A'], 'bank'],
       [2, ['bank-account', 'disable', 'x'], '<id>'],
@@ -356,7 +355,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     )
   })
 
-  it('names the mailbox that a bank writes to, and changes and clears it', async () => {
+  it('sets, changes and clears the mailbox that a bank writes to', async () => {
     const add = ['bank-account', 'add', '--bank', 'TIMO', '--number', '0123456', '--holder', 'AN']
     const without = await cli.run(add)
     expect(without.stderr).to.match(/billing-cli bank-account update \d+ --mailbox/)
@@ -375,7 +374,7 @@ describe("the command line: apps, methods and banks' accounts", () => {
     expect((await cli.json(['bank-account', 'list'])).at(-1).mailbox).to.equal(null)
     const audit = JSON.stringify(await cli.json(['audit', 'list']))
     expect(audit).to.include('bank-account.update').and.include('shop@gmail.example')
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['bank-account', 'update', id], '--mailbox'],
       [2, ['bank-account', 'update', 'x', '--mailbox', 'a@b.example'], '<id>'],
       [1, ['bank-account', 'update', '999', '--mailbox', 'a@b.example'], 'billing-cli bank-account list'],

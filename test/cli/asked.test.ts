@@ -34,10 +34,10 @@ import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney 
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
 
-/** A command, what it asks and is answered, and what the screen shows in the end. */
-type Sitting = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
+/** A command, its questions with their answers, and what the screen shows in the end. */
+type Dialogue = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
 
-/** Commands that ask on a terminal though all their arguments may be left out. */
+/** Commands that ask on a terminal although all their arguments are optional. */
 const ASK_FOR_OPTIONS = ['app create', 'bank-account add', 'webhook retry']
 
 const pick = (question: string, downs = 0): Step => [question, DOWN.repeat(downs) + ENTER]
@@ -46,10 +46,10 @@ const yes = (question: string): Step => [question, `y${ENTER}`]
 const APP = pick('Which app?')
 const PHONE = pick('Which app?', 1)
 
-describe('the command line asks on a terminal for whatever was left out', () => {
+describe('a missing argument is asked for on a terminal', () => {
   let ctx: Context
   let app: TestApp
-  const sat = new Set<string>()
+  const tested = new Set<string>()
   const stops: (() => Promise<void>)[] = []
 
   beforeEach(async () => {
@@ -62,32 +62,31 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     for (const stop of stops.splice(0)) await stop()
   })
 
-  /** Sits through each, one after the other. */
-  async function sit(sittings: readonly Sitting[], settings: Readonly<Record<string, string>> = {}): Promise<void> {
+  async function hold(dialogues: readonly Dialogue[], settings: Readonly<Record<string, string>> = {}): Promise<void> {
     const { env } = openCli(settings)
-    for (const [command, steps, shows, options = []] of sittings) {
+    for (const [command, steps, shows, options = []] of dialogues) {
       const screen = await onSimulatedTerminal(env, [...command.split(' '), ...options], steps)
       expect([screen.code, screen.left], `${command}: ${screen.text}`).to.deep.equal([0, []])
       if (typeof shows === 'string') expect(screen.text, command).to.include(shows)
       else expect(screen.text, command).to.match(shows)
-      sat.add(command)
+      tested.add(command)
     }
   }
 
-  it('apps, their secrets and methods', async () => {
+  it('by commands for apps, their secrets and methods', async () => {
     for (const secretKey of ['sk_test_1', 'sk_test_2'])
       await enableMethod(ctx, 'tester', app.app, 'card', { secretKey, webhookSecret: 'whsec_1' })
     await anApp(ctx, { name: 'Phone', auth: 'identity' })
     const folder = scratchFolder('cli')
     const account = join(folder, 'account.json')
     writeFileSync(account, aServiceAccountFile())
-    await sit([
+    await hold([
       ['app create', [type('Name of the app', 'Third'), pick('How does it authenticate', 1)], 'api_key'],
       ['app show', [APP], '[TEST] Reader'],
       ['app update', [APP], 'https://shop.example/h', ['--webhook-url', 'https://shop.example/h']],
       ['app enable', [APP], /disabled +no/],
       ['app rotate-secret', [APP, yes('The old secret stops working immediately. Continue?')], 'not shown again'],
-      // It has none yet, so that nothing stops working.
+      // The app has none yet, so nothing stops working and nothing is confirmed.
       ['app rotate-webhook-secret', [PHONE], 'whsec_'],
       [
         'app set-identity',
@@ -112,7 +111,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
       ],
       ['method list', [APP], 'bank_transfer'],
     ])
-    await sit([
+    await hold([
       [
         'app set-identity',
         [
@@ -128,7 +127,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     ])
   })
 
-  it('plans, customers and subscriptions', async () => {
+  it('by commands for plans, customers and subscriptions', async () => {
     const plan = await aPlan(ctx, app, { prices: [MONTHLY, YEARLY] })
     const off = await aPlan(ctx, app, { code: 'off', prices: [MONTHLY] })
     const customer = `cus_${(await aCustomer(ctx, app)).id}`
@@ -138,7 +137,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     const user = type('<external_ref>', 'user-1')
     const planId = type('<plan_id>', `plan_${plan.id}`)
     const offId = type('<plan_id>', `plan_${off.id}`)
-    await sit([
+    await hold([
       ['plan list', [APP], 'Premium'],
       ['plan show', [APP, planId], '₫99,000'],
       [
@@ -158,15 +157,15 @@ describe('the command line asks on a terminal for whatever was left out', () => 
       ['subscription reminders', [APP, user, type('<on_or_off>', 'off')], 'reminders of user-1 are off'],
       ['subscription import', [APP, type('<file>', csv)], 'would_import', ['--dry-run']],
     ])
-    await sit([
+    await hold([
       ['plan restore', [APP, offId], '(active)'],
       ['price restore', [APP, planId, type('<price_id>', priceId(plan, 1))], /year +- +active/],
     ])
-    await sit([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
-    await sit([['subscription end', [APP, user, type('Why?', 'refunded')], 'expired']])
+    await hold([['subscription switch-plan', [APP, user, type('<price_id>', priceId(plan, 1))], priceId(plan, 1)]])
+    await hold([['subscription end', [APP, user, type('Why?', 'refunded')], 'expired']])
   })
 
-  it('money, and work that runs by itself', async () => {
+  it('by commands for money, webhooks, mails and realtime nodes', async () => {
     const receiver = await Receiver.start()
     stops.push(() => receiver.stop())
     const peer = await startRealtimePeer()
@@ -184,7 +183,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     const money = await unmatchedMoney(ctx, app, 99_000)
     await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '123', holder: 'AN' })
     const second = pick('Which app?', 1)
-    await sit(
+    await hold(
       [
         [
           'bank-account add',
@@ -223,7 +222,7 @@ describe('the command line asks on a terminal for whatever was left out', () => 
       { FIREBASE_DATABASE_EMULATOR_HOST: peer.host },
     )
     const odd = await aBankMail(ctx, { bank: 'ACB', review: 'not_understood' })
-    await sit([
+    await hold([
       [
         'bank-mail close',
         [pick('Which mail?'), type('Why?', 'news'), yes(`Close bank mail ${odd}?`)],
@@ -244,19 +243,19 @@ describe('the command line asks on a terminal for whatever was left out', () => 
     const PAYMENT = pick('Which payment?')
     const why = type('Why?', 'the payer called')
     await aBankMail(ctx, { bank: 'ACB', bankReference: 'late', amount: 100, review: 'credit' })
-    await sit([['payment show', [PAYMENT], 'booked for no transaction']])
-    await sit([
+    await hold([['payment show', [PAYMENT], 'booked for no transaction']])
+    await hold([
       ['payment refund', [PAYMENT, why, yes('back?')], 'succeeded', ['--amount', '40', '--reference', 'FT-BACK']],
     ])
     const target = type('<transaction_id>', String(money.transaction))
     const part = ['--amount', '30'] as const
-    await sit([['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'already_completed', part]])
-    await sit([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
+    await hold([['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'already_completed', part]])
+    await hold([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
     expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
     expect(receiver.received).to.have.length(1)
   })
 
-  it('and elsewhere refuses what is missing or too much, before it looks at the database', async () => {
+  it('and elsewhere refused, as a surplus one is, before the database is used', async () => {
     const cli = openCli({ BILLING_DATABASE_URL: 'mysql://paygate@127.0.0.1:1/paygate' })
     const lines = leavesOf(await createProgram()).map(({ path, command }) => {
       const [first] = command.registeredArguments
@@ -270,16 +269,16 @@ describe('the command line asks on a terminal for whatever was left out', () => 
           ] as const)
         : ([2, [...path, 'one', 'word', 'too', 'many'], 'too many arguments'] as const)
     })
-    await cli.faults(...lines)
+    await cli.expectErrors(...lines)
   })
 
-  it('every command that needs something', async function () {
+  it('by every command that needs one', async function () {
     if (!othersPassed(this)) this.skip()
-    const needy = leavesOf(await createProgram())
+    const asking = leavesOf(await createProgram())
       .filter(({ path, command }) => neededArguments(command) > 0 || ASK_FOR_OPTIONS.includes(path.join(' ')))
       .map(({ path }) => path.join(' '))
-    expect(needy.length).to.be.above(30)
-    // Its one argument is asked for by the parser, which exits 2 on a terminal too.
-    expect(needy.filter((command) => command !== 'completion' && !sat.has(command))).to.deep.equal([])
+    expect(asking.length).to.be.above(30)
+    // The parser refuses completion without its argument, on a terminal too.
+    expect(asking.filter((command) => command !== 'completion' && !tested.has(command))).to.deep.equal([])
   })
 })

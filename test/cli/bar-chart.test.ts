@@ -10,13 +10,13 @@ const BARS = [
 ]
 
 describe('a bar chart', () => {
-  it('has a line for each month, as long as the width lets it, and shows the least that is more than nothing', () => {
+  it('draws each month on a line, the longest as wide as the terminal, and the smallest amount visibly', () => {
     for (const width of [60, 80, 120, 200]) {
-      const [most = '', none = '', least = ''] = formatBars(BARS, width).split('\n')
-      expect(most).to.match(/^2026-09 {2}█+ {2}₫800 from 8$/)
-      expect(most).to.have.length(width)
+      const [largest = '', none = '', smallest = ''] = formatBars(BARS, width).split('\n')
+      expect(largest).to.match(/^2026-09 {2}█+ {2}₫800 from 8$/)
+      expect(largest).to.have.length(width)
       expect(none).to.match(/^2026-10 +-$/)
-      expect(least).to.match(/^2026-11 {2}[▏▎▍] +₫1 from 1$/)
+      expect(smallest).to.match(/^2026-11 {2}[▏▎▍] +₫1 from 1$/)
     }
   })
 
@@ -37,7 +37,7 @@ describe('a bar chart', () => {
     expect(half.slice(3).trimEnd()).to.equal('▌')
   })
 
-  it('fits every width, and leaves the bars out where there is no room for them', () => {
+  it('fits every width, and leaves out the bars where there is no room for them', () => {
     expect(formatBars(BARS, 24)).to.equal('2026-09  ₫800 from 8\n2026-10            -\n2026-11    ₫1 from 1')
     fc.assert(
       fc.property(

@@ -30,7 +30,7 @@ describe('completion of the command line', () => {
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0]!]))
   }
 
-  it('offers commands, then what belongs to the command, whatever stands between', async () => {
+  it('offers commands, then their subcommands and options, whatever options come before', async () => {
     expect(await offered('a')).to.deep.equal(['app', 'audit'])
     expect(await offered('app', '')).to.include.members(['create', 'rotate-secret', 'clock'])
     expect(await offered('--json', 'app', 'rot')).to.deep.equal(['rotate-secret', 'rotate-webhook-secret'])
@@ -39,7 +39,7 @@ describe('completion of the command line', () => {
     expect(await offered('--js')).to.deep.equal(['--json'])
   })
 
-  it('offers the words that an option or an argument takes', async () => {
+  it('offers the values that an option or an argument accepts', async () => {
     expect(await offered('transaction', 'resolve', '17', '--action', '')).to.deep.equal([
       'refund',
       'complete',
@@ -52,14 +52,14 @@ describe('completion of the command line', () => {
     expect(await offered('completion', '')).to.deep.equal([...SHELLS])
   })
 
-  it('offers nothing where any text may stand, and nothing for commands that there are not', async () => {
+  it('offers nothing for free text and for unknown commands', async () => {
     expect(await offered('app', 'create', '--name', '')).to.deep.equal([])
     expect(await offered('no-such-command', '')).to.deep.equal([])
   })
 
-  it('offers nothing where the database cannot be reached, and says nothing', async () => {
-    const away = openCli({ BILLING_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none' })
-    expect(await away.run(['complete', 'app', 'show', ''])).to.include({ code: 1, stdout: '', stderr: '' })
+  it('offers and prints nothing when the database cannot be reached', async () => {
+    const unreachable = openCli({ BILLING_DATABASE_URL: 'mysql://nobody@127.0.0.1:1/none' })
+    expect(await unreachable.run(['complete', 'app', 'show', ''])).to.include({ code: 1, stdout: '', stderr: '' })
   })
 
   it('offers apps, plans, prices, customers, transactions and end users', async () => {
@@ -79,7 +79,7 @@ describe('completion of the command line', () => {
     for (const command of ['show', 'retry']) expect(await offered('webhook', command, 'ev')).to.deep.equal([event.id])
   })
 
-  it('offers no text that a shell would read as more than a word', async () => {
+  it('offers no text that a shell would read as more than one word', async () => {
     const plan = await aPlan(ctx, app)
     for (const text of ['$(reboot)', '`reboot`', 'a;b', 'a b', "it's", '*', 'fine_1'])
       await aCheckout(ctx, app, { price_id: priceId(plan), external_ref: text })
@@ -90,7 +90,7 @@ describe('completion of the command line', () => {
 
   for (const [shell, ask] of Object.entries({
     bash: 'COMP_WORDS=(billing-cli "$@"); COMP_CWORD=$#; _billing_cli; printf "%s\\n" "${COMPREPLY[@]}"',
-    // What zsh shows is its own: what its function is given is read here.
+    // zsh draws the menu itself, so this prints what its completion function receives.
     zsh: '_describe() { print -l -- ${(P)3%%:*} }; _files() { print files }; words=(billing-cli "$@"); CURRENT=$(( $# + 1 )); _billing_cli',
     fish: 'complete -C "billing-cli $argv" | string split -f 1 \\t',
   } satisfies Record<Shell, string>)) {

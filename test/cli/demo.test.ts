@@ -17,10 +17,10 @@ import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { ENTER } from './terminal.ts'
 
-/** Rows that work leaves behind which is no app's: kept for a day. */
-const OF_NO_APP = ['commit_tokens', 'job_runs']
-/** Of these the demo has no rows, or it is not removed. */
-const OF_THE_OUTSIDE = ['bank_mails', 'provider_events', 'provider_sessions']
+/** Their rows belong to no app and are deleted after a day. */
+const WITHOUT_APP = ['commit_tokens', 'job_runs']
+/** Rows of these come from outside: the demo has none, and one that has some is not removed. */
+const FROM_OUTSIDE = ['bank_mails', 'provider_events', 'provider_sessions']
 
 describe('the command line: the demo', () => {
   let cli: Cli
@@ -33,12 +33,12 @@ describe('the command line: the demo', () => {
 
   afterEach(() => inbox.stop())
 
-  it('is a year of sound books in which nothing is wrong, of which nothing left the machine, and which goes without a trace', async () => {
+  it('has a year of consistent history, sends nothing to anybody, and is removed without a trace', async () => {
     const ctx = { ...testContext(), clock: systemClock }
     const other = await anApp(ctx)
     await aSubscription(ctx, other, await aPlan(ctx, other))
     const before = await everyRow()
-    const faultsBefore = await faults(cli)
+    const failuresBefore = await failures(cli)
 
     const planned = await cli.json(['demo', '--dry-run'])
     expect(await cli.table(['demo', '--dry-run'])).to.include(`${planned.customers} customers`)
@@ -49,13 +49,13 @@ describe('the command line: the demo', () => {
     const id = String(made.app_id)
     const app = await appNamed(ctx, DEMO_KEY)
     expect([app.isSandbox, app.webhookUrl, app.clockOffsetMs]).to.deep.equal([true, null, 0])
-    expect((await cli.refused(['demo'])).includes('demo --remove')).to.equal(true)
+    expect(await cli.refused(['demo'])).to.include('demo --remove')
     expect(await cli.refused(['demo', '--dry-run'])).to.include('demo --remove')
 
     const verified = await cli.json(['ledger', 'verify', '--app', id])
     expect(verified.faults).to.deep.equal([])
     expect(verified.checked).to.equal(planned.customers - 2)
-    expect(await faults(cli)).to.deep.equal(faultsBefore)
+    expect(await failures(cli)).to.deep.equal(failuresBefore)
     expect(await cli.json(['transaction', 'list', '--app', id, '--flagged'])).to.have.length(1)
 
     const { cash, subscriptions, revenue } = await cli.json(['stats', id])
@@ -83,7 +83,7 @@ describe('the command line: the demo', () => {
 
     expect(await everyRow()).to.deep.equal(before)
     const tables = await tablesOfApps()
-    expect(tables.filter((table) => ![...Object.keys(removed.rows), ...OF_THE_OUTSIDE].includes(table))).to.deep.equal([
+    expect(tables.filter((table) => ![...Object.keys(removed.rows), ...FROM_OUTSIDE].includes(table))).to.deep.equal([
       'audit_log',
     ])
     const [newest] = await cli.json(['audit', 'list'])
@@ -91,7 +91,7 @@ describe('the command line: the demo', () => {
     expect(await cli.misused(['demo', '--remove'])).to.include('no demo')
   })
 
-  it('is made and removed by somebody at a terminal, who sees how far it has come and is asked', async () => {
+  it('shows its progress on a terminal, and asks before it is removed', async () => {
     const made = await onSimulatedTerminal(cli.env, ['demo'], [])
     expect(made.code).to.equal(0)
     expect(made.text).to.match(/\d+ of \d+ steps of the year/)
@@ -103,7 +103,7 @@ describe('the command line: the demo', () => {
     expect(removed.text).to.include('is removed').and.include('transactions')
   })
 
-  it('removes no other app, and no money from outside', async () => {
+  it('removes no other app, and no app that real money has reached', async () => {
     const ctx = { ...testContext(), clock: systemClock }
     const caller = operator('tester')
     const other = await anApp(ctx)
@@ -127,7 +127,7 @@ describe('the command line: the demo', () => {
     const rows = await everyRow()
     expect(await cli.refused(['demo', '--remove', '--yes'])).to.include(`app disable ${app.id}`)
     expect(await everyRow()).to.deep.equal(rows)
-    await cli.faults([2, ['demo', '--yes'], '--remove'])
+    await cli.expectErrors([2, ['demo', '--yes'], '--remove'])
   })
 
   itRunsEveryForm('demo.test.ts')
@@ -140,13 +140,13 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   )
 }
 
-/** The faults that doctor finds, by their check. */
-async function faults(cli: Cli): Promise<string[]> {
+/** The checks of doctor that fail. */
+async function failures(cli: Cli): Promise<string[]> {
   const ran = await cli.run(['doctor', '--json'])
-  return JSON.parse(ran.stdout).flatMap((finding: any) => (finding.ok ? [] : [`${finding.check}: ${finding.detail}`]))
+  return JSON.parse(ran.stdout).flatMap(({ ok, check, detail }: any) => (ok ? [] : [`${check}: ${detail}`]))
 }
 
-/** Until that of yesterday, when the last payment was made. */
+/** Up to the month of yesterday, when the last payment was made. */
 function lastMonths(count: number): string[] {
   const now = addMs(new Date(), -DAY_MS)
   return Array.from({ length: count }, (_, back) =>
@@ -178,6 +178,6 @@ async function everyRow(): Promise<Record<string, unknown>> {
   )
   const rows: Record<string, unknown> = {}
   for (const { name } of tables)
-    if (name !== 'audit_log' && !OF_NO_APP.includes(name)) rows[name] = await db.query(`SELECT * FROM ${name}`)
+    if (name !== 'audit_log' && !WITHOUT_APP.includes(name)) rows[name] = await db.query(`SELECT * FROM ${name}`)
   return rows
 }

@@ -14,7 +14,7 @@ import { TestClock } from '../support/context.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, PROGRAM, type Cli } from './run-cli.ts'
 
-describe('the command line: what developers try out', () => {
+describe('the command line: tools for developers', () => {
   let service: TestService
   let receiver: Receiver
   let app: TestApp
@@ -51,7 +51,7 @@ describe('the command line: what developers try out', () => {
     expect(JSON.parse(read.stdout).status).to.equal(201)
   })
 
-  it('request shows with --dry-run what it would send, and never the secret', async () => {
+  it('request --dry-run shows what would be sent, and never the secret', async () => {
     const { value, text } = await cli.both(['request', id, 'POST', '/customers', '--data', '{}', '--dry-run'])
     expect(value).to.include({ dry_run: true, method: 'POST', url: `${service.url}/api/v1/customers`, body: '{}' })
     expect(value.headers['X-Signature']).to.match(/^[0-9a-f]{64}$/)
@@ -59,12 +59,12 @@ describe('the command line: what developers try out', () => {
     expect(text).to.include(`X-App-Key: ${app.apiKey}`).and.not.to.include(app.secret)
   })
 
-  it('request exits 1 where the service refuses, and says what is wrong with the line', async () => {
+  it('request exits 1 when the service refuses the call, and names an invalid argument', async () => {
     const refused = await cli.run(['request', id, 'POST', '/customers', '--data', '{}', '--json'])
     expect(refused.code).to.equal(1)
     expect(JSON.parse(refused.stdout)).to.deep.include({ status: 400 })
     const identity = await anApp(service.ctx, { auth: 'identity' })
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['request', id, 'DELETE', '/plans'], 'method'],
       [2, ['request', id, 'GET', 'plans'], 'path'],
       [2, ['request', id, 'GET'], '<path>'],
@@ -74,7 +74,7 @@ describe('the command line: what developers try out', () => {
     )
   })
 
-  it('trigger makes each event by doing the real thing, for a new end user each time', async () => {
+  it('trigger produces each event by a real change, for a new end user each time', async () => {
     const { value, text } = await cli.both(['trigger', id, 'subscription.updated'])
     expect(value.external_ref).to.match(/^trigger-[0-9a-f]{8}$/)
     expect(value.events.map((event: any) => event.event_type)).to.deep.equal(['subscription.updated'])
@@ -110,9 +110,9 @@ describe('the command line: what developers try out', () => {
     }
   })
 
-  it('trigger refuses live apps, other events, and a reminder to nobody', async () => {
+  it('trigger refuses live apps, unknown events, and a reminder without an address', async () => {
     const live = await anApp(service.ctx, { sandbox: false })
-    await cli.faults(
+    await cli.expectErrors(
       [1, ['trigger', String(live.app.id), 'subscription.updated'], 'sandbox apps only'],
       [2, ['trigger', id, 'subscription.lost'], 'subscription.renewed'],
       [2, ['trigger', id], '<event>'],
@@ -120,7 +120,7 @@ describe('the command line: what developers try out', () => {
     )
   })
 
-  it('listen forwards what has happened since a time, signed as real deliveries are, and shows how it was answered', async () => {
+  it('listen forwards the events since a time, signed like real deliveries, and shows the responses', async () => {
     await cli.json(['trigger', id, 'subscription.updated'])
     await cli.json(['trigger', id, 'transaction.completed'])
     const listen = [
@@ -146,23 +146,23 @@ describe('the command line: what developers try out', () => {
       ['transaction.completed', true],
       ['transaction.completed', true],
     ])
-    // Real deliveries go on by themselves.
+    // The event is still due for its real delivery.
     const { attempts } = (await cli.json(['webhook', 'list', id])).find((row: any) => row.id === event.id)
     expect(attempts).to.equal(0)
   })
 
-  it('listen follows what happens from then on, one line each, until Ctrl-C', async () => {
+  it('listen prints each new event on a line until Ctrl-C', async () => {
     const program = spawn(PROGRAM, ['listen', id, '--json'], { env: cli.env, stdio: ['ignore', 'pipe', 'pipe'] })
     const ended = new Promise<number | null>((resolve) => program.once('close', resolve))
     try {
       const lines = createInterface(program.stdout)[Symbol.asyncIterator]()
       const first = lines.next()
-      // It says nothing to scripts before the first event: events are made until one is seen.
+      // Nothing tells a script that it listens, so events are triggered until one arrives.
       let seen = null as { done?: boolean; value?: string } | null
       void first.then((line) => (seen = line as { value?: string }))
-      const told: string[] = []
-      while (seen === null) told.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0].id)
-      expect(told).to.include(JSON.parse(seen.value ?? '').id)
+      const triggered: string[] = []
+      while (seen === null) triggered.push((await cli.json(['trigger', id, 'transaction.completed'])).events[0].id)
+      expect(triggered).to.include(JSON.parse(seen.value ?? '').id)
       program.kill('SIGINT')
       expect(await ended).to.equal(0)
     } finally {
@@ -170,10 +170,10 @@ describe('the command line: what developers try out', () => {
     }
   })
 
-  it('listen says what is wrong with the line, and what an app lacks', async () => {
+  it('listen names an invalid option, and what an app lacks', async () => {
     const silent = await anApp(service.ctx)
     const local = ['--forward-to', 'http://127.0.0.1:1/hooks']
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['listen', id, '--since', 'yesterday'], '30m, 2h or 7d'],
       [2, ['listen', id, '--forward-to', 'localhost:3000'], 'http(s)'],
       [2, ['listen', id, '--count', '0'], '--count'],

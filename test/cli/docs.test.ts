@@ -12,8 +12,8 @@ const REFERENCE = join(import.meta.dirname, '..', '..', 'docs', 'cli.md')
 describe('the reference of the command line', () => {
   it('in docs/cli.md is what billing-cli docs prints (npm run docs writes it)', async () => {
     const { stdout } = await openCli().run(['docs'])
-    const carried = /<!-- cli:start -->\n([\s\S]*)<!-- cli:end -->/.exec(readFileSync(REFERENCE, 'utf8'))?.[1]
-    expect(carried).to.equal(stdout)
+    const documented = /<!-- cli:start -->\n([\s\S]*)<!-- cli:end -->/.exec(readFileSync(REFERENCE, 'utf8'))?.[1]
+    expect(documented).to.equal(stdout)
   })
 
   it('has every command with an example, also as JSON', async () => {

@@ -5,8 +5,8 @@ import type { Command } from 'commander'
 import { after, before, it, type Context } from 'mocha'
 import { createProgram } from '#cli/program.ts'
 
-/** Which test file of this folder runs the commands that begin with which words, each as JSON and as a table. */
-const WORDS: Readonly<Record<string, readonly string[]>> = {
+/** The first words of the commands that each test file runs, as JSON and as a table. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
   'apps.test.ts': ['app', 'method', 'bank-account'],
   'selling.test.ts': ['plan', 'price', 'customer', 'subscription'],
   'payments.test.ts': [
@@ -32,52 +32,52 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
 
 type Form = 'json' | 'table'
 const runs: Record<Form, string[][]> = { json: [], table: [] }
-/** First words of the present file's commands that the program itself has not run to a result yet. */
-const unproven = new Set<string>()
+/** The groups of the current file of which `bin/billing-cli` itself has run no command yet. */
+const withoutProgram = new Set<string>()
 
-/** Whether the program itself must run these words, because it has run none of their group in this file. */
+/** Whether `bin/billing-cli` itself must run these words, because it has run none of their group in this file. */
 export function needsProgram([word = '']: readonly string[]): boolean {
-  return unproven.has(word)
+  return withoutProgram.has(word)
 }
 
-/** Notes a run that ended with a result: exactly one JSON value, or text for people. */
-export function noteRun(
+/** Records a run that printed a result: exactly one JSON value, or text for people. */
+export function recordRun(
   words: readonly string[],
   ran: { readonly code: number | null; readonly stdout: string },
   isProgram: boolean,
 ): void {
-  // Exit code 1 with a result is a finding: doctor, ledger verify.
+  // doctor and ledger verify exit 1 with a result.
   if (ran.stdout === '' || (ran.code !== 0 && ran.code !== 1)) return
-  if (isProgram) unproven.delete(words[0] ?? '')
+  if (isProgram) withoutProgram.delete(words[0] ?? '')
   if (!words.includes('--json')) runs.table.push([...words])
   else if (isJson(ran.stdout)) runs.json.push([...words])
 }
 
-export interface Leaf {
+interface Leaf {
   readonly path: readonly string[]
   readonly command: Command
 }
 
-/** Every command of a tree that does something itself. */
+/** Every command of a tree that has no subcommands. */
 export function leavesOf(command: Command, path: readonly string[] = []): Leaf[] {
   return command.commands.length === 0
     ? [{ path, command }]
     : command.commands.flatMap((child) => leavesOf(child, [...path, child.name()]))
 }
 
-/** The last test of a file, in its only `describe`: fails where the tests above left out a command of the file's words, or a form. */
+/** The last test of a file, in its only `describe`: fails when the tests above left out a command of the file's groups, or a form. */
 export function itRunsEveryForm(file: string): void {
   before(() => {
     runs.json = []
     runs.table = []
-    for (const word of WORDS[file] ?? []) unproven.add(word)
+    for (const word of GROUPS[file] ?? []) withoutProgram.add(word)
   })
-  after(() => unproven.clear())
+  after(() => withoutProgram.clear())
 
-  it('runs each of these commands, as JSON and as a table, and one of each group by the program itself', async function () {
+  it('runs each of these commands, as JSON and as a table, and one of each group by bin/billing-cli itself', async function () {
     if (!othersPassed(this)) this.skip()
-    expect([...unproven], 'groups of which the program itself ran none').to.deep.equal([])
-    const own = leavesOf(await createProgram()).filter(({ path }) => WORDS[file]?.includes(path[0] ?? ''))
+    expect([...withoutProgram], 'groups of which bin/billing-cli ran no command').to.deep.equal([])
+    const own = leavesOf(await createProgram()).filter(({ path }) => GROUPS[file]?.includes(path[0] ?? ''))
     expect(own).not.to.deep.equal([])
     const missing = own.flatMap(({ path }) =>
       (['json', 'table'] as const)
@@ -88,15 +88,15 @@ export function itRunsEveryForm(file: string): void {
   })
 }
 
-/** Fails where no file is charged with a command, or a file that is charged has no such last test. */
-export async function expectEveryCommandCharged(): Promise<void> {
+/** Fails when a command belongs to no file, or a file has no such last test. */
+export async function expectEveryCommandTested(): Promise<void> {
   const program = await createProgram()
-  expect(program.commands.map((child) => child.name())).to.have.members(Object.values(WORDS).flat())
-  for (const file of Object.keys(WORDS))
+  expect(program.commands.map((child) => child.name())).to.have.members(Object.values(GROUPS).flat())
+  for (const file of Object.keys(GROUPS))
     expect(readFileSync(join(import.meta.dirname, file), 'utf8'), file).to.include(`  itRunsEveryForm('${file}')\n})\n`)
 }
 
-/** Whether the other tests of a test's `describe` have run and passed: only then can it judge what they ran. */
+/** Whether the other tests of a test's `describe` have run and passed: only then can it judge which commands ran. */
 export function othersPassed({ test }: Context): boolean {
   return test?.parent?.tests.every((other) => other === test || other.state === 'passed') ?? false
 }

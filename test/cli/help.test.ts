@@ -6,7 +6,7 @@ import { describe, it } from 'mocha'
 import { examplesOf } from '#cli/examples.ts'
 import { createProgram, leadingWord } from '#cli/program.ts'
 import { wrapCommand } from '#cli/wrap.ts'
-import { expectEveryCommandCharged, leavesOf } from './forms.ts'
+import { expectEveryCommandTested, leavesOf } from './forms.ts'
 import { openCli } from './run-cli.ts'
 
 describe("the command line's help", () => {
@@ -21,7 +21,7 @@ describe("the command line's help", () => {
     }
   })
 
-  it('gives examples that the command line understands', async () => {
+  it('gives examples that the command line accepts', async () => {
     for (const { command } of leavesOf(await createProgram())) {
       for (const example of examplesOf(command)) {
         const reached: string[][] = []
@@ -44,30 +44,30 @@ describe("the command line's help", () => {
     }
   })
 
-  it('names in the list of commands what each group says of itself', async () => {
+  it('describes each group in the list of commands as the group describes itself', async () => {
     const whole = await createProgram()
     const listed = await createProgram('')
-    const said = (program: Command) => program.commands.map((child) => [child.name(), child.description()])
-    expect(said(listed)).to.deep.equal(said(whole))
+    const describedIn = (program: Command) => program.commands.map((child) => [child.name(), child.description()])
+    expect(describedIn(listed)).to.deep.equal(describedIn(whole))
     const loaded = listed.commands.filter(({ commands }) => commands.length > 0)
     expect(loaded.map((child) => child.name())).to.deep.equal([])
   })
 
-  it('is a list under headings, none of which commander makes up', async () => {
+  it('lists the commands under our headings, none under that of commander', async () => {
     const { stdout } = await openCli().run(['--help'])
     const headings = stdout.split('\n').filter((line) => /^\S.*:$/.test(line))
     expect(headings).to.include.members(['Options:', 'Apps and plans:', 'Payments:', 'Service:'])
     expect(headings).not.to.include('Commands:')
   })
 
-  it('is beside a version, which is that of package.json', async () => {
+  it('has the version of package.json beside it', async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
       version: string
     }
     expect(await openCli().run(['--version'])).to.include({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
-  it('loads the group that a command line is for', async () => {
+  it('loads only the group that a command line is for', async () => {
     expect(leadingWord(['--json', 'app', 'list'])).to.equal('app')
     expect(leadingWord(['help', 'plan'])).to.equal('plan')
     expect(leadingWord(['--help'])).to.equal('')
@@ -76,7 +76,7 @@ describe("the command line's help", () => {
     expect(loaded.map((child) => child.name())).to.deep.equal(['plan', 'price'])
   })
 
-  it('has a test for every command', expectEveryCommandCharged)
+  it('has a test for every command', expectEveryCommandTested)
 
   it('has every command of the contract', async () => {
     const known = leavesOf(await createProgram()).map(({ path }) => path.join(' '))
@@ -97,7 +97,7 @@ describe("the command line's help", () => {
   })
 })
 
-/** The words of an example as a shell would part them; what follows a redirection is the shell's. */
+/** The words of an example as a shell splits them, up to a redirection. */
 function wordsOf(example: string): string[] {
   const [own = ''] = example.split(' > ')
   return [...own.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')

@@ -11,7 +11,7 @@ import { onSimulatedTerminal } from './simulated-terminal.ts'
 
 const [RED, GREEN, YELLOW] = [1, 2, 3]
 
-describe('lists answer questions', () => {
+describe('lists of the command line', () => {
   let ctx: Context
   let cli: Cli
   let made: BusyService
@@ -33,7 +33,7 @@ describe('lists answer questions', () => {
   const coloursOf = (lines: readonly ShownLine[], word: string): (number | null)[] =>
     lines.flatMap(({ stretches }) => stretches.filter(({ text }) => text.trim() === word).map(({ colour }) => colour))
 
-  it('a transaction with date, method, formatted money and its state in colour, at 80 columns too', async () => {
+  it('show a transaction with its date, method, formatted amount and coloured status, at 80 columns too', async () => {
     const lines = await screenOf(['transaction', 'list'])
     const shown = lines.map(({ text }) => text).join('\n')
     expect(lines[0]!.text).to.match(/^id +opened \(UTC\) +app/)
@@ -49,14 +49,14 @@ describe('lists answer questions', () => {
     expect(shown).to.include('premium')
   })
 
-  it('a subscription for life is said to be lifetime, and a free trial to be free', async () => {
+  it('show a subscription without an end as lifetime, and a free trial as free', async () => {
     const reader = String(made.reader.app.id)
     expect(await cli.table(['subscription', 'list', reader])).to.match(/user-2 .* lifetime/)
     expect(await cli.table(['subscription', 'show', reader, 'user-2'])).to.match(/current_period_end +lifetime/)
     expect(await cli.table(['plan', 'show', reader, made.plan])).to.match(/₫990,000 +1 year +free for 7 days/)
   })
 
-  it('doctor shows PASS, WARN and FAIL in their colours, and leaves no line of its progress behind', async () => {
+  it('show the results of doctor in their colours, and leave no line of progress behind', async () => {
     const lines = await screenOf(['doctor'])
     expect(coloursOf(lines, 'PASS')).to.include(GREEN)
     expect(coloursOf(lines, 'WARN')).to.include(YELLOW)
@@ -64,7 +64,7 @@ describe('lists answer questions', () => {
     expect(lines[0]!.text).to.match(/^check +state +result/)
   })
 
-  it('every row of a list names its app as JSON, and whether it is a sandbox', async () => {
+  it('name the app of every row in JSON, and whether it is a sandbox', async () => {
     const ofAll = ['transaction list', 'payment list', 'bank-mail list', 'reminders plan --days 40', 'audit list']
     const unconfirmed = ['reminders unconfirmed', 'receipts unconfirmed']
     const ofOne = ['webhook', 'plan', 'customer', 'subscription', 'method'].map(
@@ -78,7 +78,7 @@ describe('lists answer questions', () => {
     }
   })
 
-  it('goes on where it ended: the cursor is said on standard error, to scripts too', async () => {
+  it('continue where they ended: standard error has the cursor, for scripts too', async () => {
     const lists = ['transaction list', 'payment list', 'bank-mail list', 'audit list']
     const reader = made.reader.app.id
     for (const list of [...lists, `webhook list ${reader}`, `subscription list ${reader}`]) {
@@ -93,7 +93,7 @@ describe('lists answer questions', () => {
     expect(await cli.refused(['transaction', 'list', '--cursor', 'x'])).to.include('--cursor')
   })
 
-  it('goes through subscriptions page by page, those that end together and lifetime ones too', async () => {
+  it('page through subscriptions, also those that end together and lifetime ones', async () => {
     const app = await anApp(ctx)
     const own = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME] })
     for (const ref of ['c', 'a', 'b']) await aSubscription(ctx, app, own, { external_ref: ref })
@@ -147,7 +147,7 @@ describe('lists answer questions', () => {
         const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
         const shown = lines.map(({ text }) => text).join('\n')
         for (const identifier of whole) expect(shown, words.join(' ')).to.include(identifier)
-        // A line that was too long would go on in the next one.
+        // The terminal would wrap a line that is too long into two.
         expect(
           lines.filter(({ text }) => text !== ''),
           words.join(' '),

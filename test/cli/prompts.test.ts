@@ -44,7 +44,7 @@ describe('the command line on a terminal', () => {
     expect(JSON.parse(shown.stdout)).to.include({ app_id: app.id })
   })
 
-  it('takes secrets without showing them', async () => {
+  it('reads secrets without showing them', async () => {
     const { app } = await anApp(ctx, { methods: [] })
     const entered = await onTerminal(
       cli.env,
@@ -62,17 +62,17 @@ describe('the command line on a terminal', () => {
     })
   })
 
-  it('changes nothing and exits 1 after a no and after Ctrl-C; goes on after a yes, and unasked with --yes', async () => {
+  it('changes nothing and exits 1 after a no or Ctrl-C, continues after a yes, and does not ask with --yes', async () => {
     const { app } = await anApp(ctx)
     const disable = ['app', 'disable', String(app.id)]
     const isDisabled = async () => (await getApp(ctx.db, app.id)).disabledAt !== null
     const no = await onSimulatedTerminal(cli.env, disable, [['Disable [TEST] Reader', `n${ENTER}`]])
     expect([no.code, await isDisabled()]).to.deep.equal([1, false])
     expect(no.text).to.include('Cancelled, nothing changed')
-    const stopped = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
-    expect([stopped.code, await isDisabled()]).to.deep.equal([1, false])
-    expect(stopped.text).to.include('Cancelled, nothing changed')
-    expect(stopped.text).not.to.match(/ {4}at /)
+    const cancelled = await onTerminal(cli.env, disable, [['Disable [TEST] Reader', CTRL_C]])
+    expect([cancelled.code, await isDisabled()]).to.deep.equal([1, false])
+    expect(cancelled.text).to.include('Cancelled, nothing changed')
+    expect(cancelled.text).not.to.match(/ {4}at /)
     const yes = await onSimulatedTerminal(cli.env, disable, [['Disable [TEST] Reader', `y${ENTER}`]])
     expect([yes.code, await isDisabled()]).to.deep.equal([0, true])
     await cli.json(['app', 'enable', String(app.id)])
@@ -81,7 +81,7 @@ describe('the command line on a terminal', () => {
     expect(unasked.text).not.to.include('?')
   })
 
-  it('leads from the flagged payments to a resolution, with what it will do before it asks', async () => {
+  it('resolves a transaction picked from the flagged ones, and shows the effects before it asks', async () => {
     const app = await anApp(ctx)
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
@@ -110,7 +110,7 @@ describe('the command line on a terminal', () => {
     expect(none.text).to.include('none to choose from')
   })
 
-  it('offers only what is possible, and asks for no note where nothing is', async () => {
+  it('offers only possible actions, and refuses an impossible command before it asks for a note', async () => {
     const app = await anApp(ctx)
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: done } = await paid(ctx, app, { price_id: price })
@@ -119,7 +119,7 @@ describe('the command line on a terminal', () => {
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
     const { payment_id: money } = (await cli.json(['payment', 'list']))[0]
-    const hopeless = [
+    const impossible = [
       [['transaction', 'resolve', String(done), '--action', 'complete'], 'only a pending transaction'],
       [['payment', 'close', String(money)], 'transaction resolve'],
       [['payment', 'refund', String(money)], 'transaction resolve'],
@@ -127,14 +127,14 @@ describe('the command line on a terminal', () => {
       [['bank-mail', 'close', '999999'], 'bank mail'],
       [['subscription', 'end', String(app.app.id), 'nobody'], 'subscription'],
     ] as const
-    for (const [words, why] of hopeless) {
+    for (const [words, why] of impossible) {
       const refused = await onSimulatedTerminal(cli.env, words, [['Why?', CTRL_C]])
       expect([refused.code, refused.left.length], `${words.join(' ')}: ${refused.text}`).to.deep.equal([1, 1])
       expect(refused.text, words.join(' ')).to.include(why).and.not.include('Why?')
     }
   })
 
-  it('asks for the reference of a refund by hand, and takes a Ctrl-C in the middle for a no', async () => {
+  it('asks for the reference of a manual refund, and changes nothing after Ctrl-C at the last question', async () => {
     const app = await anApp(ctx)
     const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
     await (
@@ -142,8 +142,8 @@ describe('the command line on a terminal', () => {
     ).query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
-    const stopped = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
-    expect(stopped.code).to.equal(1)
+    const cancelled = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])
+    expect(cancelled.code).to.equal(1)
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal('already_lifetime')
     const refunded = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', `y${ENTER}`]])
     expect([refunded.code, refunded.left], refunded.text).to.deep.equal([0, []])
@@ -151,7 +151,7 @@ describe('the command line on a terminal', () => {
     expect((await findTransaction(ctx.db, id!))?.flagReason).to.equal(null)
   })
 
-  it('is coloured on a terminal, and not where NO_COLOR is set', async () => {
+  it('prints colours on a terminal, unless NO_COLOR is set', async () => {
     await anApp(ctx)
     const coloured = await onTerminal(cli.env, ['app', 'list'], [])
     expect(coloured.raw).to.include(`${ESCAPE}[1m`)

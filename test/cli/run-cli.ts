@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { testEnvironment } from '../support/context.ts'
-import { needsProgram, noteRun } from './forms.ts'
+import { needsProgram, recordRun } from './forms.ts'
 import { runScripted } from './run-here.ts'
 
 export interface Ran {
@@ -19,25 +19,25 @@ export interface Ran {
 export interface Cli {
   readonly env: Readonly<Record<string, string>>
   run(words: readonly string[], options?: { readonly stdin?: string }): Promise<Ran>
-  /** With `--json`: exit 0, and exactly one JSON value on standard output. */
+  /** Runs with `--json`: exit code 0 and exactly one JSON value on standard output, which is returned. */
   json(words: readonly string[]): Promise<any>
-  /** As a person reads it: exit 0, nothing wider than 80 columns, no escape codes. */
+  /** Runs as for people: exit code 0, nothing wider than 80 columns, no escape codes. */
   table(words: readonly string[]): Promise<string>
-  /** Both at once. */
+  /** Runs it both ways. */
   both(words: readonly string[]): Promise<{ value: any; text: string }>
-  /** Exit 1 and one line on standard error, which is given back; nothing on standard output. */
+  /** Exit code 1 and one line on standard error, which is returned; nothing on standard output. */
   refused(words: readonly string[], options?: { readonly stdin?: string }): Promise<string>
-  /** Exit 2 and a message on standard error, which is given back; nothing on standard output. */
+  /** Exit code 2 and a message on standard error, which is returned; nothing on standard output. */
   misused(words: readonly string[]): Promise<string>
   /** Each line fails with its exit code and a message that contains the part. */
-  faults(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], part: string])[]): Promise<void>
+  expectErrors(...lines: readonly (readonly [code: 1 | 2, words: readonly string[], part: string])[]): Promise<void>
 }
 
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'billing-cli')
 const ESCAPE = '\u001b'
 
-export interface CliOptions {
-  /** Runs every command by `bin/billing-cli`, for what depends on its process. */
+interface CliOptions {
+  /** Runs every command by `bin/billing-cli`, for tests of its process. */
   readonly program?: boolean
 }
 
@@ -51,7 +51,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
   const run: Cli['run'] = async (words, options) => {
     const isProgram = program || options?.stdin !== undefined || needsProgram(words)
     const ran = await (isProgram ? runProgram(words, env, options?.stdin) : runScripted(words, env))
-    noteRun(words, ran, isProgram)
+    recordRun(words, ran, isProgram)
     return ran
   }
   const json: Cli['json'] = async (words) => {
@@ -87,7 +87,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
       expect(message, words.join(' ')).to.match(/^error: /)
       return message
     },
-    faults: async (...lines) => {
+    expectErrors: async (...lines) => {
       for (const [code, words, part] of lines) {
         const message = code === 2 ? await cli.misused(words) : await cli.refused(words)
         expect(message, words.join(' ')).to.include(part)
@@ -97,7 +97,7 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
   return cli
 }
 
-/** Fails where a line that is no link is wider than 80 columns, or something would steer a terminal. */
+/** Fails when a line other than a link is wider than 80 columns, or an escape code would control the terminal. */
 export function expectFit(shown: string): void {
   expect(shown).not.to.include(ESCAPE)
   const lines = shown.split('\n').filter((line) => !/^https?:\/\/\S+$/.test(line))

@@ -34,7 +34,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     id = String(app.app.id)
   })
 
-  it('publishes a plan by options, by file and by standard input, and shows it as the API does', async () => {
+  it('creates a plan from options, a file or standard input, and shows it as the API does', async () => {
     const body = { code: 'team', name: 'Team', prices: [MONTHLY, { ...YEARLY, name: 'A year' }] }
     const file = join(scratchFolder('cli'), 'plan.json')
     writeFileSync(file, JSON.stringify(body))
@@ -63,7 +63,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     expect(shown).to.deep.equal(pro)
     expect(one).to.include('₫99,000').and.include('lifetime')
 
-    await cli.faults(
+    await cli.expectErrors(
       [1, ['plan', 'create', id, '--file', file], 'team'],
       [1, ['plan', 'show', id, 'plan_999'], `billing-cli plan list`],
       [2, ['plan', 'create', id, '--code', 'x', '--name', 'X'], '--price'],
@@ -72,22 +72,22 @@ describe('the command line: plans, customers and subscriptions', () => {
       await cli.misused(['plan', 'create', id, '--code', 'x', '--name', 'X', '--price', '1.5:VND:month']),
     ).to.match(/amount:currency:unit/)
     expect(await cli.misused(['plan', 'create', id, '--file', `${file}.gone`])).to.include('cannot be read')
-    for (const [bytes, said] of [
+    for (const [bytes, message] of [
       ['{', 'is not JSON'],
       [Buffer.from('{"name":"\xff"}', 'latin1'), 'is not UTF-8'],
     ] as const) {
       writeFileSync(file, bytes)
-      expect(await cli.misused(['plan', 'create', id, '--file', file])).to.include(said)
+      expect(await cli.misused(['plan', 'create', id, '--file', file])).to.include(message)
     }
     writeFileSync(file, `\ufeff${JSON.stringify({ ...body, prices: [{ ...MONTHLY, trial: { amount: 'x' } }] })}`)
-    await cli.faults(
+    await cli.expectErrors(
       [1, ['plan', 'create', id, '--file', file], 'prices.0.trial.amount'],
       [2, ['plan', 'create', id, '--file', file, '--code', 'x'], 'cannot be used with'],
       [2, ['plan', 'list', id, '--status', 'old'], 'active or archived'],
     )
   })
 
-  it('changes plans and prices and takes them off sale and back', async () => {
+  it('updates, archives and restores plans and prices', async () => {
     const plan = `plan_${(await aPlan(ctx, app)).id}`
     expect(await cli.json(['plan', 'update', id, plan, '--name', 'Pro 2026'])).to.include({ name: 'Pro 2026' })
     expect(await cli.table(['plan', 'update', id, plan, '--description', 'All of it'])).to.include('Pro 2026')
@@ -113,13 +113,13 @@ describe('the command line: plans, customers and subscriptions', () => {
     const { value: restored, text: shownRestored } = await cli.both(['price', 'restore', id, plan, price])
     expect(statusOf(restored)).to.equal('active')
     expect(shownRestored).not.to.include('archived')
-    await cli.faults(
+    await cli.expectErrors(
       [1, ['price', 'archive', id, plan, 'price_x'], 'price not found'],
       [2, ['price', 'archive', id, plan], '<price_id>'],
     )
   })
 
-  it('takes subscriptions over from CSV, says first what each line would do, and skips what is there', async () => {
+  it('imports subscriptions from CSV, previews each line, and skips existing ones', async () => {
     const price = priceId(await aPlan(ctx, app))
     const lines = ['external_ref,price_id,current_period_end', `old-1,${price},2099-01-01 00:00:00`]
     const file = join(scratchFolder('cli'), 'subscriptions.csv')
@@ -139,14 +139,14 @@ describe('the command line: plans, customers and subscriptions', () => {
     })
     expect(piped.code).to.equal(1)
     expect(JSON.parse(piped.stdout)).to.include({ imported: 0, skipped: 1, refused: 1 })
-    await cli.faults(
+    await cli.expectErrors(
       [2, ['subscription', 'import', id], '<file>'],
       [2, ['subscription', 'import', id, `${file}.gone`], 'cannot be read'],
     )
     expect(await cli.refused(['subscription', 'import', id, '-'], { stdin: 'a;b\n1;2\n' })).to.include('external_ref')
   })
 
-  it("lists and shows an app's customers as the API gives them", async () => {
+  it("lists and shows an app's customers as the API returns them", async () => {
     const an = await aCustomer(ctx, app, { merchant_customer_id: 'm-1' })
     await aCustomer(ctx, app, { name: 'Bình \u202e', email: 'binh@example.com' })
     const { value, text } = await cli.both(['customer', 'list', id])
@@ -160,7 +160,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     expect(await cli.refused(['customer', 'show', id, 'cus_999'])).to.include('billing-cli customer list')
   })
 
-  it('says when a list was cut, and goes beyond a page where more is asked', async () => {
+  it('says when a list is incomplete, and returns more than a page on request', async () => {
     for (let number = 0; number < 103; number += 1) await aCustomer(ctx, app, { name: `N${number}` })
     const short = await cli.run(['customer', 'list', id])
     expect(short.stderr).to.include('--limit')
@@ -197,7 +197,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     })
     expect(await cli.table(['subscription', 'reminders', id, 'user-1', 'on'])).to.include('are on')
 
-    await cli.faults(
+    await cli.expectErrors(
       [1, ['subscription', 'switch-plan', id, 'user-1', 'price_999'], 'price'],
       [1, ['subscription', 'show', id, 'nobody'], 'billing-cli subscription list'],
       [2, ['subscription', 'list', id, '--status', 'old'], '--status'],
@@ -213,7 +213,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     expect(await cli.json(words)).to.include({ price_id: priceId(theirs, 1) })
   })
 
-  it('ends a subscription now, a lifetime one too, with a note; a new checkout is possible then', async () => {
+  it('ends a subscription now, a lifetime one too, with a note; a new checkout is possible afterwards', async () => {
     const plan = await aPlan(ctx, app, { prices: [LIFETIME, MONTHLY] })
     await aSubscription(ctx, app, plan)
     const words = ['subscription', 'end', id, 'user-1', '--note', 'refunded: bought by mistake']
@@ -229,7 +229,7 @@ describe('the command line: plans, customers and subscriptions', () => {
     expect(ended.current_period_end).to.match(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
     const [entry] = await cli.json(['audit', 'list'])
     expect(entry).to.deep.include({ action: 'subscription.end', reason: 'refunded: bought by mistake' })
-    await cli.faults(
+    await cli.expectErrors(
       [1, words, 'ended at'],
       [1, ['subscription', 'end', id, 'nobody', '--note', 'x'], 'billing-cli subscription list'],
       [2, ['subscription', 'end', id, 'user-1'], '--note'],

@@ -22,22 +22,23 @@ describe('the command line: the service itself', () => {
     cli = openCli()
   })
 
-  it('examines the service, each fault with its mend, and exits 1 where anything is wrong', async () => {
+  it('doctor reports each failure with its fix, and exits 1', async () => {
     const [asJson, asTable] = await Promise.all([cli.run(['doctor', '--json']), cli.run(['doctor'])])
-    const findings = JSON.parse(asJson.stdout)
-    const wrong = findings.filter(({ ok }: { ok: boolean }) => !ok)
-    expect([asJson.code, asTable.code]).to.deep.equal(wrong.length > 0 ? [1, 1] : [0, 0])
-    for (const finding of findings) expect(finding).to.have.all.keys('check', 'ok', 'detail', 'mend')
-    for (const { check, mend } of wrong) expect(mend, check).to.be.a('string')
-    expect(findings.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
+    const results = JSON.parse(asJson.stdout)
+    const failed = results.filter(({ ok }: { ok: boolean }) => !ok)
+    expect(failed).not.to.deep.equal([])
+    expect([asJson.code, asTable.code]).to.deep.equal([1, 1])
+    for (const result of results) expect(result).to.have.all.keys('check', 'ok', 'detail', 'mend')
+    for (const { check, mend } of failed) expect(mend, check).to.be.a('string')
+    expect(results.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
     expectFit(asTable.stdout)
-    const warnings = findings.filter(({ ok, mend }: any) => ok && mend !== null).length
-    expect(asTable.stdout).to.match(new RegExp(`^${wrong.length} failed, ${warnings} warnings?$`, 'm'))
+    const warnings = results.filter(({ ok, mend }: any) => ok && mend !== null).length
+    expect(asTable.stdout).to.match(new RegExp(`^${failed.length} failed, ${warnings} warnings?$`, 'm'))
     expect(asTable.stdout).to.match(/^settings +PASS/m)
-    expect(asTable.stderr, 'how far it has come is for terminals').to.equal('')
+    expect(asTable.stderr, 'progress is for terminals').to.equal('')
   })
 
-  it('examines a service that does not even start', async () => {
+  it('doctor examines a service that cannot start', async () => {
     const file = join(scratchFolder('cli'), 'file')
     writeFileSync(file, '')
     const troubles: [Record<string, string>, string, string, string][] = [
@@ -53,15 +54,15 @@ describe('the command line: the service itself', () => {
     for (const [settings, check, detail, mend] of troubles) {
       const ran = await openCli(settings).run(['doctor', '--json'])
       expect(ran.code, ran.stderr).to.equal(1)
-      const fault = JSON.parse(ran.stdout).find(({ ok }: { ok: boolean }) => !ok)
-      expect(fault.check).to.equal(check)
-      expect(fault.detail).to.include(detail)
-      expect(fault.mend).to.include(mend)
+      const failure = JSON.parse(ran.stdout).find(({ ok }: { ok: boolean }) => !ok)
+      expect(failure.check).to.equal(check)
+      expect(failure.detail).to.include(detail)
+      expect(failure.mend).to.include(mend)
       expect(ran.stdout + ran.stderr).not.to.include('canary')
     }
   })
 
-  it('tells how the business does', async () => {
+  it('stats counts subscriptions and revenue', async () => {
     const ctx = { ...testContext(), clock: systemClock }
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -72,7 +73,7 @@ describe('the command line: the service itself', () => {
     expect(await cli.misused(['stats', String(app.app.id), '--test'])).to.include('--test')
   })
 
-  it('puts secrets under the first key, after which the old key may go', async () => {
+  it('key rotate re-encrypts secrets under the first key, so that the old key can go', async () => {
     const ctx = testContext()
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'tester', app, 'card', { secretKey: 'sk_test_canary', webhookSecret: 'whsec_canary' })
@@ -96,15 +97,15 @@ describe('the command line: the service itself', () => {
     const ctx = testContext()
     const { app } = await anApp(ctx)
     await inTransaction(ctx, async (tx) => {
-      const told = { eventType: 'checkout.session.completed', appId: app.id, transactionId: null, receivedAt: tx.now }
+      const common = { eventType: 'checkout.session.completed', appId: app.id, transactionId: null, receivedAt: tx.now }
       await insertProviderEvent(tx, {
-        ...told,
+        ...common,
         provider: 'stripe',
         eventId: 'evt_1',
         outcome: 'refused',
         note: 'another amount',
       })
-      await insertProviderEvent(tx, { ...told, provider: 'stripe', eventId: 'evt_2', outcome: 'applied', note: null })
+      await insertProviderEvent(tx, { ...common, provider: 'stripe', eventId: 'evt_2', outcome: 'applied', note: null })
     })
     const { value, text } = await cli.both(['notification', 'list', '--app', String(app.id)])
     expect(value).to.have.length(1)
@@ -123,13 +124,13 @@ describe('the command line: the service itself', () => {
     expect(await cli.refused(['notification', 'list', '--app', '999'])).to.include('billing-cli app list')
   })
 
-  it('migrates what is up to date already, and says so', async () => {
+  it('migrate says when the schema is up to date', async () => {
     const { value, text } = await cli.both(['migrate'])
     expect(value).to.deep.equal({ applied: [] })
     expect(text).to.include('up to date')
   })
 
-  it('shows before it migrates what that does to tables with rows; --plan shows it alone', async () => {
+  it('migrate shows first what it does to tables with rows; --plan only shows it', async () => {
     const ctx = testContext()
     await anApp(ctx)
     const name = 'PageSettings1795200000023'
@@ -144,12 +145,12 @@ describe('the command line: the service itself', () => {
     expect(await cli.table(['migrate', '--plan'])).to.include('up to date')
   })
 
-  it('writes itself into systemd below a folder, keeps what is there, and says before what it would write', async () => {
+  it('service install writes the systemd units below a folder, keeps existing files, and previews what it would write', async () => {
     const folder = join(scratchFolder('cli'), 'root')
     const words = ['service', 'install', '--prefix', folder]
     const { unit } = await cli.json(['service', 'install', '--print'])
     expect((await cli.run(['service', 'install', '--print'])).stdout).to.equal(`${unit}\n`)
-    // Where home folders are hidden from the service, it says so and writes nothing.
+    // A service with ProtectHome and PrivateTmp cannot see the program here, so nothing is written.
     const isHidden = /^\/(home|root|run\/user|tmp|var\/tmp)\//.test(import.meta.dirname)
     if (isHidden) {
       expect(await cli.misused(words)).to.include('cannot see')

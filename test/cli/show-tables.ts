@@ -1,6 +1,6 @@
 import { formatFields, formatTable } from '#cli/table.ts'
 
-/** Prints what a terminal is to show: see `table.test.ts`. */
+/** Prints a table and fields, for `table.test.ts`. */
 export const HEAD = ['id', 'external_ref', 'status', 'amount', 'method', 'created_at', 'reference']
 export const ROWS = [
   [1041, 'user-42', 'completed', '99,000 VND', 'bank_transfer', '2026-11-21 03:16:16', 'ACB FT2632588774120001'],

@@ -24,7 +24,7 @@ import {
 
 let mails = 0
 
-/** A mail that the relay posted and that was ignored; one that waits for an operator has its payment. Gives its id. */
+/** A mail from the relay that was ignored, with a payment where it waits for an operator. Returns its id. */
 export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): Promise<number> {
   mails += 1
   const mail = {
@@ -57,7 +57,7 @@ export async function aBankMail(ctx: Context, changes: Partial<BankMail> = {}): 
   })
 }
 
-/** A pending payment of 99 000 VND, and a mail that brought money without naming it. */
+/** A pending transaction of 99 000 VND, and a mail about money that does not name it. */
 export async function unmatchedMoney(
   ctx: Context,
   app: TestApp,
@@ -69,7 +69,7 @@ export async function unmatchedMoney(
   return { transaction: transaction!, mail }
 }
 
-/** A subscription of `user-1` with a customer, and a reminder that was handed over an hour ago and never answered. Gives its id. */
+/** A subscription of `user-1` with a customer, and a reminder that was handed over an hour ago without an answer. Returns its id. */
 export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise<number> {
   const customer = await aCustomer(ctx, app)
   await aSubscription(ctx, app, await aPlan(ctx, app), { customer_id: `cus_${customer.id}` })
@@ -92,7 +92,7 @@ export async function anUnconfirmedReminder(ctx: Context, app: TestApp): Promise
   })
 }
 
-/** A receipt of the app's first transaction that was handed over an hour ago and never answered. Gives its id. */
+/** A receipt of the app's first transaction that was handed over an hour ago without an answer. Returns its id. */
 export async function anUnconfirmedReceipt(ctx: Context, app: TestApp): Promise<number> {
   const transaction = (await ctx.db.one(transactions, 'WHERE app_id = ? ORDER BY id', [app.app.id]))!
   const anHourAgo = addMs(ctx.clock.now(), -HOUR_MS)
@@ -103,7 +103,7 @@ export async function anUnconfirmedReceipt(ctx: Context, app: TestApp): Promise<
   })
 }
 
-/** What `aBusyService` made. */
+/** What `aBusyService` created. */
 export interface BusyService {
   readonly shop: TestApp
   readonly reader: TestApp

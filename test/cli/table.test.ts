@@ -9,7 +9,7 @@ import { expectFit } from './run-cli.ts'
 import { HEAD, ROWS } from './show-tables.ts'
 import { onTerminal } from './terminal.ts'
 
-/** The letters and digits, sorted: the same whatever borders and line ends stand between them. */
+/** The letters and digits, sorted, so that borders and line breaks make no difference. */
 const lettersOf = (text: string) =>
   text
     .replace(/[^a-z0-9]/g, '')
@@ -33,7 +33,7 @@ describe('tables for people', () => {
         const head = ['id', 'name', 'status', 'at', 'reason', 'note']
         const table = formatTable({ head, rows, none: '' })
         expectFit(table)
-        // Where no table fits, each row is a block that names its fields.
+        // Where no table fits, each row is a block with the names of its fields.
         const heads = Array.from({ length: !table.startsWith('─') ? 1 : rows.length }, () => head)
         expect(lettersOf(table)).to.equal(lettersOf([...heads.flat(), ...rows.flat().map(shownAs)].join('')))
       }),
@@ -50,7 +50,7 @@ describe('tables for people', () => {
     for (const word of ['received', '(UTC)', '2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
   })
 
-  it('break a timestamp only where nothing else can be narrowed, and say UTC where no head does', () => {
+  it('break a timestamp only where nothing else can be narrower, and say UTC where no head does', () => {
     const head = ['received (UTC)', 'note']
     const rows = [['2026-11-21 03:16', 'the payer was told to send the rest']]
     expect(formatTable({ head, rows, none: '' }, 40)).to.include('2026-11-21 03:16  the payer')
@@ -60,13 +60,13 @@ describe('tables for people', () => {
     )
   })
 
-  it('list what is several with commas, and show nothing as a dash', () => {
+  it('join several values with commas, and show none as a dash', () => {
     expect(formatFields({ cc_emails: ['a@x.example', 'b@x.example'], bcc_emails: [], url: null })).to.equal(
       'cc_emails   a@x.example, b@x.example\nbcc_emails  -\nurl         -',
     )
   })
 
-  it('write out what would steer a terminal', () => {
+  it('escape what would control the terminal', () => {
     const shown = formatFields({ name: 'An\u001b[2J\u0007\u202e' })
     expect(shown).to.include('An\\u001b[2J\\u0007\\u202e')
     expectFit(shown)

@@ -12,9 +12,9 @@ import struct
 import sys
 import termios
 
-asked = json.loads(sys.argv[1])
+request = json.loads(sys.argv[1])
 parent, child = os.openpty()
-fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, asked["columns"], 0, 0))
+fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24, request["columns"], 0, 0))
 
 pid = os.fork()
 if pid == 0:
@@ -23,14 +23,14 @@ if pid == 0:
     fcntl.ioctl(child, termios.TIOCSCTTY, 0)
     for number in (0, 1, 2):
         os.dup2(child, number)
-    if asked["stdout"] is not None:
-        os.dup2(os.open(asked["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
-    os.execv(asked["command"][0], asked["command"])
+    if request["stdout"] is not None:
+        os.dup2(os.open(request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 1)
+    os.execv(request["command"][0], request["command"])
 os.close(child)
 
 seen = b""
 step_from = 0
-steps = list(asked["steps"])
+steps = list(request["steps"])
 while True:
     ready, _, _ = select.select([parent], [], [], 40)
     if not ready:

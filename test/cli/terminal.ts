@@ -14,37 +14,37 @@ export type Step = readonly [seen: string, typed: string]
 
 export interface Screen {
   readonly code: number
-  /** All that was shown, with its escape codes. */
+  /** Everything that was shown, with its escape codes. */
   readonly raw: string
-  /** The same without them. */
+  /** The same without escape codes. */
   readonly text: string
-  /** Standard output, where it went into a file. */
+  /** Standard output, when it went into a file. */
   readonly stdout: string
-  /** Steps that did not come about. */
+  /** The steps that were not reached. */
   readonly left: readonly Step[]
 }
 
-export interface SitOptions {
+interface TerminalOptions {
   /** Whether standard output goes into a file, as in `billing-cli … --json > file`. */
   readonly toFile?: boolean
-  /** Width of the terminal, 80 unless told otherwise. */
+  /** Width of the terminal, 80 by default. */
   readonly columns?: number
-  /** Another program, with its first words. */
+  /** Another program, with its first arguments. */
   readonly program?: readonly string[]
 }
 
-/** Runs `bin/billing-cli` on a pseudo-terminal, as somebody who types would. */
+/** Runs `bin/billing-cli` on a pseudo-terminal and types into it. */
 export async function onTerminal(
   env: Readonly<Record<string, string>>,
   words: readonly string[],
   steps: readonly Step[],
-  { toFile = false, columns = 80, program = [PROGRAM] }: SitOptions = {},
+  { toFile = false, columns = 80, program = [PROGRAM] }: TerminalOptions = {},
 ): Promise<Screen> {
   const file = toFile ? join(scratchFolder('cli'), 'out') : null
-  const asked = { command: [...program, ...words], columns, steps, stdout: file }
+  const request = { command: [...program, ...words], columns, steps, stdout: file }
   const { stdout } = await promisify(execFile)(
     '/usr/bin/python3',
-    [join(import.meta.dirname, 'terminal.py'), JSON.stringify(asked)],
+    [join(import.meta.dirname, 'terminal.py'), JSON.stringify(request)],
     { env: { TERM: 'xterm-256color', ...env } },
   )
   const { code, seen, left } = JSON.parse(stdout) as { code: number; seen: string; left: Step[] }

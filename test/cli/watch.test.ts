@@ -32,7 +32,7 @@ describe('watch', () => {
     for (const stop of stops.splice(0)) await stop()
   })
 
-  /** A daemon that has answered ten requests more at each scrape; gives its port. */
+  /** A daemon that has answered ten more requests at each scrape. Returns its port. */
   async function aDaemon(token: string | null = null): Promise<number> {
     let requests = 0
     const server = createServer((request, response) => {
@@ -56,14 +56,14 @@ describe('watch', () => {
     now = new Date(now.getTime() + 2000) as typeof now
     const second = await read()
     expect(second.daemon).to.include({ answers: true, error: null })
-    // Ten more, of which the scrape is one, in two seconds.
+    // Ten more in two seconds, less the scrape itself.
     expect(second).to.include({ requests_per_second: 4.5, deliveries_per_second: 2.5 })
     const refused = openWatch({ ...ctx, config: { ...config, metricsToken: null } })
     expect((await refused()).daemon).to.include({ answers: false, error: '/metrics answered 401' })
     expect(sumOf('a_b{x="1 2"} 3\na_b 4\na_bc 9\n', 'a_b')).to.equal(7)
   })
 
-  it('fits 80×24, and says in red what needs review, without a daemon too', async () => {
+  it('fits every size of a screen, and shows what needs review, without a daemon too', async () => {
     const reading = await openWatch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } })()
     expect(reading.daemon.answers).to.equal(false)
     expect(reading.payments.length).to.be.greaterThan(3)
@@ -82,10 +82,10 @@ describe('watch', () => {
     }
   })
 
-  it('redraws in place on a terminal, and leaves what stood there when q is pressed', async () => {
+  it('redraws in place on a terminal, and restores the previous screen when q is pressed', async () => {
     const port = await aDaemon()
     const { env } = openCli({ BILLING_HOST: '127.0.0.1', BILLING_PORT: String(port) })
-    const sat = await onTerminal(
+    const session = await onTerminal(
       env,
       ['watch'],
       [
@@ -93,11 +93,11 @@ describe('watch', () => {
         ['q quits', 'q'],
       ],
     )
-    expect([sat.code, sat.left], sat.text).to.deep.equal([0, []])
-    expect(sat.raw).to.include(SCREEN_ENTERED)
-    expect(sat.raw.indexOf(SCREEN_LEFT)).to.be.greaterThan(sat.raw.lastIndexOf('Paygate'))
-    expect((await shownOn(80, sat.raw, 24)).filter(({ text }) => text !== '')).to.deep.equal([])
-    const beforeItEnded = sat.raw.slice(0, sat.raw.indexOf(SCREEN_LEFT))
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    expect(session.raw).to.include(SCREEN_ENTERED)
+    expect(session.raw.indexOf(SCREEN_LEFT)).to.be.greaterThan(session.raw.lastIndexOf('Paygate'))
+    expect((await shownOn(80, session.raw, 24)).filter(({ text }) => text !== '')).to.deep.equal([])
+    const beforeItEnded = session.raw.slice(0, session.raw.indexOf(SCREEN_LEFT))
     const lines = (await shownOn(80, beforeItEnded, 24)).map(({ text }) => text)
     expect(lines[0]).to.match(/^Paygate .* q quits$/)
     expect(
@@ -107,7 +107,7 @@ describe('watch', () => {
     expect(lines).to.have.length(24)
   })
 
-  it('shows that the database is gone above the last reading, and still quits', async () => {
+  it('shows above the last reading that the database is unreachable, and still quits', async () => {
     const { socketPath, name } = testDatabase()
     const line = await lossyServer(socketPath)
     stops.push(() => line.close())
@@ -118,9 +118,9 @@ describe('watch', () => {
       return readings < 2 ? 'pass' : 'lost'
     }
     const { env } = openCli({ BILLING_DATABASE_URL: urlOf(line.socketPath, name), BILLING_PORT: '1' })
-    const sat = await onTerminal(env, ['watch'], [['as of', 'q']])
-    expect([sat.code, sat.left], sat.text).to.deep.equal([0, []])
-    const [first = '', second = ''] = sat.raw
+    const session = await onTerminal(env, ['watch'], [['as of', 'q']])
+    expect([session.code, session.left], session.text).to.deep.equal([0, []])
+    const [first = '', second = ''] = session.raw
       .split('\u001b[H')
       .slice(1)
       .map((frame) => stripVTControlCharacters(frame))

@@ -11,7 +11,7 @@ import { openCli, PROGRAM } from './run-cli.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: wrong usage, refusals and a service in trouble', () => {
-  it('exits 2 with a message for what it does not know, and says how to go on', async () => {
+  it('exits 2 with a message for unknown words, and suggests the nearest', async () => {
     const cli = openCli()
     const lines = [
       ['nonsense'],
@@ -60,7 +60,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect(await cli.misused(['method', 'enable', '1', 'card', 'sk_test_canary'])).not.to.include('canary')
   })
 
-  it('names every fault of the configuration and exits 1', async () => {
+  it('names every error of the configuration and exits 1', async () => {
     const settings = { BILLING_PORT: 'http', BILLING_ENV: 'prod', BILLING_SWEEP_SECONDS: '-1' }
     const cli = openCli(settings, { program: true })
     const ran = await cli.run(['app', 'list', '--json'])
@@ -69,7 +69,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect(ran.stderr).not.to.match(/ {4}at /)
   })
 
-  it('says in one line that the database cannot be reached, or does not let us in, and shows no password', async () => {
+  it('says in one line that the database cannot be reached or refuses access, and shows no password', async () => {
     const hosts = ['127.0.0.1:1', 'localhost:1', 'nowhere.invalid']
     for (const host of hosts) {
       const cli = openCli({ BILLING_DATABASE_URL: `mysql://paygate:canary@${host}/paygate` })
@@ -100,14 +100,14 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     }
   })
 
-  it('ends quietly when its reader has seen enough, and says so where the disk is full', async () => {
+  it('ends quietly when its reader closes the pipe, and reports a full disk', async () => {
     const { env } = openCli()
     const line = `set -o pipefail; ${PROGRAM} docs | head -c 1; ${PROGRAM} docs > /dev/full; echo " $?"`
     const { stdout, stderr } = await promisify(execFile)('bash', ['--norc', '-c', line], { env })
     expect([stdout, stderr]).to.deep.equal(['* 1\n', 'error: the output cannot be written: ENOSPC\n'])
   })
 
-  it('explains a command by its words, and is as wide and as plain as ever where the locale knows no UTF-8', async () => {
+  it('explains a command after help, and prints UTF-8 at full width in any locale', async () => {
     const cli = openCli()
     const { stdout } = await cli.run(['help', 'app', 'create'])
     expect(stdout).to.equal((await cli.run(['app', 'create', '--help'])).stdout)
@@ -121,7 +121,7 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
       .and.match(/^name +Sách hay$/m)
   })
 
-  it('lets two operators have one of two changes that exclude each other', async () => {
+  it('accepts one of two conflicting changes that operators make at once', async () => {
     const cli = openCli({}, { program: true })
     const id = String((await anApp(testContext())).app.id)
     const create = ['plan', 'create', id, '--code', 'pro', '--name', 'Pro', '--price', '1000:VND:day', '--json']
@@ -130,14 +130,18 @@ describe('the command line: wrong usage, refusals and a service in trouble', () 
     expect(ran.find(({ code }) => code === 1)?.stderr).to.include('another plan of this app has the code "pro"')
   })
 
-  it('refuses receivers that are plainly not public, where such are not allowed', async () => {
+  it('refuses receivers that are obviously not public, unless they are allowed', async () => {
     const cli = openCli({ BILLING_WEBHOOK_ALLOW_INSECURE: '0' })
     const id = String((await anApp(testContext())).app.id)
     const update = (url: string) => [1, ['app', 'update', id, '--webhook-url', url], 'public host'] as const
-    await cli.faults(update('http://shop.example/h'), update('https://127.1/h'), update('https://[::ffff:10.0.0.1]/h'))
+    await cli.expectErrors(
+      update('http://shop.example/h'),
+      update('https://127.1/h'),
+      update('https://[::ffff:10.0.0.1]/h'),
+    )
   })
 
-  it('says where to look where an app is not known, and shows what was typed without obeying it', async () => {
+  it('says where to look for an unknown app, and escapes what was typed', async () => {
     const cli = openCli()
     expect(await cli.refused(['app', 'show', '999'])).to.equal('error: app "999" not found; see billing-cli app list\n')
     expect(await cli.refused(['app', 'show', 'pk_\u001b[31m'])).to.include('\\u001b')
