@@ -65,7 +65,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Payments',
-    words: { transaction: 'payments, and those that need review', ledger: 'the books' },
+    words: { transaction: 'payments, and those that need review', ledger: 'the ledgers' },
     load: async () => (await import('./transaction-commands.ts')).registerTransactionCommands,
   },
   {

@@ -221,7 +221,7 @@ async function pickTransaction({ ctx }: Session, id: string | undefined): Promis
 function registerLedger(program: Command): void {
   const verify = program
     .command('ledger')
-    .description('the books')
+    .description('the ledgers')
     .command('verify')
     .description('recompute every period and sum; exit 1 where something does not add up')
     .option('--app <app>', 'only of this app')

@@ -90,7 +90,7 @@ export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
   return [warning('notifications', detail, mend)]
 }
 
-/** Whether the books add up. */
+/** Whether the ledgers add up. */
 export async function checkLedger(ctx: Context): Promise<CheckResult[]> {
   const { checked, faults } = await verifyLedger(ctx, null)
   if (faults.length === 0) return [passed('ledger', `${counted(checked, 'subscription')} recomputed, no errors`)]

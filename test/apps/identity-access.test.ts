@@ -7,12 +7,12 @@ import { startService, type Response, type TestService } from '../support/api.ts
 import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
-/** Contract 2, Identity-token apps: the end user is `sub`; what such a client may and may not do. */
+/** Contract 2, Identity-token apps: the end user is `sub`; what its client may and may not do. */
 describe('identity-token apps', () => {
   let service: TestService
   let clients: IdentityClients
   let app: TestApp
-  /** What paths name. */
+  /** Ids for placeholders in paths. */
   let ids: Record<'plan' | 'price' | 'customer' | 'own' | 'others', string>
 
   beforeEach(async () => {
@@ -104,7 +104,7 @@ describe('identity-token apps', () => {
     expect(stranger.body.data).to.deep.equal([])
   })
 
-  it('keeps the Idempotency-Keys of each end user apart: one cannot read or spoil the answer of another', async () => {
+  it('keeps the Idempotency-Keys of end users separate: one cannot read or affect the answer of another', async () => {
     const headers = async (sub: string) => ({
       ...(await clients.headers(service.ctx, app, sub)),
       'Idempotency-Key': 'once',
@@ -121,7 +121,7 @@ describe('identity-token apps', () => {
     expect(second.body.data.id).not.to.equal(first.body.data.id)
     expect((await post('user-2')).text).to.equal(second.text)
     expect((await post('user-1')).text).to.equal(first.text)
-    // Subjects are texts of anybody's choice: none may be taken for a path and another subject.
+    // Subjects are arbitrary texts: none may be mistaken for a path and another subject.
     expect((await post('/api/v1/customers')).body.data.id).not.to.equal(first.body.data.id)
     expect((await post('\nuser-1')).body.data.id).not.to.equal(first.body.data.id)
   })
@@ -137,7 +137,7 @@ describe('identity-token apps', () => {
     }
   })
 
-  it('a preflight is answered without a token and lets the needed headers through', async () => {
+  it('a preflight is answered without a token and allows the required headers', async () => {
     const answer = await service.call('OPTIONS', '/api/v1/checkout-sessions', {
       headers: {
         Origin: 'https://reader.example',
@@ -151,14 +151,14 @@ describe('identity-token apps', () => {
     expect(String(answer.headers['access-control-allow-headers']).toLowerCase()).to.contain('x-app-key')
   })
 
-  it('a disabled app answers app_disabled to a good token, unauthorized to a bad one', async () => {
+  it('a disabled app answers app_disabled to a valid token, unauthorized to an invalid one', async () => {
     await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
     expect((await call('GET', '/api/v1/plans')).body.error.code).to.equal('app_disabled')
     const headers = { 'X-App-Key': app.apiKey, Authorization: 'Bearer a.b.c' }
     expect((await service.call('GET', '/api/v1/plans', { headers })).body.error.code).to.equal('unauthorized')
   })
 
-  it('an identity token does nothing for the HMAC app beside it', async () => {
+  it('an identity token is not accepted for an HMAC app', async () => {
     const hmac = await anApp(service.ctx)
     const headers = { ...(await clients.headers(service.ctx, app, 'user-1')), 'X-App-Key': hmac.apiKey }
     expect((await service.call('GET', '/api/v1/plans', { headers })).status).to.equal(401)

@@ -14,7 +14,7 @@ import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** The answer without what differs from request to request. */
+/** The answer without its request id. */
 function answerOf({ status, text }: Response): string {
   return `${status} ${text.replace(/req_[0-9a-f]{32}/, 'req')}`
 }
@@ -26,22 +26,22 @@ describe('identity tokens of an OIDC issuer', () => {
   let service: TestService
   let issuer: OidcIssuer
   let app: App
-  let canary: Server
-  let canaryUrl: string
+  let elsewhere: Server
+  let elsewhereUrl: string
   let visits: string[]
   let foreignKey: CryptoKey | null = null
 
   before(async () => {
     visits = []
-    canary = createServer((request, response) => {
+    elsewhere = createServer((request, response) => {
       visits.push(request.url ?? '')
       response.end('{}')
     })
-    canary.on('connection', () => visits.push('connection'))
-    await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve))
-    canaryUrl = `http://127.0.0.1:${(canary.address() as AddressInfo).port}`
+    elsewhere.on('connection', () => visits.push('connection'))
+    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+    elsewhereUrl = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
   })
-  after(() => void canary.close())
+  after(() => void elsewhere.close())
 
   beforeEach(async () => {
     visits.length = 0
@@ -71,11 +71,11 @@ describe('identity tokens of an OIDC issuer', () => {
     return new SignJWT({ ...body }).setProtectedHeader({ alg: 'RS256', ...header }).sign(foreignKey)
   }
 
-  it('a good token is let in', async () => {
+  it('a valid token is accepted', async () => {
     expect((await call(await good())).status).to.equal(200)
     expect(issuer.fetched).to.deep.equal(['/jwks'])
     await call(await good())
-    expect(issuer.fetched, 'keys are kept').to.have.length(1)
+    expect(issuer.fetched, 'keys are cached').to.have.length(1)
   })
 
   for (const alg of ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']) {
@@ -85,7 +85,7 @@ describe('identity tokens of an OIDC issuer', () => {
     })
   }
 
-  it('a token without a type, of type JWT in any case, and issued to the audience itself is let in', async () => {
+  it('a token without a type, of type JWT in any case, or issued to the audience itself is accepted', async () => {
     for (const typ of [undefined, 'JWT', 'jwt']) expect((await call(await good({}, { typ }))).status).to.equal(200)
     expect((await call(await good({ azp: issuer.audience }))).status).to.equal(200)
     const both = { aud: [issuer.audience, 'another-app'], azp: issuer.audience }
@@ -115,7 +115,7 @@ describe('identity tokens of an OIDC issuer', () => {
     'no audience': () => good({ aud: undefined }),
     'expired beyond the leeway': () => good({ exp: seconds() - 61 }),
     'no expiry': () => good({ exp: undefined }),
-    'an expiry that is no number': () => good({ exp: '9999999999' as unknown as number }),
+    'an expiry that is not a number': () => good({ exp: '9999999999' as unknown as number }),
     'not valid yet': () => good({ nbf: seconds() + 61 }),
     'issued in the future': () => good({ iat: seconds() + 61 }),
     'authenticated in the future': () => good({ auth_time: seconds() + 61 }),
@@ -125,10 +125,10 @@ describe('identity tokens of an OIDC issuer', () => {
     'a subject longer than an external_ref': () => good({ sub: 'x'.repeat(192) }),
     'an unknown kid': () => good({}, { kid: 'nobody' }),
     'a kid that is a path': () => good({}, { kid: '../../../../dev/null' }),
-    'a kid that is an address elsewhere': () => resigned({ kid: `${canaryUrl}/keys` }),
-    'a key set elsewhere (jku)': () => resigned({ kid: 'x', jku: `${canaryUrl}/jwks` }),
-    'certificates elsewhere (x5u)': () => resigned({ kid: 'x', x5u: `${canaryUrl}/x5u` }),
-    'an issuer elsewhere with its own discovery': () => resigned({ kid: 'x' }, { iss: canaryUrl }),
+    'a kid that is an address elsewhere': () => resigned({ kid: `${elsewhereUrl}/keys` }),
+    'a key set elsewhere (jku)': () => resigned({ kid: 'x', jku: `${elsewhereUrl}/jwks` }),
+    'certificates elsewhere (x5u)': () => resigned({ kid: 'x', x5u: `${elsewhereUrl}/x5u` }),
+    'an issuer elsewhere with its own discovery': () => resigned({ kid: 'x' }, { iss: elsewhereUrl }),
     'a key of its own in the header (jwk)': async () => {
       const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
       const jwk = await exportJWK(publicKey)
@@ -140,8 +140,8 @@ describe('identity tokens of an OIDC issuer', () => {
       const claims = JSON.parse(Buffer.from(payload!, 'base64url').toString()) as object
       return `${header}.${encode({ ...claims, sub: 'user-2' })}.${signature}`
     },
-    'a signature taken off': async () => (await good()).split('.').slice(0, 2).join('.') + '.',
-    'a critical header that nobody knows': async () => {
+    'a removed signature': async () => (await good()).split('.').slice(0, 2).join('.') + '.',
+    'an unknown critical header': async () => {
       const { privateKey, kid } = issuer.key()
       const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'user-1', exp: seconds() + 60 }
       const header = { alg: 'RS256', kid, crit: ['x-new'], 'x-new': 1 }
@@ -162,7 +162,7 @@ describe('identity tokens of an OIDC issuer', () => {
     'issued to a list of clients': () => good({ azp: [issuer.audience] }),
     'a huge token': () => good({ padding: 'x'.repeat(7000) }),
     'two parts': () => 'a.b',
-    'no JSON': () => 'AAAA.BBBB.CCCC',
+    'not JSON': () => 'AAAA.BBBB.CCCC',
     'a header that is a list': () => `${encode([])}.${encode({})}.AAAA`,
   }
 
@@ -173,7 +173,7 @@ describe('identity tokens of an OIDC issuer', () => {
   }
 
   for (const [attack, forge] of Object.entries(attacks)) {
-    it(`401, the same for all, and nobody else is called: ${attack}`, async () => {
+    it(`the same 401 for all, and no other server is called: ${attack}`, async () => {
       expect((await call(await good())).status).to.equal(200)
       expect(answerOf(await call(await forge()))).to.equal(REFUSED)
       expect(visits).to.deep.equal([])
@@ -183,7 +183,7 @@ describe('identity tokens of an OIDC issuer', () => {
 
   const outages = ['hang', 'huge', 'garbage', 500, 302, 204] as const
   for (const outage of outages) {
-    it(`401, the same for all, within 6 s: the key set's server ${outage === 'hang' ? 'is slow' : `answers ${outage}`}`, async () => {
+    it(`the same 401 for all, within 6 s: the server of the key set ${outage === 'hang' ? 'hangs' : `answers ${outage}`}`, async () => {
       issuer.behaviour = outage
       const startedMs = performance.now()
       expect(answerOf(await call(await good()))).to.equal(REFUSED)
@@ -193,13 +193,13 @@ describe('identity tokens of an OIDC issuer', () => {
     })
   }
 
-  it("401, the same for all: the key set's server is down", async () => {
+  it('the same 401 for all: the server of the key set is down', async () => {
     const token = await good()
     await issuer.stop()
     expect(answerOf(await call(token))).to.equal(REFUSED)
   })
 
-  it('tokens without, or in another form than a bearer token, are refused alike', async () => {
+  it('a missing token, or one that is not a bearer token, is refused the same way', async () => {
     const token = await good()
     for (const authorization of ['', 'Bearer', 'Bearer ', `Basic ${token}`, token, `Bearer ${token} ${token}`]) {
       expect(answerOf(await call(token, { Authorization: authorization })), authorization).to.equal(REFUSED)
@@ -207,7 +207,7 @@ describe('identity tokens of an OIDC issuer', () => {
     expect(answerOf(await call(token, { 'X-App-Key': 'pk_live_nobody' }))).to.equal(REFUSED)
   })
 
-  it("a token is good for the app whose issuer and audience it names only, and never for a seller's server", async () => {
+  it('a token is accepted only for the app with its issuer and audience, and never for an HMAC app', async () => {
     const other = (await anApp(service.ctx, { auth: 'identity' })).app
     expect(answerOf(await call(await good(), { 'X-App-Key': other.apiKey })), 'no provider yet').to.equal(REFUSED)
     await perform(service.ctx, operator('tester'), setIdentity, identity({ audience: 'another-app' }), { app: other })
@@ -217,13 +217,13 @@ describe('identity tokens of an OIDC issuer', () => {
     expect(answerOf(await call(await good(), { 'X-App-Key': hmac.apiKey }))).to.equal(REFUSED)
   })
 
-  it('the clocks may be 60 s apart', async () => {
+  it('clocks may differ by 60 s', async () => {
     for (const claims of [{ exp: seconds() - 59 }, { iat: seconds() + 60 }, { nbf: seconds() + 60 }]) {
       expect((await call(await good(claims))).status, JSON.stringify(claims)).to.equal(200)
     }
   })
 
-  it('a new key counts at once, one that is published no more does not', async () => {
+  it('a new key is accepted at once, one that is no longer published is not', async () => {
     const before = await good()
     expect((await call(before)).status).to.equal(200)
     await issuer.rotate({ keepOld: true })
@@ -234,19 +234,20 @@ describe('identity tokens of an OIDC issuer', () => {
     expect(answerOf(await call(before))).to.equal(REFUSED)
   })
 
-  it('made-up key ids make the key set be fetched a few times only, and shut nobody out', async () => {
+  it('invented key ids cause only a few fetches of the key set, and lock nobody out', async () => {
     expect((await call(await good())).status).to.equal(200)
     for (let index = 0; index < 40; index += 1) await call(await good({}, { kid: `made-up-${index}` }))
     expect(issuer.fetched.length).to.be.at.most(12)
     expect((await call(await good())).status).to.equal(200)
   })
 
-  it('nothing of a token is logged', async () => {
+  it('no part of a token is logged', async () => {
     const token = await good()
     await call(token)
     const forged = `${token.slice(0, -8)}AAAAAAAA`
     await call(forged)
     const log = service.ctx.logged.join('')
+    expect(log).to.contain('request')
     for (const part of [...token.split('.').slice(1), forged.split('.')[2]!]) expect(log).not.to.contain(part)
   })
 })

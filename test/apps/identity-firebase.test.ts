@@ -48,31 +48,31 @@ async function call(daemon: DaemonProcess, apiKey: string, token: string): Promi
   return answer.statusCode === 200 ? '200' : `${answer.statusCode} ${text}`
 }
 
-/** The real firebase-admin in a daemon in production settings; Google's certificates come from a local peer through a proxy. */
+/** The real firebase-admin in a daemon with production settings; Google's certificates come from a local peer through a proxy. */
 describe('identity tokens of a Firebase project', () => {
   let google: GooglePeer
   let daemon: DaemonProcess
-  let canary: Server
-  let canaryUrl: string
+  let elsewhere: Server
+  let elsewhereUrl: string
   const visits: string[] = []
 
   before(async () => {
     google = await startGooglePeer()
     daemon = await startDaemonProcess({ BILLING_ENV: 'production', BILLING_LOG_LEVEL: 'trace', ...google.environment })
-    canary = createServer((_request, response) => void response.end('{}'))
-    canary.on('connection', () => visits.push('connection'))
-    await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve))
-    canaryUrl = `http://127.0.0.1:${(canary.address() as AddressInfo).port}`
+    elsewhere = createServer((_request, response) => void response.end('{}'))
+    elsewhere.on('connection', () => visits.push('connection'))
+    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
+    elsewhereUrl = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
   })
   after(async () => {
     await daemon.stop()
     await google.stop()
-    canary.close()
+    elsewhere.close()
   })
 
   const good = (claims = {}, header = {}) => google.idToken(new Date(), 'user-1', claims, header)
 
-  it("401 within 6 s while Google's certificates do not come, and good again afterwards", async () => {
+  it("401 within 6 s while Google's certificates are not available, and accepted again afterwards", async () => {
     const apiKey = await aFirebaseApp()
     google.certificateBehaviour = 500
     expect(await call(daemon, apiKey, await good())).to.equal(REFUSED)
@@ -81,7 +81,7 @@ describe('identity tokens of a Firebase project', () => {
     expect(await call(daemon, apiKey, await good())).to.equal(REFUSED)
     expect(performance.now() - startedMs).to.be.lessThan(6000)
     google.certificateBehaviour = 'ok'
-    // For a while tokens are refused at once, so that calls do not pile up.
+    // For a while tokens are refused immediately, so that calls do not pile up.
     while ((await call(daemon, apiKey, await good())) !== '200') {
       expect(performance.now() - startedMs).to.be.lessThan(15_000)
       await delay(50)
@@ -107,7 +107,7 @@ describe('identity tokens of a Firebase project', () => {
     },
     'the key of somebody else': () => google.idToken(new Date(), 'user-1', {}, {}, foreign()),
     'another issuer': () => good({ iss: 'https://securetoken.google.com/another-project' }),
-    'an issuer elsewhere': () => good({ iss: canaryUrl }),
+    'an issuer elsewhere': () => good({ iss: elsewhereUrl }),
     'another audience': () => good({ aud: 'another-project' }),
     'a list of audiences': () => good({ aud: [PROJECT, 'another'] }),
     'expired beyond the leeway': () => good({ exp: seconds() - 62 }),
@@ -124,10 +124,10 @@ describe('identity tokens of a Firebase project', () => {
     'a subject of 129 characters': () => good({ sub: 'x'.repeat(129) }),
     'an unknown kid': () => good({}, { kid: 'nobody' }),
     'no kid': () => good({}, { kid: undefined }),
-    'a kid that is an address elsewhere': () => good({}, { kid: `${canaryUrl}/keys` }),
-    'a kid that every object has': () => good({}, { kid: 'constructor' }),
-    'a key set elsewhere (jku)': () => good({}, { kid: 'x', jku: `${canaryUrl}/jwks` }),
-    'certificates elsewhere (x5u)': () => good({}, { kid: 'x', x5u: `${canaryUrl}/x5u` }),
+    'a kid that is an address elsewhere': () => good({}, { kid: `${elsewhereUrl}/keys` }),
+    'a kid that is a property of every object': () => good({}, { kid: 'constructor' }),
+    'a key set elsewhere (jku)': () => good({}, { kid: 'x', jku: `${elsewhereUrl}/jwks` }),
+    'certificates elsewhere (x5u)': () => good({}, { kid: 'x', x5u: `${elsewhereUrl}/x5u` }),
     'a custom token': () =>
       good({
         iss: 'svc@demo-proj.iam.gserviceaccount.com',
@@ -137,7 +137,7 @@ describe('identity tokens of a Firebase project', () => {
     'no token': () => 'a.b.c',
   }
   for (const [attack, forge] of Object.entries(attacks)) {
-    it(`401, the same for all, and nobody else is called: ${attack}`, async () => {
+    it(`the same 401 for all, and no other server is called: ${attack}`, async () => {
       const apiKey = await aFirebaseApp()
       expect(await call(daemon, apiKey, await good())).to.equal('200')
       google.connects.length = 0
@@ -147,30 +147,31 @@ describe('identity tokens of a Firebase project', () => {
     })
   }
 
-  it('the clocks may be 60 s apart', async () => {
+  it('clocks may differ by 60 s', async () => {
     const apiKey = await aFirebaseApp()
     expect(await call(daemon, apiKey, await good({ exp: seconds() - 50 }))).to.equal('200')
     expect(await call(daemon, apiKey, await good({ iat: seconds() + 50, auth_time: seconds() + 50 }))).to.equal('200')
   })
 
-  it('each project believes its own tokens only', async () => {
+  it('each project accepts only its own tokens', async () => {
     const other = await aFirebaseApp('another-project')
     expect(await call(daemon, other, await good())).to.equal(REFUSED)
     const claims = { aud: 'another-project', iss: 'https://securetoken.google.com/another-project' }
     expect(await call(daemon, other, await good(claims))).to.equal('200')
   })
 
-  it('nothing of a token is logged', async () => {
+  it('no part of a token is logged', async () => {
     const apiKey = await aFirebaseApp()
     const token = await good()
     await call(daemon, apiKey, token)
     await call(daemon, apiKey, await good({ aud: 'another-project' }))
     const log = daemon.logged.join('\n')
+    expect(log).to.contain('request')
     for (const part of token.split('.').slice(1)) expect(log).not.to.contain(part)
   })
 
-  it('the emulator of Firebase Auth turns no check off, in development either', async () => {
-    const settings = { ...google.environment, FIREBASE_AUTH_EMULATOR_HOST: new URL(canaryUrl).host }
+  it('the Firebase Auth emulator disables no check, not even in development', async () => {
+    const settings = { ...google.environment, FIREBASE_AUTH_EMULATOR_HOST: new URL(elsewhereUrl).host }
     const development = await startDaemonProcess(settings)
     try {
       const apiKey = await aFirebaseApp()

@@ -98,7 +98,7 @@ describe('the open checkouts of one end user', () => {
     expectFull(await open(), 3600)
   })
 
-  it('of whom more are open than a client may open wait until fewer than a hundred are', async () => {
+  it('with more open checkouts than a client may open have to wait until fewer than a hundred are open', async () => {
     for (const minutes of [30, 40, 50])
       await aCheckout(service.ctx, app, { price_id: priceId(plan), expires_in: minutes * 60 })
     await fill(99)

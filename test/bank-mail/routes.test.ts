@@ -26,7 +26,7 @@ import { aBankShop, aTransferApp, relayMail, RELAY_SECRET, type BankShop } from 
 
 let movements = 0
 
-/** A transfer of this payment's amount with its code, a movement of its own unless told otherwise. */
+/** A transfer of this payment's amount with its code, by default a new movement. */
 function transferFor(payment: Transaction, changes: Partial<Transfer> = {}): Transfer {
   movements += 1
   return {
@@ -62,7 +62,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       })
     }
 
-    it('is a mail by way of a trusted forwarder, and of a trusted sealer', async () => {
+    it('is a mail through a trusted forwarder or a trusted sealer', async () => {
       await open('TIMO')
       for (const make of [forwardedMail, sealedMail]) {
         const payment = await shop.pay()
@@ -71,7 +71,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       }
     })
 
-    it('is more money than was asked for', async () => {
+    it('is more money than was due', async () => {
       await open()
       const payment = await shop.pay()
       const answer = await shop.relay(await genuineMail('ACB', transferFor(payment, { amount: payment.amount + 1000 })))
@@ -79,7 +79,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect((await shop.transaction(payment.id)).amountReceived).to.equal(payment.amount + 1000)
     })
 
-    it('is money that comes after the checkout link expired', async () => {
+    it('is money that arrives after the checkout link expired', async () => {
       await open()
       const payment = await shop.pay()
       shop.service.ctx.clock.advance('3d')
@@ -87,7 +87,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect(answer.body).to.deep.equal({ status: 'processed' })
     })
 
-    it('is money for an app that was disabled since', async () => {
+    it('is money for an app that has been disabled since', async () => {
       await open()
       const payment = await shop.pay()
       await shop.service.ctx.db.query('UPDATE apps SET disabled_at = NOW(3)')
@@ -106,7 +106,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       ])
     })
 
-    it('takes the code as payers and banks write it', async () => {
+    it('recognizes the code as payers and banks write it', async () => {
       await open()
       const payment = await shop.pay()
       const code = payment.transferCode!
@@ -117,7 +117,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   })
 
   describe('underpaid', () => {
-    it('is less money than was asked for: the payment stays pending and is flagged', async () => {
+    it('is less money than was due: the payment stays pending and is flagged', async () => {
       await open()
       const payment = await shop.pay()
       const answer = await shop.relay(await genuineMail('ACB', transferFor(payment, { amount: 40_000 })))
@@ -129,7 +129,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       })
     })
 
-    it('ends when the rest comes: the transfers add up and the flag goes', async () => {
+    it('ends when the rest arrives: the transfers add up and the flag is removed', async () => {
       await open()
       const payment = await shop.pay()
       await shop.relay(await genuineMail('ACB', transferFor(payment, { amount: 40_000 })))
@@ -140,7 +140,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   })
 
   describe('duplicate', () => {
-    it('is the same mail again, of a payment that was completed or was not', async () => {
+    it('is the same mail again, whether or not the payment is complete', async () => {
       await open()
       for (const amount of [TRANSFER.amount, 1000]) {
         const payment = await shop.pay()
@@ -172,7 +172,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect(again.body).to.deep.equal({ status: 'duplicate' })
     })
 
-    it('is a mail that came by two ways', async () => {
+    it('is a mail that arrived on two routes', async () => {
       await open('TIMO')
       const payment = await shop.pay()
       const transfer = transferFor(payment)
@@ -180,7 +180,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect((await shop.relay(await sealedMail('TIMO', transfer))).body).to.deep.equal({ status: 'duplicate' })
     })
 
-    it('are all but one of ten copies that come at once', async () => {
+    it('are all but one of ten concurrent copies', async () => {
       await open()
       const payment = await shop.pay()
       const mail = await genuineMail('ACB', transferFor(payment))
@@ -192,7 +192,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   })
 
   describe('already_completed', () => {
-    it('is other money for a completed payment: it is recorded and flagged', async () => {
+    it('is further money for a completed payment: it is recorded and flagged', async () => {
       await open()
       const payment = await shop.pay()
       await shop.relay(await genuineMail('ACB', transferFor(payment)))
@@ -213,7 +213,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect(answer.body).to.deep.equal({ status: 'ignored', reason })
     }
 
-    it('not_bank_email: a mail of anybody else', async () => {
+    it('not_bank_email: a mail from anybody else', async () => {
       await open()
       const payment = await shop.pay()
       const mail = bankMail('ACB', transferFor(payment), { From: 'an@example.com' })
@@ -233,7 +233,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect(await shop.transaction(payment.id)).to.include({ status: 'pending', amountReceived: 0 })
     })
 
-    it('no_transfer_code: money that went out', async () => {
+    it('no_transfer_code: outgoing money', async () => {
       await open()
       const payment = await shop.pay()
       const body = BANK_MAILS.ACB.body(transferFor(payment), '-')
@@ -241,7 +241,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       await expectIgnored(await receivedBy(OUR_MX, mail), 'no_transfer_code')
     })
 
-    it('unknown_transaction: a code that nobody has', async () => {
+    it('unknown_transaction: a code of no transaction', async () => {
       await open()
       const payment = await shop.pay()
       const mail = await genuineMail('ACB', transferFor(payment, { content: newTransferCode() }))
@@ -271,7 +271,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       await expectIgnored(await genuineMail('ACB', transferFor(payment)), 'bank_account_unavailable')
     })
 
-    it('bank_account_unavailable: a genuine mail of another bank than the account’s', async () => {
+    it('bank_account_unavailable: a genuine mail of a bank other than the account’s', async () => {
       await open('MB')
       const payment = await shop.pay()
       await expectIgnored(await genuineMail('ACB', transferFor(payment)), 'bank_account_unavailable')
@@ -283,14 +283,14 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       await expectIgnored(await genuineMail('ACB', transferFor(payment)), 'bank_account_unavailable')
     })
 
-    it('bank_account_unavailable: money that came in on another account', async () => {
+    it('bank_account_unavailable: money to another account', async () => {
       await open()
       const payment = await shop.pay()
       const mail = await genuineMail('ACB', transferFor(payment, { account: '99999999' }))
       await expectIgnored(mail, 'bank_account_unavailable')
     })
 
-    it('bank_account_unavailable: money on an account that the app never had', async () => {
+    it('bank_account_unavailable: money to an account that was never the app’s', async () => {
       await open()
       const { ctx } = shop.service
       const payment = await shop.pay()
@@ -301,7 +301,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
   })
 
   describe('rejected', () => {
-    it('untrusted_sender: a mail in the bank’s name that nothing shows to be the bank’s', async () => {
+    it('untrusted_sender: a mail in the bank’s name without proof that it is genuine', async () => {
       await open()
       const payment = await shop.pay()
       const answer = await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', transferFor(payment))))
@@ -309,7 +309,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect(answer.body).to.deep.equal({ status: 'rejected', reason: 'untrusted_sender' })
     })
 
-    it('invalid_recipient: outside development, a mail to another address than the account’s', async () => {
+    it('invalid_recipient: outside development, a mail to an address other than the account’s', async () => {
       await open('TIMO', { BILLING_ENV: 'production' })
       const payment = await shop.pay()
       const other = await addBankAccount(shop.service.ctx, 'tester', { bank: 'TIMO', number: '1', holder: 'B' })
@@ -321,7 +321,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       expect((await shop.relay(mail)).body).to.deep.equal({ status: 'processed' })
     })
 
-    it('nothing else is let by in development than the address', async () => {
+    it('development relaxes only the check of the address', async () => {
       await open('TIMO')
       const payment = await shop.pay()
       const unsigned = await receivedBy(OUR_MX, bankMail('TIMO', transferFor(payment)))
@@ -339,7 +339,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     })
   })
 
-  it('takes none of the forgeries for a payment', async () => {
+  it('accepts none of the forgeries as a payment', async () => {
     await open('TIMO')
     const payment = await shop.pay()
     const victim = { code: payment.transferCode!, amount: payment.amount, account: shop.account.number }
@@ -351,7 +351,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     expect(await shop.transaction(payment.id)).to.include({ status: 'pending', amountReceived: 0, flagReason: null })
   })
 
-  describe('what is no signed mail', () => {
+  describe('a request without a valid signature or body', () => {
     const expectBad = async (changes: Parameters<typeof relayMail>[3]) => {
       const answer = await relayMail(shop.service, 'Subject: x\n\nx', 'x@y', changes)
       expectError(answer, 400, 'invalid_request')
@@ -363,7 +363,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       for (let length = 0; length <= 200; length += 1) await expectBad({ signature: 'a'.repeat(length) })
     })
 
-    it('is refused with 400: a timestamp more than 300 s away, either way, or none', async () => {
+    it('is refused with 400: a timestamp that differs by more than 300 s, or none', async () => {
       await open()
       for (const timestamp of [`${now() - 301}`, `${now() + 301}`, '', 'x', '1e9', `${now()}.0`, ` ${now()}x`, '-1']) {
         await expectBad({ timestamp })
@@ -374,14 +374,14 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       }
     })
 
-    it('is refused with 400: a body that was changed, or signed without its timestamp', async () => {
+    it('is refused with 400: a changed body, or one signed without its timestamp', async () => {
       await open()
       const body = JSON.stringify({ envelope_to: 'x@y', raw: 'eA==' })
       await expectBad({ body, signature: hmacHex(RELAY_SECRET, `${now()}.${body} `) })
       await expectBad({ body, signature: hmacHex(RELAY_SECRET, body) })
     })
 
-    it('is refused with 400: malformed JSON, another shape, bytes that are no text', async () => {
+    it('is refused with 400: malformed JSON, another shape, invalid base64', async () => {
       await open()
       for (const body of [
         '',
@@ -410,7 +410,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
       await expectBad({ body: bodyOf(1024 * 1024) })
     })
 
-    it('says the same whatever is wrong', async () => {
+    it('gets the same message, whatever is wrong', async () => {
       await open()
       const messages = new Set<string>()
       for (const changes of [{ signature: 'x' }, { timestamp: '1' }, { body: '{' }]) {
@@ -421,12 +421,12 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     })
   })
 
-  it('is not there without a relay secret', async () => {
+  it('answers 404 without a relay secret', async () => {
     await open('ACB', { BILLING_RELAY_SECRET: '' })
     expectError(await relayMail(shop.service, 'x', 'x@y'), 404, 'not_found')
   })
 
-  it('keeps a redacted summary of each mail, and logs none of its words', async () => {
+  it('stores a redacted summary of each mail, and logs none of its text', async () => {
     await open()
     const payment = await shop.pay()
     const transfer = transferFor(payment, { content: `BI MAT ${payment.transferCode!}` })
@@ -458,7 +458,7 @@ describe('POST /api/v1/webhooks/bank-transfer', () => {
     expect(counted.map(({ labels }) => labels)).to.deep.equal([{ status: 'processed', reason: '' }])
   })
 
-  it('takes each app’s money for that app’s payments alone', async () => {
+  it('applies each app’s money only to that app’s payments', async () => {
     await open()
     const { ctx } = shop.service
     const other = await aTransferApp(ctx)

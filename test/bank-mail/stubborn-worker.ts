@@ -21,7 +21,7 @@ port.on('message', ({ id, raw }: ReadingTask) => {
       standStill(raw)
   }
   port.postMessage({ id, reading: { bank: 'ACB' } })
-  if (raw.buffer instanceof SharedArrayBuffer) tellAnswered(raw)
+  if (raw.buffer instanceof SharedArrayBuffer) announceAnswer(raw)
 })
 port.postMessage('ready')
 
@@ -33,7 +33,7 @@ function standStill({ buffer, byteOffset }: Uint8Array): void {
 }
 
 /** Wakes the thread that waits for the answer to lie there. */
-function tellAnswered({ buffer, byteOffset }: Uint8Array): void {
+function announceAnswer({ buffer, byteOffset }: Uint8Array): void {
   const shared = new Int32Array(buffer, byteOffset)
   Atomics.store(shared, 1, 1)
   Atomics.notify(shared, 1)

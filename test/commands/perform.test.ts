@@ -40,14 +40,14 @@ describe('perform', () => {
     [provider('stripe'), 'provider stripe'],
     [payer, 'payer page'],
   ] as const) {
-    it(`names the caller in the audit log, whoever it is: ${actor}`, async () => {
+    it(`writes every kind of caller to the audit log: ${actor}`, async () => {
       const { id } = await create(caller)
       const [entry] = await listAuditEntries(ctx.db, { subject: `plan ${id}`, limit: 1 })
       expect(entry).to.include({ actor, action: 'plan.create', appId: app.app.id })
     })
   }
 
-  it('runs a command without input for the empty body of its call, and for no other', async () => {
+  it('accepts only an empty body for a command without input', async () => {
     const counted = command({ name: 'counted', input: nothing, run: () => Promise.resolve('done') })
     for (const input of [undefined, {}]) expect(await perform(ctx, SERVER, counted, input, undefined)).to.equal('done')
     const error: unknown = await perform(ctx, SERVER, counted, { amount: 5 }, undefined).catch(
@@ -56,7 +56,7 @@ describe('perform', () => {
     expect(error).to.include({ code: 'invalid_request', field: 'amount' })
   })
 
-  it('refuses bad input by the field before a transaction is opened', async () => {
+  it('refuses invalid input with its field before a transaction is opened', async () => {
     let runs = 0
     const counted = command({
       name: 'counted',
@@ -70,7 +70,7 @@ describe('perform', () => {
     expect(runs).to.equal(0)
   })
 
-  it('commits what is kept with the work, or neither', async () => {
+  it('commits the kept answer together with the work, or neither', async () => {
     const failing = perform(
       ctx,
       SERVER,
@@ -78,14 +78,14 @@ describe('perform', () => {
       PRO,
       { app: app.app },
       {
-        keep: () => Promise.reject(new Error('the key is held by another')),
+        keep: () => Promise.reject(new Error('another request holds the key')),
       },
     )
     expect(await failing.catch((error: unknown) => error)).to.be.an('error')
     expect(await listPlans(ctx.db, app.app.id, undefined)).to.deep.equal([])
   })
 
-  it('of a rehearsal says what would change, and leaves no row', async () => {
+  it('reports what a rehearsal would change, and leaves no row', async () => {
     const rehearsal: Rehearsal = { changes: [], events: [] }
     const plan = await create(operator('linh'), { ...ctx, rehearsal })
     expect(rehearsal.changes).to.have.length(1)
@@ -94,7 +94,7 @@ describe('perform', () => {
     expect(await listAuditEntries(ctx.db, { subject: `plan ${plan.id}`, limit: 5 })).to.deep.equal([])
   })
 
-  it('writes no token for a command that is repeatable by itself', async () => {
+  it('writes no token for a command that is repeatable', async () => {
     const count = () => ctx.db.count(commitTokens, 'WHERE 1 = 1', [])
     const before = await count()
     const own = { name: 'repeatable', input: z.undefined(), run: () => Promise.resolve('done') }
@@ -126,15 +126,15 @@ describe('a COMMIT whose answer is lost', () => {
     await scenario.service.stop()
   })
 
-  /** Whether the first commit takes place, nobody hears of it. */
+  /** Loses the first commit, or only its answer. */
   const loseFirstCommit = (fate: Fate) => {
     let commits = 0
     line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
   }
 
   for (const fate of ['answer lost', 'lost'] as const) {
-    describe(`("${fate}") is answered by what really happened:`, () => {
-      it('one plan, no 409 for it', async () => {
+    describe(`("${fate}") is answered with what really happened:`, () => {
+      it('one plan, without a 409', async () => {
         loseFirstCommit(fate)
         const made = await scenario.seller.post('/api/v1/plans', PRO)
         expect(made.status, made.text).to.equal(201)
@@ -157,7 +157,7 @@ describe('a COMMIT whose answer is lost', () => {
         expect((Date.parse(`${moved.body.data.now}Z`) - before) / 1000).to.equal(86_400)
       })
 
-      it('a free trial is activated, and says so', async () => {
+      it('a free trial is activated, and the answer says so', async () => {
         const plan = await scenario.plan('pro', {
           ...MONTHLY,
           trial: { amount: 0, interval_unit: 'day', interval_count: 7 },
@@ -183,7 +183,7 @@ describe('a COMMIT whose answer is lost', () => {
         expect(await db.count(commitTokens, 'WHERE 1 = 1', [])).to.equal(tokensBefore)
       })
 
-      it('an operator completes a payment once, and hears that it is completed', async () => {
+      it('an operator completes a payment once, and the result says so', async () => {
         const plan = await scenario.plan('pro', MONTHLY)
         const { transaction_id: id } = await scenario.checkout({ price_id: plan.prices[0]! })
         await confirmPayment(scenario.service.ctx, {
@@ -205,7 +205,7 @@ describe('a COMMIT whose answer is lost', () => {
     })
   }
 
-  it('runs the effects of the run that was committed, once', async () => {
+  it('runs the effects of the committed run, once', async () => {
     const app = await anApp(scenario.service.ctx)
     const plan = await aPlan(scenario.service.ctx, app)
     let effects = 0

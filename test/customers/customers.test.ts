@@ -33,7 +33,7 @@ describe('customers', () => {
   afterEach(() => service.stop())
 
   describe('POST /api/v1/customers', () => {
-    it('answers 201 with the whole customer, each text as it was sent', async () => {
+    it('answers 201 with the whole customer, each text exactly as sent', async () => {
       const answer = await seller.post(PATH, WHOLE)
       expect(answer.status).to.equal(201)
       const { id } = answer.body.data
@@ -43,7 +43,7 @@ describe('customers', () => {
       expect((await seller.get(`${PATH}/${id}`)).body).to.deep.equal(answer.body)
     })
 
-    it('needs a name and an e-mail address alone', async () => {
+    it('requires only a name and an e-mail address', async () => {
       const bare = { name: 'An', email: 'an@example.com' }
       const nulls = { merchant_customer_id: null, cc_emails: null, bcc_emails: null, locale: null }
       for (const body of [bare, { ...bare, ...nulls }]) {
@@ -59,13 +59,13 @@ describe('customers', () => {
       }
     })
 
-    it('takes the same e-mail address and merchant id again', async () => {
+    it('accepts the same e-mail address and merchant id again', async () => {
       const [first, second] = [await seller.post(PATH, WHOLE), await seller.post(PATH, WHOLE)]
       expect(second.status).to.equal(201)
       expect(second.body.data.id).to.not.equal(first.body.data.id)
     })
 
-    it('takes the longest texts and ten addresses in each list', async () => {
+    it('accepts the longest texts and ten addresses in each list', async () => {
       const addresses = Array.from({ length: 10 }, (_, index) => `${'a'.repeat(60)}${index}@${'b'.repeat(60)}.example`)
       const body = {
         ...WHOLE,
@@ -118,7 +118,7 @@ describe('customers', () => {
   })
 
   describe('GET /api/v1/customers/{id}', () => {
-    it("answers 404 not_found for an unknown id, another app's customer, and what is no customer id", async () => {
+    it("answers 404 not_found for an unknown id, another app's customer, and anything that is not a customer id", async () => {
       const { id } = await aCustomer(service.ctx, app)
       const foreign = await aCustomer(service.ctx, await anApp(service.ctx))
       for (const text of [
@@ -137,7 +137,7 @@ describe('customers', () => {
   })
 
   describe('GET /api/v1/customers', () => {
-    it('lists the customers of the app alone, newest first', async () => {
+    it('lists only the app’s customers, newest first', async () => {
       const first = await aCustomer(service.ctx, app)
       const second = await aCustomer(service.ctx, app)
       service.ctx.clock.advance('1s')
@@ -150,7 +150,7 @@ describe('customers', () => {
       expect(answer.body.data[0]).to.deep.include({ name: 'An Nguyen', email: 'an@example.com', cc_emails: [] })
     })
 
-    it('filters by merchant_customer_id and email, each letter as it was sent', async () => {
+    it('filters by merchant_customer_id and email, compared exactly', async () => {
       const one = await aCustomer(service.ctx, app, { merchant_customer_id: 'crm 1&2', email: 'one+x@example.com' })
       const two = await aCustomer(service.ctx, app, { merchant_customer_id: 'crm 1&2', email: 'two@example.com' })
       await aCustomer(service.ctx, app, { merchant_customer_id: 'CRM 1&2', email: 'Two@example.com' })
@@ -168,7 +168,7 @@ describe('customers', () => {
       expect(await list({ email: 'one+x@example.com', merchant_customer_id: 'crm' })).to.deep.equal([])
     })
 
-    it('goes through all of them in pages of limit, also where many were made in one instant', async () => {
+    it('pages through all of them, even if many were created at the same instant', async () => {
       const made: string[] = []
       for (let index = 0; index < 7; index += 1) {
         made.unshift(`cus_${(await aCustomer(service.ctx, app)).id}`)
@@ -181,13 +181,13 @@ describe('customers', () => {
         seen.push(ids(body))
         if (body.next_cursor === null) break
         query = `?limit=3&cursor=${body.next_cursor}`
-        // Customers that are made meanwhile do not move the pages.
+        // New customers do not shift the pages.
         await aCustomer(service.ctx, app)
       }
       expect(seen).to.deep.equal([made.slice(0, 3), made.slice(3, 6), made.slice(6)])
     })
 
-    it('gives 20 where no limit is asked for, and 100 at most', async () => {
+    it('returns 20 by default, and 100 at most', async () => {
       await Promise.all(Array.from({ length: 101 }, () => aCustomer(service.ctx, app)))
       const sizes = []
       for (const query of ['', '?limit=1', '?limit=100'])
@@ -214,7 +214,7 @@ describe('customers', () => {
   })
 
   describe('PATCH /api/v1/customers/{id}', () => {
-    it('changes what it names and nothing else', async () => {
+    it('changes only the fields of the body', async () => {
       const { id } = (await seller.post(PATH, WHOLE)).body.data
       service.ctx.clock.advance('1h')
       const answer = await seller.patch(`${PATH}/${id}`, { email: 'new@example.com', cc_emails: ['x@example.com'] })
@@ -230,7 +230,7 @@ describe('customers', () => {
       expect((await seller.get(`${PATH}/${id}`)).body).to.deep.equal(answer.body)
     })
 
-    it('clears merchant_customer_id by null, empties lists, and sets the locale to en', async () => {
+    it('with null clears merchant_customer_id and the lists, and sets the locale to en', async () => {
       const { id } = (await seller.post(PATH, WHOLE)).body.data
       const nulls = { merchant_customer_id: null, cc_emails: null, bcc_emails: null, locale: null }
       const answer = await seller.patch(`${PATH}/${id}`, nulls)
@@ -245,7 +245,7 @@ describe('customers', () => {
       })
     })
 
-    it('answers 400 invalid_request for an empty body, and for what is refused at creation', async () => {
+    it('answers 400 invalid_request for an empty body, and for values that are refused at creation', async () => {
       const { id } = (await seller.post(PATH, WHOLE)).body.data
       expectFieldError(await seller.patch(`${PATH}/${id}`, {}), null)
       const cases: [field: string, body: object][] = [
@@ -261,7 +261,7 @@ describe('customers', () => {
       expect((await seller.get(`${PATH}/${id}`)).body.data).to.deep.include(WHOLE)
     })
 
-    it("leaves another app's customer as it is", async () => {
+    it("does not change another app's customer", async () => {
       const other = await anApp(service.ctx)
       const foreign = await aCustomer(service.ctx, other)
       expectError(await seller.patch(`${PATH}/cus_${foreign.id}`, { name: 'Stolen' }), 404, 'not_found')
@@ -270,7 +270,7 @@ describe('customers', () => {
   })
 
   describe('customers of identity-token apps', () => {
-    it('are made by their clients; reading, listing and changing them answers 403 forbidden', async () => {
+    it('can be created by their clients; reading, listing and changing them answers 403 forbidden', async () => {
       const clients = await startIdentityClients()
       try {
         const client = await clients.app(service.ctx)
@@ -289,7 +289,7 @@ describe('customers', () => {
   })
 
   describe('customer commands', () => {
-    it('are written to the audit log with whoever gives them: an operator, or a server', async () => {
+    it('are written to the audit log with their caller: an operator or a server', async () => {
       const { ctx } = service
       const { id } = await perform(
         ctx,

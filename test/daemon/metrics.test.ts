@@ -15,11 +15,11 @@ const DASHBOARD = 'templates/grafana/paygate-dashboard.json'
 const ALERTS = 'templates/prometheus/alerts.yml'
 /** The labels that Prometheus adds, and the buckets of a histogram. */
 const OF_PROMETHEUS = ['instance', 'job', 'le']
-const SILENT = { heartbeats: new Map<string, RealTime>(), pools: new Map<string, PoolUse>() }
+const NO_THREADS = { heartbeats: new Map<string, RealTime>(), pools: new Map<string, PoolUse>() }
 
-async function scrape(ctx: TestContext, threads: Partial<typeof SILENT> = {}): Promise<string> {
+async function scrape(ctx: TestContext, threads: Partial<typeof NO_THREADS> = {}): Promise<string> {
   const metrics = openMetrics()
-  addDatabaseMetrics(ctx, metrics, { ...SILENT, ...threads })
+  addDatabaseMetrics(ctx, metrics, { ...NO_THREADS, ...threads })
   return metrics.registry.metrics()
 }
 
@@ -38,14 +38,14 @@ function panelsOf(dashboard: string): string[] {
   return panels.flatMap(({ targets }) => targets.map(({ expr, legendFormat }) => `${expr} ${legendFormat}`))
 }
 
-/** The value of a sample, by its whole name with labels; null where there is none. */
+/** The value of a sample, by its full name with labels; null if there is none. */
 function sample(text: string, name: string): number | null {
   const line = text.split('\n').find((one) => one.startsWith(`${name} `))
   return line === undefined ? null : Number(line.slice(name.length + 1))
 }
 
 describe('metrics (contract 1)', () => {
-  it('show the money that was received and not applied, live and test apart', async () => {
+  it('show unapplied money, separately for live and test apps', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)
     await partlyPaid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
@@ -56,7 +56,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(await scrape(ctx), 'paygate_money_unapplied{currency="VND",mode="live"}')).to.equal(90_000)
   })
 
-  it('show how many events wait and how late the oldest is', async () => {
+  it('show how many events are pending and how late the oldest is', async () => {
     const ctx = testContext()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -82,7 +82,7 @@ describe('metrics (contract 1)', () => {
     expect(sample(await scrape(ctx), 'paygate_reminder_lag_seconds')).to.equal(7200)
   })
 
-  it('show the last heartbeat of each job of this daemon, and how each thread uses its pool', async () => {
+  it('show the last heartbeat of each job of this daemon, and the pool use of each thread', async () => {
     const ctx = testContext()
     const heartbeats = new Map([['expire', addMs(ctx.clock.now(), -5000)]])
     const pools = new Map([['expire', { used: 4, free: 2, waiting: 7 }]])
@@ -95,10 +95,10 @@ describe('metrics (contract 1)', () => {
     expect(sample(text, 'paygate_database_connections{thread="expire",state="waiting"}')).to.equal(7)
   })
 
-  it('count from the start of the daemon for a job that never ran and never gave a heartbeat', async () => {
+  it('count from the start of the daemon for a job that never ran and never sent a heartbeat', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    addDatabaseMetrics(ctx, metrics, SILENT)
+    addDatabaseMetrics(ctx, metrics, NO_THREADS)
     ctx.clock.advance('20m')
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'expire', finishedAt: addMs(ctx.clock.now(), -7000) })
     await insertJobRun(ctx.db, { ...aRun(ctx), job: 'a-job-of-an-old-version' })
@@ -117,10 +117,10 @@ describe('metrics (contract 1)', () => {
     expect(skew).to.be.within(3600, 3660)
   })
 
-  it('work without the database, and say that it is down: what comes from it has no samples', async () => {
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
-    await away.close()
-    const ctx = { ...testContext(), db: { ...testDatabase().db, ...away.db } }
+  it('work without the database, report that it is down, and omit the samples that need it', async () => {
+    const unreachable = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
+    await unreachable.close()
+    const ctx = { ...testContext(), db: { ...testDatabase().db, ...unreachable.db } }
     const text = await scrape(ctx)
     expect(sample(text, 'paygate_database_up')).to.equal(0)
     expect(sample(text, 'paygate_outbox_events')).to.equal(null)
@@ -132,7 +132,7 @@ describe('metrics (contract 1)', () => {
   it('read the database once for scrapes in quick succession', async () => {
     const ctx = testContext()
     const metrics = openMetrics()
-    addDatabaseMetrics(ctx, metrics, SILENT)
+    addDatabaseMetrics(ctx, metrics, NO_THREADS)
     await metrics.registry.metrics()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -154,7 +154,7 @@ describe('metrics (contract 1)', () => {
 
   it('the dashboard and the alert rules use only labels that the metrics have', () => {
     const metrics = openMetrics()
-    addDatabaseMetrics(testContext(), metrics, SILENT)
+    addDatabaseMetrics(testContext(), metrics, NO_THREADS)
     const labels = new Map(
       metrics.registry.getMetricsAsArray().map((metric) => {
         const { name, labelNames } = metric as unknown as { name: string; labelNames: readonly string[] }
@@ -178,7 +178,7 @@ describe('metrics (contract 1)', () => {
     }
   })
 
-  it('the dashboard and the alert rules show every metric of ours', async () => {
+  it('the dashboard and the alert rules use every metric of the project', async () => {
     const text = await scrape(testContext())
     const shown = [DASHBOARD, ALERTS].map((file) => readFileSync(file, 'utf8')).join('')
     const ours = [...text.matchAll(/^# TYPE (paygate_(?!nodejs_|process_)\S+)/gm)].map((match) => match[1]!)

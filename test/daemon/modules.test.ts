@@ -5,11 +5,11 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
 const ROOT = join(import.meta.dirname, '..', '..')
-/** What only some requests, jobs and commands need. */
+/** Packages that only some requests, jobs and commands need. */
 const LATER = ['typeorm', 'undici', 'nodemailer', 'mjml', 'liquidjs', 'koa-body', 'jose', 'qrcode', 'stripe']
 const FETCH = 'NativeModule internal/deps/undici/undici'
 
-/** The packages that a program has loaded once these modules are there, and the modules of Node. */
+/** The packages and the modules of Node that a program loads with these modules. */
 async function loadedBy(...modules: string[]): Promise<{ packages: string[]; native: string[] }> {
   const script = `
     import { registerHooks } from 'node:module'
@@ -28,15 +28,15 @@ async function loadedBy(...modules: string[]): Promise<{ packages: string[]; nat
   return JSON.parse(stdout) as { packages: string[]; native: string[] }
 }
 
-describe('what is loaded at the start', () => {
-  it('of the daemon is what every request needs, and not Node’s own fetch', async () => {
+describe('the modules loaded at start', () => {
+  it('by the daemon are those that every request needs, without Node’s own fetch', async () => {
     const { packages, native } = await loadedBy('#daemon/without-fetch.ts', '#daemon/serve.ts')
     expect(packages).to.include.members(['koa', 'mysql2', 'zod'])
     expect(packages.filter((name) => LATER.includes(name))).to.deep.equal([])
     expect(native).to.include('NativeModule http').and.not.include(FETCH)
   })
 
-  it('of a command on the database is less still', async () => {
+  it('by a command on the database are fewer still', async () => {
     const { packages, native } = await loadedBy('#cli/app-commands.ts', '#open-context.ts', '#apps/find-app.ts')
     expect(packages).to.include.members(['mysql2', 'commander'])
     expect(

@@ -50,7 +50,7 @@ describe('the scheduler', () => {
     return (await listLastJobRuns(ctx.db)).find((run) => run.job === job)!
   }
 
-  it('has every file of jobs/ in its list', () => {
+  it('schedules every file of jobs/', () => {
     const files = readdirSync(join(import.meta.dirname, '..', '..', 'jobs')).filter((file) => file !== 'run-job.ts')
     expect(schedule({ sweepSeconds: 60 }).map(({ name }) => `${name}.ts`)).to.have.members(files)
   })
@@ -69,11 +69,11 @@ describe('the scheduler', () => {
     { job: 'never-ends', reason: 'overdue', message: /more than 100 ms/, longestSweepMs: 100 },
   ]
   for (const { job, reason, message, ...options } of failing) {
-    it(`starts a job again that ${job.replaceAll('-', ' ')}, counts it as ${reason}, records it, and goes on`, async () => {
+    it(`restarts a job that ${job.replaceAll('-', ' ')}, counts it as ${reason}, records it, and continues`, async () => {
       const { heartbeats } = start([job, 'lives'], { heartbeatMs: 60_000, ...options })
       await until(() => failures(job).length >= 2)
       expect(new Set(failures(job))).to.deep.equal(new Set([reason]))
-      // Beside a thread that loops, a busy machine may have no processor for another one for as long.
+      // Next to a thread in an endless loop, a busy machine may starve another one for that long.
       expect(failures('lives').filter((other) => other !== 'hung')).to.deep.equal([])
       ctx.clock.advance('1m')
       await until(() => heartbeats.get('lives')?.getTime() === ctx.clock.now().getTime())
@@ -98,19 +98,19 @@ describe('the scheduler', () => {
     expect(heartbeats.get('lives')).to.deep.equal(ctx.clock.now())
   })
 
-  it('passes on what threads count', async () => {
+  it('forwards the counters of threads', async () => {
     start(['counts'])
     await until(() => ctx.counted.length > 0)
     expect(ctx.counted).to.deep.equal([{ metric: 'reminders_total', labels: { stage: '3', outcome: 'sent' } }])
   })
 
   describe('of a job that sweeps', () => {
-    /** The threads that ran; `hourly`: those that were to do the hourly work. */
+    /** The threads that ran; `hourly`: those that had to do the hourly work. */
     const threads = () => ctx.counted.filter(({ metric }) => metric === 'reminders_total')
     const hourly = () => threads().filter(({ labels }) => labels['hourly'] === 'true')
     const checks = () => ctx.counted.filter(({ metric }) => metric === 'job_runs_total').length
 
-    it('starts a thread only where there is work, and checks again when it has ended', async () => {
+    it('starts a thread only if there is work, and checks again when it has ended', async () => {
       let work = 0
       start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(work-- > 0), isHourly: false } })
       await until(() => checks() >= 3)
@@ -124,7 +124,7 @@ describe('the scheduler', () => {
       expect(failures('sweeps')).to.deep.equal([])
     })
 
-    it('records that it is alive, and when, though no thread was started', async () => {
+    it('records its heartbeat even if no thread was started', async () => {
       const { heartbeats } = start(['sweeps'], {
         sweep: { everyMs: 60_000, hasWork: () => Promise.resolve(false), isHourly: false },
       })
@@ -134,26 +134,26 @@ describe('the scheduler', () => {
       expect(threads()).to.have.length(0)
     })
 
-    it('starts a thread once an hour, work or not, and says so to it', async () => {
+    it('starts a thread once an hour, even without work, and passes that on', async () => {
       start(['sweeps'], { sweep: { everyMs: 5, hasWork: () => Promise.resolve(false), isHourly: true } })
       await until(() => checks() >= 3)
       expect(threads()).to.have.length(1)
       expect(hourly()).to.have.length(1)
     })
 
-    it('checks again where a check failed', async () => {
+    it('checks again after a failed check', async () => {
       let left = 3
       const hasWork = (): Promise<boolean> => {
         left -= 1
-        return left > 0 ? Promise.reject(new Error('the database is away')) : Promise.resolve(left === 0)
+        return left > 0 ? Promise.reject(new Error('the database is unreachable')) : Promise.resolve(left === 0)
       }
       start(['sweeps'], { sweep: { everyMs: 5, hasWork, isHourly: false } })
       await until(() => threads().length === 1)
       expect(failures('sweeps')).to.deep.equal([])
-      expect(ctx.logged.join('')).to.include('the database is away')
+      expect(ctx.logged.join('')).to.include('the database is unreachable')
     })
 
-    it('starts a thread again that failed', async () => {
+    it('restarts a failed thread', async () => {
       start(['throws'], { sweep: { everyMs: 60_000, hasWork: () => Promise.resolve(true), isHourly: false } })
       await until(() => failures('throws').length >= 2)
       expect(await lastRun('throws')).to.include({ outcome: 'failed' })
@@ -166,7 +166,7 @@ describe('the scheduler', () => {
       expect(failures('never-ends')[0]).to.equal('overdue')
     })
 
-    it('starts nothing once it is stopped, even where it was just checking', async () => {
+    it('starts nothing once it is stopped, even if it was just checking', async () => {
       let answer = (): void => undefined
       const looking = new Promise<boolean>((resolve) => (answer = () => resolve(true)))
       let looked = false
@@ -186,7 +186,7 @@ describe('the scheduler', () => {
   })
 
   describe('on stop', () => {
-    it('lets jobs end that heed the cancellation, and counts no failure', async () => {
+    it('lets jobs end that react to the cancellation, and counts no failure', async () => {
       const scheduler = start(['lives', 'counts'])
       await until(() => scheduler.heartbeats.has('lives'))
       const startedMs = performance.now()
@@ -195,7 +195,7 @@ describe('the scheduler', () => {
       expect(failures('lives')).to.deep.equal([])
     })
 
-    it('ends by the deadline whatever jobs do', async () => {
+    it('ends by the deadline, whatever the jobs do', async () => {
       const scheduler = start(['ignores-cancel', 'loops', 'lives'], { heartbeatMs: 60_000 })
       await until(() => ['ignores-cancel', 'loops', 'lives'].every((job) => scheduler.heartbeats.has(job)))
       const startedMs = performance.now()
@@ -203,17 +203,17 @@ describe('the scheduler', () => {
       expect(performance.now() - startedMs).to.be.within(290, 10_000)
     })
 
-    it('ends also before its jobs have begun', async () => {
+    it('also ends before its jobs have started', async () => {
       const scheduler = start(['lives'])
       await scheduler.stop(2000)
       expect(scheduler.heartbeats.size).to.equal(0)
     })
 
-    it('starts nothing again that had failed', async () => {
+    it('restarts no failed job', async () => {
       const scheduler = start(['throws'], { restartMs: 50 })
       await until(() => failures('throws').length === 1)
       await scheduler.stop(1000)
-      // Another scheduler's restarts take longer than the pause that the stopped one had left.
+      // The restarts of another scheduler take longer than the remaining pause of the stopped one.
       start(['ends'], { restartMs: 50 })
       await until(() => failures('ends').length >= 3)
       expect(failures('throws')).to.have.length(1)
@@ -224,7 +224,7 @@ describe('the scheduler', () => {
     let receiver: Receiver
     beforeEach(async () => {
       receiver = await Receiver.start()
-      // Threads go by the real clock, so what is written here must too.
+      // Threads use the real clock, so the rows written here must, too.
       Object.assign(ctx, { clock: systemClock })
     })
     afterEach(() => receiver.stop())
@@ -237,7 +237,7 @@ describe('the scheduler', () => {
       return scheduler
     }
 
-    it('delivers what is due when it starts and what it is woken for, and stops without a lease left', async () => {
+    it('delivers due webhooks at start and when it is woken, and stops without leaving a lease', async () => {
       const app = await anApp(ctx, { webhookUrl: receiver.url })
       receiver.secret = app.webhookSecret
       const emit = (): Promise<void> =>
@@ -261,7 +261,7 @@ describe('the scheduler', () => {
         await receiver.waitFor(count)
         waitsMs.push(performance.now() - emittedMs)
       }
-      // Left to itself it looks a second after the last time.
+      // Without a wake-up it checks once a second.
       expect(Math.min(...waitsMs)).to.be.lessThan(500)
       expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
       await scheduler.stop(10_000)

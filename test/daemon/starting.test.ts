@@ -6,7 +6,7 @@ import { answerWhileStarting } from '#daemon/starting.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 
 describe('a daemon that is starting', () => {
-  it('answers 503: not_ready to probes, the error envelope of the API to everything else', async () => {
+  it('answers 503: not_ready for probes, the error envelope of the API for everything else', async () => {
     const server = createServer(answerWhileStarting)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     try {
@@ -30,14 +30,14 @@ describe('a daemon that is starting', () => {
     }
   })
 
-  it('says that nobody can read /metrics where it is behind a proxy without a token, and nothing with one', async () => {
-    for (const [token, isSaid] of [
+  it('logs that nobody can read /metrics if it is behind a proxy without a token, but not with one', async () => {
+    for (const [token, isLogged] of [
       [{}, true],
       [{ BILLING_METRICS_TOKEN: 'token-of-at-least-16' }, false],
     ] as const) {
       const daemon = await startDaemonProcess({ BILLING_TRUST_PROXY: '1', ...token })
       await daemon.stop()
-      expect(daemon.logged.join('').includes('nobody can read /metrics')).to.equal(isSaid)
+      expect(daemon.logged.join('').includes('nobody can read /metrics')).to.equal(isLogged)
     }
   })
 })

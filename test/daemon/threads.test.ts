@@ -14,7 +14,7 @@ describe('a running daemon', () => {
 
   after(() => daemon.stop())
 
-  it('shows the connections of each thread that lives, and how long each job has been silent', async () => {
+  it('shows the connections of each running thread, and the time since each job’s last heartbeat', async () => {
     let text = ''
     await until(async () => {
       text = await (await request(`${daemon.url}/metrics`)).body.text()
@@ -24,7 +24,7 @@ describe('a running daemon', () => {
       expect(text).to.match(new RegExp(`^paygate_job_heartbeat_seconds\\{job="${job}"\\} \\d`, 'm'))
   })
 
-  it('has the clock of its database, says /readyz', async () => {
+  it('is ready without a warning about the database’s clock', async () => {
     const { statusCode, body } = await request(`${daemon.url}/readyz`)
     expect({ statusCode, body: await body.json() }).to.deep.equal({ statusCode: 200, body: { status: 'ready' } })
   })

@@ -11,7 +11,7 @@ import { testContext } from '../support/context.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
-/** A datagram socket as systemd has it; Python, because Node has none of this kind. */
+/** A datagram socket like systemd's, in Python because Node does not support them. */
 const LISTENER = `
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -99,22 +99,22 @@ describe('the watchdog', () => {
     }
   })
 
-  it('checks the event loop and the jobs’ threads, and gives those that have just started time', () => {
+  it('checks the event loop and the jobs’ threads, and allows for those that have just started', () => {
     const now = systemClock.now()
     const ago = (minutes: number) => addMs(now, -minutes * MINUTE_MS)
-    const well = { loopLagMs: 20, heartbeats: [['expire', ago(1)] as const] }
-    expect(findHang(well, ago(60), now)).to.equal(null)
-    expect(findHang({ ...well, loopLagMs: 1500 }, ago(60), now)).to.equal('the event loop is 1500 ms late')
-    expect(findHang({ ...well, heartbeats: [['expire', ago(4)]] }, ago(60), now)).to.equal(
+    const healthy = { loopLagMs: 20, heartbeats: [['expire', ago(1)] as const] }
+    expect(findHang(healthy, ago(60), now)).to.equal(null)
+    expect(findHang({ ...healthy, loopLagMs: 1500 }, ago(60), now)).to.equal('the event loop is 1500 ms late')
+    expect(findHang({ ...healthy, heartbeats: [['expire', ago(4)]] }, ago(60), now)).to.equal(
       'the job expire is unresponsive',
     )
-    expect(findHang({ ...well, heartbeats: [['expire', null]] }, ago(1), now)).to.equal(null)
-    expect(findHang({ ...well, heartbeats: [['expire', null]] }, ago(4), now)).to.equal(
+    expect(findHang({ ...healthy, heartbeats: [['expire', null]] }, ago(1), now)).to.equal(null)
+    expect(findHang({ ...healthy, heartbeats: [['expire', null]] }, ago(4), now)).to.equal(
       'the job expire is unresponsive',
     )
   })
 
-  it('is off without systemd, and where systemd watches another process', () => {
+  it('is off without systemd, and if systemd watches another process', () => {
     expect(serviceManager({})).to.equal(null)
     const socket = { NOTIFY_SOCKET: '/run/systemd/notify' }
     expect(serviceManager(socket)).to.deep.equal({ watchdogMs: null })

@@ -3,16 +3,16 @@ import { describe, it } from 'mocha'
 import { isClusterNode, readClusterNode } from '#db/cluster.ts'
 import { testDatabase } from '../support/database.ts'
 
-/** Of real nodes, the trial `galera` asks. */
-describe('a node of a cluster', () => {
-  it('is none where the server is alone', async () => {
+/** The trial `galera` queries real nodes. */
+describe('the state of a cluster node', () => {
+  it('is null for a standalone server', async () => {
     const source = await testDatabase().db.dataSource()
     const ask = (sql: string) => source.query<unknown[]>(sql)
     expect(await isClusterNode(ask)).to.equal(false)
     expect(await readClusterNode(ask)).to.equal(null)
   })
 
-  it('says whether it belongs to the majority, its state, how many nodes there are, and how it changes its schema', async () => {
+  it('has its membership of the majority, its state, the number of nodes, and its schema-change method', async () => {
     const rows = [
       { Variable_name: 'wsrep_OSU_method', Value: 'RSU' },
       { Variable_name: 'wsrep_on', Value: 'ON' },

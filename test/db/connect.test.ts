@@ -2,7 +2,6 @@ import { expect } from 'chai'
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,6 +11,7 @@ import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { freePort } from '../support/shell.ts'
 
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
@@ -32,7 +32,7 @@ describe('database sessions', () => {
     for (const [session] of sessions) expect(session).to.include(expected)
   })
 
-  it('carry an instant to the millisecond and back, in a process far from UTC', async () => {
+  it('store and read an instant to the millisecond, in a process far from UTC', async () => {
     const { db } = testDatabase()
     const instant = new Date('2026-03-01T00:30:00.123Z')
     expect(instant.getTimezoneOffset()).to.equal(-7 * 60)
@@ -45,7 +45,7 @@ describe('database sessions', () => {
     expect(row).to.deep.equal({ at: instant, text: '2026-03-01 00:30:00.123' })
   })
 
-  it('count in numbers', async () => {
+  it('return counts and safe integers as numbers', async () => {
     const [row]: unknown[] = await testDatabase().db.query(
       'SELECT COUNT(*) AS n, 9007199254740991 AS most FROM end_users',
     )
@@ -68,7 +68,7 @@ describe('opening a database', () => {
     await close()
   })
 
-  it('leaves a server’s database as it is', async () => {
+  it('does not migrate a server’s database', async () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
     const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home })
@@ -77,7 +77,7 @@ describe('opening a database', () => {
     await db.query(`DROP DATABASE ${name}_empty`)
   })
 
-  it('fails where nobody listens', async () => {
+  it('fails if nobody listens', async () => {
     const url = `mysql://root@localhost/paygate?socketPath=${encodeURIComponent(join(home, 'nobody.sock'))}`
     expect(await failureOf(openDatabase({ databaseUrl: url, home }))).to.include('ENOENT')
   })
@@ -96,7 +96,7 @@ describe('the address of a database', () => {
     ])
   })
 
-  it('has port 3306 where it names none, and may be an IPv6 address', () => {
+  it('defaults to port 3306, and may be an IPv6 address', () => {
     expect(parseDatabaseUrl('mariadb://u@[2001:db8::1]/d')[0]).to.include({ host: '2001:db8::1', port: 3306 })
   })
 
@@ -110,7 +110,7 @@ describe('the address of a database', () => {
     ])
   })
 
-  it('may name a UNIX socket instead', () => {
+  it('may be a UNIX socket instead', () => {
     const [target] = parseDatabaseUrl('mysql://u@localhost/d?socketPath=%2Frun%2Fdb.sock')
     expect(target).to.deep.equal({ socketPath: '/run/db.sock', user: 'u', database: 'd' })
   })
@@ -129,7 +129,7 @@ describe('the address of a database', () => {
   }
 })
 
-describe('a server with settings of its own', () => {
+describe('a server with different defaults', () => {
   let directory: string
   let server: ChildProcess
   let admin: Connection
@@ -146,8 +146,8 @@ describe('a server with settings of its own', () => {
     const port = await freePort()
     const [program = '', ...options] = setup.server.filter((option) => option !== '--skip-networking')
     const tls = [`--ssl-cert=${certificate}`, `--ssl-key=${join(directory, 'key.pem')}`]
-    const theirs = ['--default-time-zone=+07:00', '--transaction-isolation=REPEATABLE-READ', '--sql-mode=']
-    server = spawn(program, [...options, ...tls, ...theirs, '--bind-address=127.0.0.1', `--port=${port}`], {
+    const defaults = ['--default-time-zone=+07:00', '--transaction-isolation=REPEATABLE-READ', '--sql-mode=']
+    server = spawn(program, [...options, ...tls, ...defaults, '--bind-address=127.0.0.1', `--port=${port}`], {
       stdio: 'ignore',
     })
     admin = await whenReady(() => createConnection({ socketPath: setup.serverSocket, user: 'root' }))
@@ -165,12 +165,12 @@ describe('a server with settings of its own', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  it('is refused by TLS where its certificate is of another host', async () => {
+  it('is refused by TLS if its certificate is for another host', async () => {
     const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' }))
     expect(failure).to.match(/altnames/)
   })
 
-  it('is used by TLS where its certificate is of the authority in the file and of the host', async () => {
+  it('is used over TLS if its certificate is from the authority in the file and for the host', async () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
@@ -179,23 +179,25 @@ describe('a server with settings of its own', () => {
     await close()
   })
 
-  it('is refused by TLS where the system’s authorities do not know the certificate', async () => {
+  it('is refused by TLS if the system’s authorities do not know the certificate', async () => {
     const failure = await failureOf(openDatabase({ databaseUrl: `${address}?ssl=true`, home: '' }))
     expect(failure).to.match(/self-signed certificate/)
   })
 
-  it('is not used in plain text where TLS is asked for and not offered', async () => {
+  it('is not used in plain text if TLS is requested but not offered', async () => {
     const { socketPath, name } = testDatabase()
     const failure = await failureOf(openDatabase({ databaseUrl: `${urlOf(socketPath, name)}&ssl=true`, home: '' }))
     expect(failure).to.match(/secure connection/)
   })
 
-  it('has sessions as ours are nevertheless', async () => {
+  it('still has sessions with our settings', async () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
     const [session]: Record<string, string>[] = await (
       await db.dataSource()
-    ).query('SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS theirs')
-    expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', theirs: '+07:00' })
+    ).query(
+      'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS serverZone',
+    )
+    expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', serverZone: '+07:00' })
     expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
     await close()
   })
@@ -205,15 +207,6 @@ function certify(directory: string, host: string): void {
   const files = ['-keyout', join(directory, 'key.pem'), '-out', join(directory, 'certificate.pem')]
   const subject = ['-subj', `/CN=${host}`, '-addext', `subjectAltName=DNS:${host}`]
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...subject], { stdio: 'ignore' })
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 async function whenReady<T>(attempt: () => Promise<T>): Promise<T> {

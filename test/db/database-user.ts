@@ -2,8 +2,8 @@ import { createConnection } from 'mysql2/promise'
 import { startEmbedded } from '#db/embedded.ts'
 
 /**
- * A process that uses the embedded database of a home, as daemon and CLI do: says `using <id of the server>` once it does, then
- * obeys lines on its standard input: `write <text>`, `read`, `release`.
+ * A process that uses the embedded database of a home, as daemon and CLI do: prints `using <id of the server>` once it does, then
+ * runs the commands on its standard input: `write <text>`, `read`, `release`.
  */
 const embedded = await startEmbedded(process.argv[2] ?? '')
 
@@ -17,7 +17,7 @@ async function ask(statement: string, values: readonly string[] = []): Promise<R
   }
 }
 
-async function obey(line: string): Promise<string> {
+async function runCommand(line: string): Promise<string> {
   const [verb, text = ''] = line.split(' ')
   if (verb === 'release') {
     await embedded.release()
@@ -34,7 +34,7 @@ process.stdout.write(`using ${JSON.stringify(server)}\n`)
 process.stdin.setEncoding('utf8')
 process.stdin.on('data', (chunk: string) => {
   for (const line of chunk.trim().split('\n')) {
-    obey(line).then(
+    runCommand(line).then(
       (answer) => process.stdout.write(`${answer}\n`),
       (error: unknown) => process.stdout.write(`failed ${String(error)}\n`),
     )

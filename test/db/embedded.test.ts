@@ -16,10 +16,10 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { setTimeout as delay } from 'node:timers/promises'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { startEmbedded } from '#db/embedded.ts'
+import { until } from '../support/until.ts'
 
 const USER = join(import.meta.dirname, 'database-user.ts')
 const LISTENING = '0A'
@@ -48,7 +48,7 @@ describe('the embedded database', () => {
     return user
   }
 
-  it('is made and started once, however many processes ask for it at one instant', async () => {
+  it('is created and started once, however many processes start it at the same time', async () => {
     await Promise.all([1, 2, 3, 4].map(() => startUser()))
     expect(serversOf(home)).to.have.lengthOf(1)
     expect(supervisorsOf(home)).to.have.lengthOf(1)
@@ -61,7 +61,7 @@ describe('the embedded database', () => {
     expect(await cli.ask('read')).to.include('shared')
   })
 
-  it('runs until its last user has gone, and keeps what was written', async () => {
+  it('runs until its last user is gone, and keeps its data', async () => {
     const first = await startUser()
     const second = await startUser()
     const servers = serversOf(home)
@@ -77,7 +77,7 @@ describe('the embedded database', () => {
     expect(await next.ask('read')).to.include('lasting')
   })
 
-  it('is used by threads and processes alike: a user that released may take it again', async () => {
+  it('can be used again by a user that released it', async () => {
     const one = await startEmbedded(home)
     const two = await startEmbedded(home)
     await one.release()
@@ -89,30 +89,30 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('is left behind by no user that is killed', async () => {
+  it('stops when its users are killed', async () => {
     const both = [await startUser(), await startUser()]
     for (const user of both) await user.kill()
     await nothingRuns(directory)
   })
 
-  it('comes back for its users when its supervisor is killed', async () => {
+  it('is restarted for its users when its supervisor is killed', async () => {
     const user = await startUser()
     await user.ask('write kept')
     const servers = serversOf(home)
     process.kill(supervisorsOf(home)[0]!, 'SIGKILL')
-    await until(() => serversOf(home).length === 1 && serversOf(home)[0] !== servers[0], 'a new server')
-    await until(async () => (await user.ask('read')).includes('kept'), 'the rows')
+    await until(() => serversOf(home).length === 1 && serversOf(home)[0] !== servers[0])
+    await until(async () => (await user.ask('read')).includes('kept'))
   })
 
-  it('comes back for its users when the server is killed, with what was committed', async () => {
+  it('is restarted for its users when the server is killed, with all committed data', async () => {
     const user = await startUser()
     await user.ask('write safe')
     process.kill(serversOf(home)[0]!, 'SIGKILL')
-    await until(async () => (await user.ask('read')).includes('safe'), 'the rows')
+    await until(async () => (await user.ask('read')).includes('safe'))
     expect(serversOf(home)).to.have.lengthOf(1)
   })
 
-  it('is left behind by nobody when user and supervisor are killed together, and starts again with what was committed', async () => {
+  it('stops when user and supervisor are killed together, and starts again with all committed data', async () => {
     const user = await startUser()
     await user.ask('write whole')
     process.kill(supervisorsOf(home)[0]!, 'SIGKILL')
@@ -124,7 +124,7 @@ describe('the embedded database', () => {
     await nothingRuns(directory)
   })
 
-  it('listens on a UNIX socket alone, in directories that only its owner enters', async () => {
+  it('listens on a UNIX socket only, in directories that only its owner can enter', async () => {
     const user = await startUser()
     const [pid] = serversOf(home)
     expect(listeningSockets(pid!)).to.deep.equal([])
@@ -135,7 +135,7 @@ describe('the embedded database', () => {
     expect(settings).to.include({ alone: 1 })
   })
 
-  it('lives in a home with blanks and quotes that is deeper than a socket’s path may be', async () => {
+  it('works in a home with blanks and quotes whose path is longer than a socket’s may be', async () => {
     const deep = join(directory, `it's "my" home`, 'a'.repeat(120), 'b c'.repeat(40))
     const user = await startUser(deep)
     expect(await user.ask('write here')).to.equal('here')
@@ -147,16 +147,16 @@ describe('the embedded database', () => {
     rmSync(join(supervisorSocket, '..'), { recursive: true })
   })
 
-  it('is one for two spellings of a home', () => {
+  it('is the same for two spellings of a home', () => {
     mkdirSync(join(directory, 'plain'))
     expect(embeddedSetup(join(directory, 'x', '..', 'plain'))).to.deep.equal(embeddedSetup(join(directory, 'plain')))
   })
 
-  it('that was killed while it was being made is made anew', async () => {
+  it('is created again after a kill during its creation', async () => {
     const fresh = join(directory, 'fresh')
     const user = spawnUser(fresh)
     users.push(user)
-    await until(() => globSync(join(fresh, 'database', 'installing-*', '*')).length > 0, 'a half-made database')
+    await until(() => globSync(join(fresh, 'database', 'installing-*', '*')).length > 0)
     process.kill(supervisorsOf(fresh)[0]!, 'SIGKILL')
     await user.kill()
     expect(existsSync(join(fresh, 'database', 'data'))).to.equal(false)
@@ -166,17 +166,20 @@ describe('the embedded database', () => {
     expect(globSync(join(fresh, 'database', 'installing-*'))).to.deep.equal([])
   })
 
-  it('that cannot start says what its log says', async () => {
+  it('reports the end of its log if it cannot start', async () => {
     const broken = join(directory, 'broken')
     embeddedSetup(broken)
     writeFileSync(join(broken, 'database', 'data'), 'no directory')
-    const error = await failureOf(startEmbedded(broken))
+    const error = await startEmbedded(broken).then(
+      () => expect.fail('it started'),
+      (thrown: unknown) => thrown as Error,
+    )
     expect(error.message)
       .to.include('the embedded database does not start')
       .and.to.match(/Can't change dir|Not a directory/)
   })
 
-  it('without a server program names the command that installs one', () => {
+  it('names the command that installs a server program if there is none', () => {
     expect(() => embeddedSetup(join(directory, 'nothing'), ['/nowhere'])).to.throw(
       /apt-get install mariadb-server-core/,
     )
@@ -184,10 +187,10 @@ describe('the embedded database', () => {
 })
 
 interface User {
-  /** The line that it says once it uses the database. */
+  /** The line that it prints once it uses the database. */
   using(): Promise<string>
   ask(command: string): Promise<string>
-  /** With SIGKILL: it gets no chance to say goodbye. */
+  /** With SIGKILL, so that it cannot clean up. */
   kill(): Promise<void>
 }
 
@@ -240,13 +243,10 @@ function supervisorsOf(home: string): number[] {
 
 async function nothingRuns(directory: string): Promise<void> {
   const paths = [`--datadir=${directory}/`, `"dataDirectory":"${directory}/`]
-  await until(
-    () => processesWith((argument) => paths.some((path) => argument.includes(path))).length === 0,
-    'the end of all servers',
-  )
+  await until(() => processesWith((argument) => paths.some((path) => argument.includes(path))).length === 0)
 }
 
-/** The inodes of TCP sockets on which the process listens. */
+/** The inodes of the TCP sockets on which the process listens. */
 function listeningSockets(pid: number): string[] {
   const own = readdirSync(`/proc/${pid}/fd`).map((fd) => {
     try {
@@ -260,21 +260,4 @@ function listeningSockets(pid: number): string[] {
     .map((row) => row.trim().split(/\s+/))
     .filter((columns) => columns[3] === LISTENING && own.includes(`socket:[${columns[9]}]`))
     .map((columns) => columns[9]!)
-}
-
-async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000
-  while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`waited in vain for ${what}`)
-    await delay(10)
-  }
-}
-
-async function failureOf(promise: Promise<unknown>): Promise<Error> {
-  try {
-    await promise
-  } catch (error) {
-    return error as Error
-  }
-  throw new Error('it was to fail')
 }

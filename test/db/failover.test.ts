@@ -13,11 +13,11 @@ import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
 const ANSWER = shape({ answer: int() })
 const INSERT = 'INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (1, ?, 0, UTC_TIMESTAMP(3))'
 
-/** Two lines to one server stand for two nodes of a cluster. */
-describe('a database of several hosts', () => {
+/** Two proxies of one server stand for two nodes of a cluster. */
+describe('a database with several hosts', () => {
   let lines: readonly [LossyServer, LossyServer]
   let opened: OpenDatabase | null
-  /** Statements that each line was sent. */
+  /** Statements sent through each proxy. */
   let sent: [string[], string[]]
 
   beforeEach(async () => {
@@ -56,20 +56,20 @@ describe('a database of several hosts', () => {
     return rows.map(({ ref }) => ref)
   }
 
-  it('uses the first that can be reached', async () => {
+  it('uses the first host that is reachable', async () => {
     await lines[0].close()
     expect(await answer(await open(), 1)).to.equal(1)
     expect(sent[1]).to.include('SELECT 1 AS answer')
   })
 
-  it('uses the first alone while it serves', async () => {
+  it('uses only the first host while it serves', async () => {
     const db = await open()
     forget()
     await Promise.all([1, 2, 3, 4].map((number) => answer(db, number)))
     expect(sent[1]).to.deep.equal([])
   })
 
-  it('goes on at the next one, reads and transactions alike, when its server is gone', async () => {
+  it('fails over to the next host, for reads and transactions, when its server is gone', async () => {
     const db = await open()
     await answer(db, 1)
     await lines[0].close()
@@ -78,7 +78,7 @@ describe('a database of several hosts', () => {
     expect(await refs()).to.deep.equal(['an'])
   })
 
-  it('leaves a node that is cut off from the majority with all its connections, and does the whole work again elsewhere', async () => {
+  it('drops all connections to a node that is cut off from the majority, and runs the whole work again at another node', async () => {
     const db = await open()
     await Promise.all([answer(db, 1), answer(db, 2)])
     meet(0, (statement) => (statement.startsWith('INSERT') ? 'refused' : 'pass'))
@@ -96,7 +96,7 @@ describe('a database of several hosts', () => {
     expect(await refs()).to.deep.equal(['an'])
   })
 
-  it('reads again elsewhere what such a node refuses, a request’s first read too', async () => {
+  it('repeats reads that such a node refuses at another node, including a request’s first read', async () => {
     const db = await open()
     await answer(db, 1)
     meet(0, (statement) => (statement.startsWith('SELECT') ? 'refused' : 'pass'))
@@ -108,15 +108,15 @@ describe('a database of several hosts', () => {
     expect(read).to.deep.equal({ answer: 3 })
   })
 
-  it('leaves a server that is silent', async () => {
+  it('fails over when a server hangs', async () => {
     const db = await open()
     await answer(db, 1)
-    meet(0, () => 'silence')
+    meet(0, () => 'hang')
     expect(await answer(db, 2)).to.equal(2)
     expect(sent[1]).to.include('SELECT 2 AS answer')
   })
 
-  it('comes back to the first where the second fails', async () => {
+  it('returns to the first host if the second one fails', async () => {
     const db = await open()
     meet(0, (statement) => (statement === 'SELECT 1 AS answer' ? 'refused' : 'pass'))
     await answer(db, 1)
@@ -125,14 +125,14 @@ describe('a database of several hosts', () => {
     expect(sent[0]).to.include('SELECT 2 AS answer')
   })
 
-  it('that all fail: what it failed with is an error to try again', async () => {
+  it('throws a retryable error if all hosts fail', async () => {
     const db = await open()
     for (const line of [0, 1] as const) meet(line, () => 'refused')
     const error: unknown = await answer(db, 1).catch((error: unknown) => error)
     expect(isDatabaseBusy(error)).to.equal(true)
   })
 
-  it('cannot be opened where none serves, and says what is wrong with each', async () => {
+  it('cannot be opened if no host serves, and says what is wrong with each', async () => {
     await Promise.all(lines.map((line) => line.close()))
     const error: unknown = await open().catch((error: unknown) => error)
     expect(String(error)).to.include('BILLING_DATABASE_URL')

@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * What becomes of a statement on its way: it passes, never arrives, arrives and its answer is lost, nothing moves any more, or it is
- * refused as by a cluster's node that is cut off from the majority.
+ * What happens to a statement on its way: it passes; it is lost; its answer is lost; the connection hangs; or it is refused, as by a
+ * cluster node that is cut off from the majority.
  */
-export type Fate = 'pass' | 'lost' | 'answer lost' | 'silence' | 'refused'
+export type Fate = 'pass' | 'lost' | 'answer lost' | 'hang' | 'refused'
 
-/** A database server behind a line that breaks on demand. */
+/** A proxy of a database server whose connections break on demand. */
 export interface LossyServer {
   readonly socketPath: string
-  /** Of a line that is reached by TCP, at 127.0.0.1. */
+  /** At 127.0.0.1, if the proxy listens on TCP. */
   readonly port: number
-  /** The server's UNIX socket; set anew, it is where the next connections lead. */
+  /** The server's UNIX socket; a change applies to new connections. */
   target: string
-  /** Decides about each statement by its text. */
+  /** Decides what happens to each statement, by its text. */
   fateOf: (statement: string) => Fate
-  /** How often statements have come: several may come together. */
+  /** Writes that carried statements: one may carry several. */
   writes: number
   close(): Promise<void>
 }
@@ -35,7 +35,7 @@ const REFUSAL = (() => {
   return Buffer.concat([Buffer.from([body.length, 0, 0, 1]), body])
 })()
 
-/** The line is a UNIX socket, or with `byTcp` a port. */
+/** The proxy listens on a UNIX socket, or with `byTcp` on a port. */
 export async function lossyServer(target: string, byTcp = false): Promise<LossyServer> {
   const socketPath = join(tmpdir(), `lossy-${process.pid}-${Math.random().toString(36).slice(2)}.sock`)
   const sockets = new Set<Socket>()
@@ -52,14 +52,14 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     client.on('close', cut)
     upstream.on('close', cut)
     let fate: Fate = 'pass'
-    /** The text that was last sent to be prepared, and the prepared ones by the server's number. */
+    /** The text last sent to be prepared, and the prepared statements by the server's number. */
     let preparing: string | null = null
     const prepared = new Map<number, string>()
     const textOf = (packet: Buffer): string | null => {
       if (packet[4] === QUERY) return packet.subarray(5).toString('utf8')
       return packet[4] === EXECUTE ? (prepared.get(packet.readUInt32LE(5)) ?? null) : null
     }
-    /** Several come at once: each goes on when the one before is answered, so that it is known whose answer is lost. */
+    /** Packets that came together are forwarded one by one, each after the previous answer, so that it is known whose answer is lost. */
     let waiting: Buffer = Buffer.alloc(0)
     let isAnswered = true
     const passNext = (): void => {
@@ -73,14 +73,14 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
         fate = 'pass'
         client.write(REFUSAL)
       } else if (fate === 'lost') cut()
-      else if (fate !== 'silence') {
+      else if (fate !== 'hang') {
         isAnswered = packet[4] === CLOSE
         upstream.write(packet)
       }
       passNext()
     }
     client.on('data', (sent) => {
-      // What logs in is no packet of a statement's.
+      // Packets of the login are not statements.
       waiting = Buffer.concat([waiting, sent])
       if (sent[4] === QUERY || sent[4] === EXECUTE) lossy.writes += 1
       passNext()
@@ -113,7 +113,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
   return lossy
 }
 
-/** The first packet, where all of it has come. */
+/** The first packet, if it has arrived completely. */
 function firstPacket(bytes: Buffer): Buffer | null {
   if (bytes.length < 4) return null
   const length = 4 + bytes.readUIntLE(0, 3)

@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { DataSource, QueryRunner } from 'typeorm'
-import type { Migration } from '#migrations/migration.ts'
+import type { DataSource } from 'typeorm'
 import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
 import { schemaOf } from '../support/schema.ts'
+import { aMigration } from './a-migration.ts'
 
 const ALL = MIGRATIONS.map(({ name }) => name)
 const PROCESS = join(import.meta.dirname, 'migrate-once.ts')
@@ -37,12 +37,12 @@ describe('migrations', () => {
   beforeEach(create)
   afterEach(drop)
 
-  it('are pending in an empty database, and asking changes nothing', async () => {
+  it('are pending in an empty database, and listing them changes nothing', async () => {
     expect(await pendingMigrations(db)).to.deep.equal(ALL)
     expect(await tables(source)).to.deep.equal([])
   })
 
-  it('are named in the order of their times, each name once', () => {
+  it('have unique names in the order of their timestamps', () => {
     const times = ALL.map((migration) => migration.slice(-13))
     expect(times).to.deep.equal([...new Set(times)].sort())
     for (const time of times) expect(time).to.match(/^\d{13}$/)
@@ -54,7 +54,7 @@ describe('migrations', () => {
     expect(await runMigrations(db)).to.deep.equal([])
   })
 
-  it('are applied once when several processes start at one instant', async () => {
+  it('are applied once when several processes start at the same time', async () => {
     const outputs = await Promise.all(
       [1, 2, 3].map(() => promisify(execFile)(process.execPath, [PROCESS, url], { encoding: 'utf8' })),
     )
@@ -63,7 +63,7 @@ describe('migrations', () => {
     expect(await pendingMigrations(db)).to.deep.equal([])
   })
 
-  it('wait while another process migrates, and take over when its lease has run out', async () => {
+  it('wait while another process migrates, and take over when its lease has expired', async () => {
     await runMigrations(db)
     await source.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
     await source.query(
@@ -75,11 +75,11 @@ describe('migrations', () => {
     expect(end!.at.getTime()).to.be.at.least(lease!.until.getTime())
   })
 
-  it('release their lease where one fails, and continue after the last that succeeded', async () => {
+  it('release their lease if one fails, and continue after the last that succeeded', async () => {
     let isBroken = true
     const migrations = [
-      migration('First1795200000901', (runner) => runner.query('CREATE TABLE first (id INT PRIMARY KEY)')),
-      migration('Second1795200000902', (runner) => runner.query(isBroken ? 'CREATE NONSENSE' : 'DO 1')),
+      aMigration('First1795200000901', (runner) => runner.query('CREATE TABLE first (id INT PRIMARY KEY)')),
+      aMigration('Second1795200000902', (runner) => runner.query(isBroken ? 'CREATE NONSENSE' : 'DO 1')),
     ]
     const error: unknown = await runMigrations(db, migrations).catch((error: unknown) => error)
     expect((error as Error).message).to.include('NONSENSE')
@@ -87,10 +87,10 @@ describe('migrations', () => {
     expect(await runMigrations(db, migrations)).to.deep.equal(['Second1795200000902'])
   })
 
-  it('stop where another process took the lease', async () => {
+  it('stop if another process took the lease', async () => {
     const migrations = [
-      migration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET token = 'another'")),
-      migration('Second1795200000902', (runner) => runner.query('CREATE TABLE second (id INT PRIMARY KEY)')),
+      aMigration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET token = 'another'")),
+      aMigration('Second1795200000902', (runner) => runner.query('CREATE TABLE second (id INT PRIMARY KEY)')),
     ]
     const error: unknown = await runMigrations(db, migrations).catch((error: unknown) => error)
     expect((error as Error).message).to.include('another process took over')
@@ -99,7 +99,7 @@ describe('migrations', () => {
 
   it('may take longer than an ordinary statement', async () => {
     const impatient = await openDatabase({ databaseUrl: url, home: '' }, { statementSeconds: 0.2 })
-    const slow = migration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
+    const slow = aMigration('Slow1795200000903', (runner) => runner.query('SELECT SLEEP(0.5)'))
     expect(await runMigrations(impatient.db, [slow])).to.deep.equal(['Slow1795200000903'])
     const [session]: { seconds: number }[] = await (
       await impatient.db.dataSource()
@@ -108,7 +108,7 @@ describe('migrations', () => {
     await impatient.close()
   })
 
-  it('make InnoDB tables with a primary key, texts in utf8mb4, and nothing that acts by itself', async () => {
+  it('create InnoDB tables with a primary key, texts in utf8mb4, and no triggers, routines, events or foreign keys', async () => {
     await runMigrations(db)
     const rows: { name: string; engine: string; keys: number }[] = await source.query(
       `SELECT t.table_name AS name, t.engine,
@@ -139,7 +139,7 @@ describe('migrations', () => {
 describe('migrations', () => {
   let made: unknown[]
 
-  // One database for all of them: each leaves the schema as it found it.
+  // One database for all of them: each restores the schema.
   before(async () => {
     await create()
     await runMigrations(db)
@@ -150,8 +150,8 @@ describe('migrations', () => {
   after(drop)
 
   for (const [index, cut] of ALL.entries()) {
-    it(`may be cut short in ${cut} and run again`, async () => {
-      // As after a crash between the change and its record, with the table that was made last not made yet.
+    it(`can be interrupted in ${cut} and run again`, async () => {
+      // As after a crash between the change and its record; for the first one, before it created its last table.
       await source.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
       if (index === 0) await source.query('DROP TABLE bank_accounts')
       expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
@@ -159,16 +159,6 @@ describe('migrations', () => {
     })
   }
 })
-
-function migration(name: string, up: (runner: QueryRunner) => Promise<void>): new () => Migration {
-  const made = class implements Migration {
-    work = {}
-    up = up
-    down = (): Promise<void> => Promise.reject(new Error('not taken back'))
-  }
-  Object.defineProperty(made, 'name', { value: name })
-  return made
-}
 
 async function tables(db: DataSource): Promise<string[]> {
   const rows: { name: string }[] = await db.query(

@@ -1,10 +1,9 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { QueryRunner } from 'typeorm'
-import type { Migration, TableWork } from '#migrations/migration.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { planMigrations } from '#db/migration-plan.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
+import { aMigration } from './a-migration.ts'
 
 describe('the plan of migrations', () => {
   let name: string
@@ -22,23 +21,13 @@ describe('the plan of migrations', () => {
     await testDatabase().db.query(`DROP DATABASE ${name}`)
   })
 
-  const migration = (title: string, work: Record<string, readonly TableWork[]>): new () => Migration => {
-    const made = class implements Migration {
-      work = work
-      up = (runner: QueryRunner) => runner.query('DO 1') as Promise<void>
-      down = () => Promise.reject(new Error('not taken back'))
-    }
-    Object.defineProperty(made, 'name', { value: title })
-    return made
-  }
-
   it('of an empty database names every migration and no table', async () => {
     const plan = await planMigrations(db)
     expect(plan.length).to.be.greaterThan(20)
     expect(plan.flatMap(({ tables }) => tables)).to.deep.equal([])
   })
 
-  it('says of each pending migration how many rows its steps go through, and about how long they take', async () => {
+  it('has for each pending migration the rows that its steps process, and about how long they take', async () => {
     await db.query('CREATE TABLE small (id INT PRIMARY KEY)')
     await db.query('CREATE TABLE large (id INT PRIMARY KEY)')
     await db.query('CREATE TABLE empty (id INT PRIMARY KEY)')
@@ -46,9 +35,9 @@ describe('the plan of migrations', () => {
     await db.query('INSERT INTO large SELECT seq FROM seq_1_to_150000')
     await db.query('ANALYZE TABLE large')
     const migrations = [
-      migration('Before1795200000901', { small: ['rebuild'] }),
-      migration('Next1795200000902', { small: ['instant', 'rebuild'], empty: ['update'], gone: ['index'] }),
-      migration('Last1795200000903', { large: ['rebuild', 'index'] }),
+      aMigration('Before1795200000901', undefined, { small: ['rebuild'] }),
+      aMigration('Next1795200000902', undefined, { small: ['instant', 'rebuild'], empty: ['update'], gone: ['index'] }),
+      aMigration('Last1795200000903', undefined, { large: ['rebuild', 'index'] }),
     ]
     await runMigrations(db, migrations.slice(0, 1))
     const [next, last, ...others] = await planMigrations(db, migrations)

@@ -5,13 +5,13 @@ import type { TableWork } from '#migrations/migration.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 
-/** The lightest first. */
+/** The cheapest first. */
 const ALGORITHMS = { INSTANT: 'instant', NOCOPY: 'index', INPLACE: 'rebuild', COPY: 'rebuild' } as const
-/** The server cannot do it by the algorithm that was asked for. */
+/** The server does not support the requested algorithm for this change. */
 const UNSUPPORTED = [1845, 1846]
 
-/** Finds out what each migration does to tables that are there by running it, each ALTER by the lightest algorithm that the server takes. */
-describe('what a migration says it does to tables', () => {
+/** Runs each migration, each ALTER with the cheapest algorithm that the server accepts, to find out what it does to existing tables. */
+describe('what a migration declares about existing tables', () => {
   let name: string
   let db: TestDb
   let close: () => Promise<void>

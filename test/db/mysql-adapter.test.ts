@@ -10,8 +10,8 @@ import { shape } from '#db/table.ts'
 import { testDatabase } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-/** What we use of the driver beyond its documented interface: a new version that has it otherwise fails here first. */
-describe('what lies below the driver’s interface', () => {
+/** What we use of the driver beyond its documented interface: a new version that changes it fails here first. */
+describe('internals of the driver', () => {
   let opened: OpenDatabase
 
   const open = async () => {
@@ -21,7 +21,7 @@ describe('what lies below the driver’s interface', () => {
 
   afterEach(async () => opened.close())
 
-  it('counts connections that are open, free and waited for', async () => {
+  it('count open, free and awaited connections', async () => {
     const pool = await open()
     const first = await takeConnection(pool)
     const second = await takeConnection(pool)
@@ -36,13 +36,13 @@ describe('what lies below the driver’s interface', () => {
     expect(poolCounts(pool)).to.deep.equal({ limit: 2, all: 1, free: 1, queued: 0 })
   })
 
-  it('gives each connection’s socket', async () => {
+  it('give access to each connection’s socket', async () => {
     const connection = await takeConnection(await open())
     expect(socketOf(connection)).to.be.instanceOf(Socket)
     connection.release()
   })
 
-  it('aims the connections that are made from now on; each keeps the place that it was made for', async () => {
+  it('let new connections go to another server; each remembers the server that it was opened to', async () => {
     await open()
     const { socketPath } = testDatabase()
     const nowhere = { socketPath: `${socketPath}.nowhere` }
@@ -57,7 +57,7 @@ describe('what lies below the driver’s interface', () => {
     await pool.promise().end()
   })
 
-  it('binds values as the columns have them, by prepared statements and by lists alike', async () => {
+  it('bind values of every column type, in prepared statements and in lists', async () => {
     await open()
     const { db } = opened
     const at = new Date('2026-03-01T10:00:00.250Z')
@@ -78,7 +78,7 @@ describe('what lies below the driver’s interface', () => {
     expect(await db.one(shape(columns), `${sql} WHERE 1 IN (?)`, [...given, [1, 2]])).to.deep.equal(expected)
   })
 
-  it('sends as text what the server does not prepare any more', async () => {
+  it('send a statement as text if the server refuses to prepare it', async () => {
     await open()
     const { db } = opened
     const server = testDatabase().db
@@ -99,7 +99,7 @@ describe('what lies below the driver’s interface', () => {
     }
   })
 
-  describe('sends statements together', () => {
+  describe('send several statements in one write', () => {
     const DIVIDE = 'SELECT CAST(10 / ? AS SIGNED) AS answer'
     /** Can be prepared, and fails when it runs. */
     const FAILS = 'SELECT (SELECT 1 UNION SELECT ?) AS answer'
@@ -116,9 +116,9 @@ describe('what lies below the driver’s interface', () => {
       return Promise.all(answers.map(({ promise }) => promise))
     }
 
-    it('and gives each its own answer, where one fails and where one goes as text', async () => {
+    it('and give each its own answer, even if one fails or goes as text', async () => {
       const connection = await takeConnection(await open())
-      // The second time they are prepared already.
+      // The second time they are already prepared.
       for (let time = 0; time < 2; time += 1) {
         const [first, failed, listed, last] = await send(
           connection,
@@ -133,7 +133,7 @@ describe('what lies below the driver’s interface', () => {
       connection.release()
     })
 
-    it('and fails those that have no answer when the connection ends', async () => {
+    it('and fail those without an answer when the connection ends', async () => {
       const connection = await takeConnection(await open())
       await send(connection, [DIVIDE, 1], ['SELECT SLEEP(?) AS slept', 0])
       const answers = send(connection, [DIVIDE, 2], ['SELECT SLEEP(?) AS slept', 10], [DIVIDE, 5])
@@ -152,7 +152,7 @@ describe('what lies below the driver’s interface', () => {
     }
   })
 
-  it('refuses an integer that a number does not hold exactly', async () => {
+  it('refuse an integer that a number cannot represent exactly', async () => {
     await open()
     const wide = opened.db.one(shape({ wide: bigint() }), 'SELECT 9007199254740993 AS wide')
     expect(await wide.catch((error: unknown) => (error as Error).message)).to.include(

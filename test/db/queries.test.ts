@@ -21,14 +21,14 @@ describe('an update by a table’s columns', () => {
   const changed = async () =>
     (await db.all(endUsers, 'WHERE version = 1 ORDER BY id')).map(({ externalRef }) => externalRef)
 
-  it('changes the rows that have one of the values of a list, ids too', async () => {
+  it('changes the rows with one of the values of a list, ids included', async () => {
     expect(await db.update(endUsers, { id: [ids.an, ids.chi], appId: APP }, { version: 1 })).to.equal(2)
     expect(await changed()).to.deep.equal(['an', 'chi'])
     expect(await db.update(endUsers, { externalRef: ['binh', 'nobody'] }, { version: 1 })).to.equal(1)
     expect(await changed()).to.deep.equal(['an', 'binh', 'chi'])
   })
 
-  it('changes no row where a list is empty', async () => {
+  it('changes no row if a list is empty', async () => {
     expect(await db.update(endUsers, { id: [] }, { version: 1 })).to.equal(0)
     expect(await changed()).to.deep.equal([])
   })

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { QueuePace } from '#db/queue-pace.ts'
 
-describe('how long one would wait in a queue', () => {
-  /** Looked at each 50 ms from 0 on, as `begun` says how many began since the last look; what one behind 100 would wait for at the end. */
+describe('the expected wait in a queue', () => {
+  /** Sampled every 50 ms, where `begun` has how many began since the last sample; returns the expected wait behind 100 others at the end. */
   function paced(...begun: number[]): number {
     const pace = new QueuePace()
     pace.start()
@@ -16,17 +16,17 @@ describe('how long one would wait in a queue', () => {
   }
   const steady = (looks: number, begun: number) => Array.from({ length: looks }, () => begun)
 
-  it('is how long each took lately, times those in front', () => {
+  it('is the recent time per caller, times the callers in front', () => {
     expect(paced(...steady(10, 5))).to.equal(1000)
     expect(paced(...steady(10, 1))).to.equal(5000)
   })
 
-  it('is not known in the first quarter of a second: a burst is served', () => {
+  it('is unknown in the first quarter of a second: a burst is served', () => {
     expect(paced(...steady(4, 1))).to.equal(0)
     expect(paced(...steady(5, 1))).to.equal(5000)
   })
 
-  it('is not known in a quarter of a second of our own time, however long a busy machine takes for it', () => {
+  it('is unknown in the first quarter of a second of the process’s own time, however long a busy machine takes for it', () => {
     const pace = new QueuePace()
     pace.start()
     pace.look(0, 0)
@@ -38,20 +38,20 @@ describe('how long one would wait in a queue', () => {
     expect(pace.expectedMs(100)).to.equal(20_000)
   })
 
-  it('is not known where nothing moved yet', () => {
+  it('is unknown as long as the queue has not moved', () => {
     expect(paced(...steady(100, 0))).to.equal(0)
   })
 
-  it('follows the last second', () => {
+  it('is based on the last second', () => {
     expect(paced(...steady(40, 10), ...steady(20, 1))).to.equal(5000)
   })
 
-  it('counts no more than 300 ms of a time in which nothing moved', () => {
+  it('counts at most 300 ms of a time in which the queue did not move', () => {
     const before = steady(14, 1)
     expect(paced(...before, ...steady(200, 0), 1)).to.equal((100 * (14 * 50 + 300)) / 15)
   })
 
-  it('is not known again once the queue was empty', () => {
+  it('is unknown again once the queue was empty', () => {
     const pace = new QueuePace()
     pace.look(0, 0)
     for (let at = 50; at <= 500; at += 50) {

@@ -14,17 +14,17 @@ import { lossyServer, type LossyServer } from './lossy-server.ts'
 
 const NOTE = shape({ text: words('text', 16) })
 
-/** A MariaDB server of its own, and a user without administrative rights. */
+/** A separate MariaDB server, with a user without administrative rights. */
 interface Server {
   readonly embedded: EmbeddedDatabase
   readonly admin: Connection
 }
 
-/** A primary that is demoted goes on answering reads, and refuses every write with error 1290. */
+/** A demoted primary keeps answering reads, and refuses every write with error 1290. */
 describe('a database server that turns read-only', () => {
   let first: Server
   let second: Server
-  /** How each server is reached, by TCP. */
+  /** The TCP proxy of each server. */
   let lines: Map<Server, LossyServer>
   let opened: OpenDatabase | null
 
@@ -64,7 +64,7 @@ describe('a database server that turns read-only', () => {
   const read = async (db: OpenDatabase['db']) => (await db.all(NOTE, 'SELECT text FROM notes')).map(({ text }) => text)
   const demote = (server: Server) => server.admin.query('SET GLOBAL read_only = 1')
 
-  it('is left, of several, like one that is down: by the transaction that met it, and by all that follow', async () => {
+  it('is skipped like one that is down if there are several: by the transaction that noticed it, and by all that follow', async () => {
     const db = await open([first, second])
     await write(db, 'before')
     await demote(first)
@@ -74,14 +74,14 @@ describe('a database server that turns read-only', () => {
     expect(await read(db)).to.deep.equal(['after', 'later'])
   })
 
-  it('is not used where it comes first', async () => {
+  it('is not used even if it comes first', async () => {
     await demote(first)
     const db = await open([first, second])
     await write(db, 'an')
     expect(await read(db)).to.deep.equal(['an'])
   })
 
-  it('is not taken back as long as it is read-only, though no other one serves', async () => {
+  it('is not used again while it is read-only, even if no other server is reachable', async () => {
     const db = await open([first, second])
     await demote(first)
     await write(db, 'an')
@@ -91,7 +91,7 @@ describe('a database server that turns read-only', () => {
     expect(String(refused)).to.include('read-only')
   })
 
-  it('loses its connections where it stands behind one address, which may lead to the next primary by now', async () => {
+  it('loses its connections behind a single address, which may lead to the new primary by now', async () => {
     const db = await open([first])
     await write(db, 'before')
     await demote(first)
@@ -100,7 +100,7 @@ describe('a database server that turns read-only', () => {
     expect(await read(db)).to.deep.equal(['after'])
   })
 
-  it('alone serves reads; a change is answered 503 service_unavailable, with when to try again', async () => {
+  it('still serves reads if it is the only one; a change is answered 503 service_unavailable with Retry-After', async () => {
     const db = await open([first])
     await demote(first)
     const refused: unknown = await db.run('INSERT INTO notes VALUES (?)', ['an']).catch((error: unknown) => error)

@@ -7,7 +7,7 @@ import { testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 
-describe('reads by key that callers share', () => {
+describe('reads by key that concurrent callers share', () => {
   let ctx: TestContext
   let apiKeys: string[]
   /** The keys of each statement that was sent. */
@@ -30,7 +30,7 @@ describe('reads by key that callers share', () => {
     )
   })
 
-  /** A way to a connection whose reads end when they are let go, with what they read before. */
+  /** A connection whose reads return when the test lets them, with what they read before. */
   function held() {
     const opened: (() => void)[] = []
     const run = async <T>(read: (db: Queries) => Promise<T>): Promise<T> => {
@@ -41,14 +41,14 @@ describe('reads by key that callers share', () => {
     return { run, opened }
   }
 
-  it('send one statement for all who come while another is under way, and give each its own row', async () => {
+  it('send one statement for all callers that come while another is under way, and give each its own row', async () => {
     const [books, films, games] = apiKeys as [string, string, string]
     const found = await Promise.all([books, films, games, films, 'pk_none'].map((key) => reads.find(ctx.db, key)))
     expect(found.map((app) => app?.name ?? null)).to.deep.equal(['Books', 'Films', 'Games', 'Films', null])
     expect(sent).to.deep.equal([[books], [films, games, 'pk_none']])
   })
 
-  it('answer nobody from a read that began before they asked', async () => {
+  it('never answer from a read that began before the call', async () => {
     const [books] = apiKeys as [string]
     const { run, opened } = held()
     const before = reads.find(ctx.db, books, 'held', run)
@@ -75,11 +75,11 @@ describe('reads by key that callers share', () => {
     expect((await hanging)?.name).to.equal('Books')
   })
 
-  it(`serve ${MOST_CALLERS} callers at most, and the next ones at once by a statement of their own`, async () => {
+  it(`serve ${MOST_CALLERS} callers at most, and further ones at once with another statement`, async () => {
     const [books] = apiKeys as [string]
     const { run, opened } = held()
     const all = Array.from({ length: 2 * MOST_CALLERS + 2 }, () => reads.find(ctx.db, books, 'held', run))
-    // One alone, two batches, and the last one, which waits.
+    // The first one, two full batches, and the last one, which waits.
     await until(() => opened.length >= 3)
     for (let index = 0; index < 4; index += 1) {
       await until(() => opened.length > index)
@@ -91,10 +91,10 @@ describe('reads by key that callers share', () => {
   })
 
   for (const [what, isRead] of [
-    ['the statement that failed', true],
-    ['the turn that never came', false],
+    ['the failed statement', true],
+    ['the connection that never came', false],
   ] as const) {
-    it(`fail for those alone who shared ${what}`, async () => {
+    it(`fail only for those who shared ${what}`, async () => {
       const [books] = apiKeys as [string]
       let isBroken = true
       const run = async <T>(read: (db: Queries) => Promise<T>): Promise<T> => {
@@ -116,7 +116,7 @@ describe('reads by key that callers share', () => {
     expect(sent).to.have.length(4)
   })
 
-  it('find by a list of any length up to their most', async () => {
+  it('find rows by a list of any length up to the maximum', async () => {
     const keys = [...apiKeys, ...Array.from({ length: MOST_CALLERS - 2 }, (_, index) => `pk_${index}`)]
     const found = await Promise.all(keys.map((key) => byKey.find(ctx.db, key)))
     expect(found.map((app) => app?.name)).to.deep.equal([

@@ -44,7 +44,7 @@ describe('a transaction', () => {
     expect(seen).to.deep.equal(['work', [], 'first', ['an'], 'second'])
   })
 
-  it('leaves nothing and runs no effect where the work throws', async () => {
+  it('leaves nothing behind and runs no effect if the work throws', async () => {
     let effects = 0
     const failed = inTransaction(ctx, async (tx) => {
       tx.afterCommit(() => void (effects += 1))
@@ -57,7 +57,7 @@ describe('a transaction', () => {
     expect(retries).to.equal(0)
   })
 
-  it('stays committed where an effect fails, and runs the other effects', async () => {
+  it('stays committed if an effect fails, and runs the other effects', async () => {
     const ran: string[] = []
     await inTransaction(ctx, async (tx) => {
       tx.afterCommit(() => Promise.reject(new Error('the node cannot be written')))
@@ -78,7 +78,7 @@ describe('a transaction', () => {
     expect(await refs()).to.deep.equal(['an1'])
   })
 
-  it('that falls to a deadlock starts again from its first line, and runs its effects once', async () => {
+  it('that loses a deadlock starts again from its first line, and runs its effects once', async () => {
     await seed('an', 'binh')
     const effects: string[] = []
     const firstLines: string[] = []
@@ -99,7 +99,7 @@ describe('a transaction', () => {
     expect(retries).to.equal(1)
   })
 
-  it('that waits too long for a lock is rolled back whole and starts again', async () => {
+  it('that waits too long for a lock is rolled back completely and starts again', async () => {
     await seed('locked')
     const holder = await holdLock('locked')
     ctx = contextOn(testDatabase().db, () => void holder.rollback())
@@ -107,7 +107,7 @@ describe('a transaction', () => {
     await inTransaction(ctx, async (tx) => {
       attempts += 1
       await tx.run('SET SESSION innodb_lock_wait_timeout = 1')
-      // The server takes back the statement alone: were the rest kept, this would be a duplicate the second time.
+      // The server rolls back only the statement: if the rest were kept, this would be a duplicate the second time.
       await insert(tx, 'an')
       await touch(tx, 'locked')
       await tx.run('SET SESSION innodb_lock_wait_timeout = 5')
@@ -154,7 +154,7 @@ describe('a transaction', () => {
       expect(await refs()).to.deep.equal(['an'])
     })
 
-    it('again and again gives up with the database’s error when 10 s are over, however often it was tried', async () => {
+    it('again and again gives up with the database’s error after 10 s, however many attempts it made', async () => {
       let attempts = 0
       let laterMs = 0
       const now = performance.now.bind(performance)
@@ -172,7 +172,7 @@ describe('a transaction', () => {
       expect(await refs()).to.deep.equal([])
     })
 
-    it('costs the pool nothing: as many connections as before can be had', async () => {
+    it('does not shrink the pool', async () => {
       const { db, close } = await openDatabase({ databaseUrl: testDatabase().url, home: '' }, { poolSize: 2 })
       const small = contextOn(db)
       for (let round = 0; round < 3; round += 1) {
@@ -189,7 +189,7 @@ describe('a transaction', () => {
     })
   })
 
-  it('is not run again for an error that another try would not mend', async () => {
+  it('is not retried after an error that a retry would not fix', async () => {
     let attempts = 0
     const failed = inTransaction(ctx, async (tx) => {
       attempts += 1
@@ -199,7 +199,7 @@ describe('a transaction', () => {
     expect(attempts).to.equal(1)
   })
 
-  it('goes on after a duplicate that a step expects', async () => {
+  it('continues after a duplicate that a step expects', async () => {
     await seed('an')
     const outcome = await inTransaction(ctx, async (tx) => {
       const isNew = await insertedNew('end_users_app_ref', insert(tx, 'an'))
@@ -210,17 +210,17 @@ describe('a transaction', () => {
     expect(await refs()).to.deep.equal(['an', 'binh'])
   })
 
-  it('recognizes a duplicate by its key, whatever the duplicate value says', async () => {
+  it('recognizes a duplicate by its key, whatever the duplicate value contains', async () => {
     await seed("x' for key 'PRIMARY'")
     const error: unknown = await insert(ctx.db, "x' for key 'PRIMARY'").catch((error: unknown) => error)
     expect(isDuplicate(error, 'end_users_app_ref')).to.equal(true)
     expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
   })
 
-  describe('of which nobody waits for some statements', () => {
+  describe('with deferred statements', () => {
     const endUser = (externalRef: string) => ({ appId: APP, externalRef, version: 0, createdAt: systemClock.now() })
 
-    it('has them at its commit, in their order', async () => {
+    it('runs them before its commit, in order', async () => {
       await inTransaction(ctx, async (tx) => {
         await tx.add(endUsers, endUser('an'))
         await tx.updateOne(endUsers, { externalRef: 'an', version: 0 }, { version: 5 }, () => new Error('not there'))
@@ -230,7 +230,7 @@ describe('a transaction', () => {
       expect(await versions()).to.deep.equal({ an: 5, binh: 0 })
     })
 
-    it('fails with them, though the work had come to its end', async () => {
+    it('fails if they fail, even though the work has finished', async () => {
       await seed('an')
       let effects = 0
       const failed = inTransaction(ctx, async (tx) => {
@@ -253,12 +253,12 @@ describe('a transaction', () => {
       expect(effects).to.equal(0)
     })
 
-    it('lets none pass behind one that failed', async () => {
+    it('runs none after one that failed', async () => {
       await seed('an')
       const outcomes: string[] = []
       const failed = inTransaction(ctx, async (tx) => {
         await tx.add(endUsers, endUser('an'))
-        // In the same write, and the server has run it.
+        // In the same write, so the server has run it.
         await insert(tx, 'binh').catch((error: unknown) => outcomes.push((error as Error).message))
         await tx.add(endUsers, endUser('chi')).catch((error: unknown) => outcomes.push((error as Error).message))
       })
@@ -269,12 +269,12 @@ describe('a transaction', () => {
     })
   })
 
-  describe('that is aborted lets nothing run outside it:', () => {
-    it('statements that the server runs behind the one that failed, in the same write', async () => {
+  describe('that is aborted runs nothing outside it:', () => {
+    it('statements after the failed one in the same write', async () => {
       await seed('an', 'binh', 'chi')
       const outcomes: unknown[] = []
       await loseDeadlock(ctx, async (tx) => {
-        // Each is prepared on the connection already, so that they go together.
+        // Each is already prepared on the connection, so they are sent together.
         const both = [touch(tx, 'an'), insert(tx, 'stray'), insert(tx, 'other')]
         outcomes.push(...(await Promise.allSettled(both)).map(({ status }) => status))
       })
@@ -282,7 +282,7 @@ describe('a transaction', () => {
       expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
     })
 
-    it('a statement that was queued behind the one that failed', async () => {
+    it('a statement queued behind the failed one', async () => {
       await seed('an', 'binh', 'chi')
       await loseDeadlock(ctx, async (tx) => {
         await Promise.all([touch(tx, 'an'), insert(tx, 'stray')])
@@ -300,7 +300,7 @@ describe('a transaction', () => {
       expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
     })
 
-    it('work that catches the error and asks nothing more', async () => {
+    it('work that catches the error and sends nothing more', async () => {
       await seed('an', 'binh', 'chi')
       let effects = 0
       await loseDeadlock(ctx, async (tx) => {
@@ -317,7 +317,7 @@ describe('a transaction', () => {
         straggler = (async () => {
           await tx.all(ANSWER, 'SELECT 1 AS answer')
           await thrown()
-          // The rollback is under way: more than one turn of the loop, and this is still the transaction's connection.
+          // The rollback is under way and takes several turns of the event loop; this is still the transaction's connection.
           for (let index = 0; index < 20; index += 1) await insert(tx, `stray${index}`)
         })().catch((error: unknown) => error)
         await tx.all(ANSWER, 'SELECT 2 AS answer')
@@ -345,7 +345,7 @@ describe('a transaction', () => {
     })
   })
 
-  describe('over a line that breaks', () => {
+  describe('over a connection that breaks', () => {
     let line: LossyServer
     let lossy: OpenDatabase
 
@@ -365,9 +365,9 @@ describe('a transaction', () => {
     for (const [fate, first] of [
       ['answer lost', 'committed'],
       ['lost', 'not committed'],
-      ['silence', 'not committed'],
+      ['hang', 'not committed'],
     ] as const) {
-      it(`counts once where its COMMIT meets "${fate}" (${first}): the unique key tells the second run`, async () => {
+      it(`takes effect once if its COMMIT meets "${fate}" (${first}): the unique key shows it to the second run`, async () => {
         let commits = 0
         line.fateOf = (statement) => (statement === 'COMMIT' && (commits += 1) === 1 ? fate : 'pass')
         let effects = 0
@@ -384,8 +384,8 @@ describe('a transaction', () => {
       })
     }
 
-    it('whose rollback does not arrive gives its connection to nobody else', async () => {
-      line.fateOf = (statement) => (statement === 'ROLLBACK' ? 'silence' : 'pass')
+    it('whose rollback does not arrive does not return its connection to the pool', async () => {
+      line.fateOf = (statement) => (statement === 'ROLLBACK' ? 'hang' : 'pass')
       const failed = inTransaction(ctx, async (tx) => {
         await insert(tx, 'an')
         throw new AppError('not_found', 'gone')
@@ -395,7 +395,7 @@ describe('a transaction', () => {
       expect(await refs()).to.deep.equal(['binh'])
     })
 
-    it('gives up a statement at the server’s deadline, and does not run it again', async () => {
+    it('does not retry a statement that exceeded the server’s deadline', async () => {
       let attempts = 0
       const failed = inTransaction(ctx, async (tx) => {
         attempts += 1
@@ -433,7 +433,7 @@ async function refs(): Promise<string[]> {
   return Object.keys(await versions())
 }
 
-/** A wait that ends for all once `parties` have come to it; from then on it is open. */
+/** A barrier that opens once `parties` have reached it, and stays open. */
 function barrier(parties: number): () => Promise<void> {
   const open = Promise.withResolvers<unknown>()
   let here = 0
@@ -463,7 +463,7 @@ async function killAndNotice(db: Database, queries: Queries): Promise<void> {
   await noticed.promise
 }
 
-/** A transaction beside `inTransaction`, so that a test can hold it open. */
+/** A transaction outside `inTransaction`, which a test can keep open. */
 interface Rival extends Queries {
   rollback(): Promise<void>
 }
@@ -496,8 +496,8 @@ function connections(db: Database): PoolConnection[] {
 }
 
 /**
- * Runs work that wants 'an' while it holds 'binh', against one that holds 'an' and wants 'binh' and has changed more, so that the
- * work is the one that the server aborts. The second try does nothing. Tells whether the first try ran to its end.
+ * Runs work that needs 'an' while it has locked 'binh', against a rival that has locked 'an', needs 'binh' and has changed more, so that
+ * the server aborts the work. The second attempt does nothing. Returns whether the first attempt ran to its end.
  */
 async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Promise<boolean> {
   const rival = await startRival()
@@ -516,7 +516,7 @@ async function loseDeadlock(ctx: Context, work: (tx: Tx) => Promise<void>): Prom
   })
   await rivalDone
   await rival.rollback()
-  expect(attempts, 'the work was to lose the deadlock').to.equal(2)
+  expect(attempts, 'the work must lose the deadlock').to.equal(2)
   return isFinished
 }
 

@@ -14,7 +14,7 @@ const LATE = new Error('late')
 const KNOWN = { isStranger: false, patienceMs: 60_000, late: () => LATE }
 const STRANGER = { ...KNOWN, isStranger: true }
 
-describe('the turns of requests that wait for their first connection', () => {
+describe('the queue of requests for their first connection', () => {
   let held: PoolConnection[] = []
 
   afterEach(() => {
@@ -25,7 +25,7 @@ describe('the turns of requests that wait for their first connection', () => {
   const waiting = () => poolUse(testDatabase().db.pool).waiting
   const holdAll = async (): Promise<void> => void (held = await takeConnections(testDatabase().db, 10))
 
-  it('come after the work of those who have begun', async () => {
+  it('serves requests that have begun first', async () => {
     const order: string[] = []
     await holdAll()
     const newcomers = ['first', 'second'].map((name) =>
@@ -42,7 +42,7 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(order).to.deep.equal(['begun', 'first', 'second'])
   })
 
-  it('come in the order in which they were asked for, known callers and strangers alike', async () => {
+  it('serves known callers and strangers in the order of their requests', async () => {
     const order: string[] = []
     await holdAll()
     const asked = [STRANGER, KNOWN, STRANGER, KNOWN].map((request, index) =>
@@ -56,7 +56,7 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(order).to.deep.equal(['0 stranger', '1 known', '2 stranger', '3 known'])
   })
 
-  it('come first to those who go first, one at a time and within the share of strangers', async () => {
+  it('serves prioritised requests first, one at a time and within the share of strangers', async () => {
     const order: string[] = []
     await holdAll()
     const asked = [KNOWN, STRANGER, { ...STRANGER, goesFirst: true }, { ...STRANGER, goesFirst: true }].map(
@@ -74,7 +74,7 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(order.indexOf('1 begins')).to.be.lessThan(order.indexOf('3 begins'))
   })
 
-  it('give strangers two connections of ten at most, and known callers go past those who wait for them', async () => {
+  it('gives strangers at most two of ten connections, while known callers overtake them', async () => {
     let inside = 0
     let most = 0
     const open = Promise.withResolvers<null>()
@@ -96,7 +96,7 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(most).to.equal(2)
   })
 
-  it('come to nobody whose patience is over: nothing is read for it, not even later', async () => {
+  it('does nothing for a request that timed out, not even later', async () => {
     await holdAll()
     let reads = 0
     const late = inTurn(pool(), { ...KNOWN, patienceMs: 100 }, () => Promise.resolve((reads += 1)))
@@ -108,18 +108,18 @@ describe('the turns of requests that wait for their first connection', () => {
     expect(reads).to.equal(0)
   })
 
-  it('do not run out while the process is too busy to look at its clock', async () => {
+  it('does not time out requests while the process is too busy to serve them', async () => {
     await holdAll()
     const patient = inTurn(pool(), { ...KNOWN, patienceMs: 1000 }, (db) => db.one(ONE, 'SELECT 1 AS one'))
     const endMs = performance.now() + 1500
     while (performance.now() < endMs);
-    // Whatever was due by the clock has run after this.
+    // After this, every timer that was due has run.
     await new Promise((resolve) => setTimeout(resolve, 1))
     held.pop()!.release()
     await patient
   })
 
-  it('come where a connection breaks instead of being given back, and are given on by a read that fails', async () => {
+  it('continues after a connection that breaks instead of being released, and after a read that fails', async () => {
     await holdAll()
     const failed = inTurn(pool(), STRANGER, (db) => db.one(ONE, 'SELECT nonsense'))
     const next = [STRANGER, STRANGER, KNOWN].map((request) =>

@@ -19,10 +19,10 @@ const AN = { name: 'An', email: 'an@example.com' }
 const PURCHASE = { mode: 'payment', plan_ref: 'book', amount: 1999, currency: 'USD' } as const
 const TRANSFER = { reference: 'FT1', amount: 1999, paymentLinkId: 'link', code: '00' } as const
 const PATIENT = { isStranger: false, patienceMs: 60_000, late: () => new Error('late') }
-/** How many connections of the pool are left while others are held: a slow database. */
+/** Connections that stay free while the test holds the others, as with a slow database. */
 const LEFT = 3
 
-describe('more callers at once than the database takes', () => {
+describe('more concurrent callers than the database serves', () => {
   let shop: CardShop
   let held: PoolConnection[] = []
   const sandbox = createSandbox()
@@ -37,20 +37,20 @@ describe('more callers at once than the database takes', () => {
     await shop.stop()
   })
 
-  it('a burst of 500 signed reads at once is answered completely', async () => {
+  it('a burst of 500 concurrent signed reads is answered completely', async () => {
     const { service, first } = shop
     const path = `/api/v1/plans/plan_${(await aPlan(service.ctx, first.app)).id}`
-    // Connections that are open already, so that the requests themselves come at once.
+    // Opens the connections first, so that the requests themselves are concurrent.
     await Promise.all(Array.from({ length: 500 }, () => service.call('GET', '/healthz')))
     const answers = await Promise.all(Array.from({ length: 500 }, () => first.client.get(path)))
     expect(countByStatus(answers)).to.deep.equal({ 200: 500 })
   })
 
-  it('get 429 rate_limited with Retry-After where they would wait longer than 2 s, and nothing is done', async () => {
+  it('get 429 rate_limited with Retry-After if they would wait longer than 2 s, and nothing is done', async () => {
     const { client } = shop.first
     const { service } = shop
     const token = tokenOf(await aCheckout(service.ctx, shop.first.app, PURCHASE))
-    // Both are known to be genuine from now on.
+    // Both callers are known to be genuine from now on.
     expect((await client.get('/api/v1/plans')).status).to.equal(200)
     expect((await service.call('GET', `/checkout/${token}`)).status).to.equal(200)
     await holdAll()
@@ -72,7 +72,7 @@ describe('more callers at once than the database takes', () => {
     expect((await client.get('/api/v1/plans')).status).to.equal(200)
   })
 
-  it('delay a provider’s notification, which is accepted nevertheless', async () => {
+  it('delay a provider’s notification, but it is still accepted', async () => {
     const card = await shop.open()
     shop.stripe.pay(card.session)
     await holdAll()
@@ -83,7 +83,7 @@ describe('more callers at once than the database takes', () => {
     expect((await notification).body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('are refused at once where the queue moves too slowly, before a signature is checked; a notification is not', async () => {
+  it('are refused at once if the queue moves too slowly, before a signature is checked; a notification is not', async () => {
     const { service, first } = shop
     const { ctx } = service
     const card = await shop.open()
@@ -109,7 +109,7 @@ describe('more callers at once than the database takes', () => {
     expect(await ctx.db.query('SELECT id FROM customers')).to.deep.equal([])
   })
 
-  it('are refused from 0.3 s on where they read, from 0.5 s on where they change something', () => {
+  it('are refused from an expected wait of 0.3 s for reads, of 0.5 s for changes', () => {
     expect([299, 301].map((ms) => isOverload(ms, true))).to.deep.equal([false, true])
     expect([499, 501].map((ms) => isOverload(ms, false))).to.deep.equal([false, true])
   })
@@ -120,7 +120,7 @@ describe('more callers at once than the database takes', () => {
     expect((await shop.service.call('GET', '/assets/none.css')).status).to.equal(404)
   })
 
-  it('without a key, 132 at once: every signed call and every payer is served meanwhile', async () => {
+  it('without a key, 132 at once: every signed call and every payer is still served', async () => {
     const { service, first } = shop
     const clients = await startIdentityClients()
     try {
@@ -152,7 +152,7 @@ describe('more callers at once than the database takes', () => {
     }
   })
 
-  it('GET /readyz answers all of them from one reading, at most 1 s old', async () => {
+  it('GET /readyz serves all of them from one reading, at most 1 s old', async () => {
     const made = sandbox.spy(shop.service.ctx.db.pool, 'getConnection')
     await shop.service.call('GET', '/readyz')
     const once = made.callCount
@@ -176,7 +176,7 @@ describe('more callers at once than the database takes', () => {
     for (const connection of held.splice(0)) connection.release()
   }
 
-  /** Calls of `each` connections of every kind that prove nothing, again and again until it is stopped. */
+  /** Repeats every kind of unauthenticated call on `each` connections until it is stopped. */
   function startFlood(each: number) {
     const { service, first } = shop
     let isOver = false

@@ -9,7 +9,7 @@ import { head, sendRaw } from '../support/raw-http.ts'
 
 type Header = readonly [name: string, value: string]
 
-/** Contract 7, Callers: the text that is signed does not say where the path ends, so only a read without body has one meaning. */
+/** Contract 7, Callers: the signed text does not mark where the path ends, so only a read without a body is unambiguous. */
 describe('a GET or HEAD with a body', () => {
   let service: TestService
   let app: TestApp
@@ -38,7 +38,7 @@ describe('a GET or HEAD with a body', () => {
   const CHUNKED: Header = ['Transfer-Encoding', 'chunked']
 
   for (const method of ['GET', 'HEAD']) {
-    it(`is 400 where the signature of ${method} …/victim.x is sent with …/victim and the body "x."`, async () => {
+    it(`is 400 if the signature of ${method} …/victim.x is sent with …/victim and the body "x."`, async () => {
       const headers = signed(method, '/api/v1/subscriptions/victim.x')
       const target = `${method} /api/v1/subscriptions/victim`
       const answers = [
@@ -52,7 +52,7 @@ describe('a GET or HEAD with a body', () => {
     })
   }
 
-  it('is 400 invalid_request on every path, of pages too, before anything is looked up', async () => {
+  it('is 400 invalid_request on every path, including pages, before any query', async () => {
     const paths = [
       '/api/v1/plans',
       '/api/v1/webhooks/card-provider',
@@ -71,14 +71,14 @@ describe('a GET or HEAD with a body', () => {
     }
   })
 
-  it('is answered before its body has come', async () => {
+  it('is answered before its body arrives', async () => {
     const answer = await sendRaw(service.url, head('GET /api/v1/plans', [['Content-Length', '99999999']]))
     expectError(answer, 400, 'invalid_request')
     const chunked = await sendRaw(service.url, head('GET /api/v1/plans', [CHUNKED]))
     expectError(chunked, 400, 'invalid_request')
   })
 
-  it('is none where it says Content-Length: 0', async () => {
+  it('is allowed if it says Content-Length: 0', async () => {
     const target = '/api/v1/subscriptions/victim'
     const zero: Header = ['Content-Length', '0']
     expect((await sendRaw(service.url, head(`GET ${target}`, [...signed('GET', target), zero]))).status).to.equal(200)

@@ -54,7 +54,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect(await pending(transaction_id)).to.include({ mode: 'subscription', plan_ref: plan.code, amount: 99000 })
   })
 
-  it('in mode payment asks for amount and currency under any plan_ref of plan-code form', async () => {
+  it('in mode payment takes amount and currency with any plan_ref that has the form of a plan code', async () => {
     const answer = await seller.post(PATH, { ...payment(), plan_ref: 'e-book_1', currency: 'usd' })
     expect(answer.status).to.equal(201)
     expect(answer.body.data).to.include({ activated: false, trial: null })
@@ -80,7 +80,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect((await seller.get('/api/v1/transactions')).body.data).to.deep.equal([])
   })
 
-  it('shows a paid trial as if paid now, and asks for its amount', async () => {
+  it('shows a paid trial as if it were paid now, and charges its amount', async () => {
     const { data } = (await seller.post(PATH, subscription(2))).body
     expect(data).to.deep.include({
       activated: false,
@@ -89,14 +89,14 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect(await pending(data.transaction_id)).to.include({ amount: 10000 })
   })
 
-  it('with skip_trial true asks for the regular amount; false changes nothing', async () => {
+  it('with skip_trial true charges the regular amount; false changes nothing', async () => {
     const skipped = (await seller.post(PATH, { ...subscription(1), skip_trial: true })).body.data
     expect(skipped).to.include({ activated: false, trial: null })
     expect(await pending(skipped.transaction_id)).to.include({ amount: 99000 })
     expect((await seller.post(PATH, { ...subscription(1), skip_trial: false })).body.data.activated).to.equal(true)
   })
 
-  it('takes a customer, a payment method and 30 minutes to a day of life', async () => {
+  it('accepts a customer, a payment method, and a lifetime of 30 minutes to a day', async () => {
     const customer_id = `cus_${(await aCustomer(service.ctx, app)).id}`
     const body = { ...subscription(), customer_id, payment_method: 'test' }
     const ends: Record<number, string> = { 1800: '2026-03-01 10:30:00', 86400: '2026-03-02 10:00:00' }
@@ -109,7 +109,7 @@ describe('POST /api/v1/checkout-sessions', () => {
       expectFieldError(await seller.post(PATH, { ...body, expires_in: seconds }), 'expires_in')
   })
 
-  it('answers 400 invalid_request for a field that is missing or that the other mode has', async () => {
+  it('answers 400 invalid_request for a field that is missing or belongs to the other mode', async () => {
     const both = ['external_ref', 'mode', 'success_url', 'cancel_url']
     for (const field of [...both, 'price_id'])
       expectFieldError(await seller.post(PATH, without(subscription(), field)), field)
@@ -128,7 +128,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     for (const [field, body] of others) expectFieldError(await seller.post(PATH, body), field)
   })
 
-  it('answers 400 invalid_request for addresses that are no absolute http(s) ones', async () => {
+  it('answers 400 invalid_request for URLs that are not absolute http(s) URLs', async () => {
     const bad = [
       '/ok',
       'shop.example/ok',
@@ -150,7 +150,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect((await seller.post(PATH, { ...payment(), success_url: longest })).status).to.equal(201)
   })
 
-  it("answers 400 price_not_found for a price that is unknown, another app's, or no price id", async () => {
+  it("answers 400 price_not_found for an unknown price, another app's, and anything that is not a price id", async () => {
     const foreign = await aPlan(service.ctx, await anApp(service.ctx))
     for (const price_id of [
       priceId(foreign),
@@ -175,7 +175,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     }
   })
 
-  it('answers 400 payment_method_unavailable for one that is not enabled, invalid_request for one that is none', async () => {
+  it('answers 400 payment_method_unavailable for a method that is not enabled, invalid_request for one that does not exist', async () => {
     for (const payment_method of ['card', 'payos', 'bank_transfer']) {
       const answer = await seller.post(PATH, { ...payment(), payment_method })
       expectError(answer, 400, 'payment_method_unavailable')
@@ -188,7 +188,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expectError(await seller.post(PATH, { ...payment(), payment_method: 'test' }), 400, 'payment_method_unavailable')
   })
 
-  it('with skip_trial asks of the method no more than the regular amount', async () => {
+  it('with skip_trial checks the method against the regular amount only', async () => {
     await enableMethod(service.ctx, 'tester', app.app, 'card', { secretKey: 'sk_test_1', webhookSecret: 'whsec_1' })
     const trial = { ...PAID_TRIAL, amount: 10 }
     const dollars = await aPlan(service.ctx, app, { code: 'usd', prices: [{ ...MONTHLY, ...DOLLARS, trial }] })
@@ -199,7 +199,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect(await pending(answer.body.data.transaction_id)).to.include({ amount: 999, currency: 'USD' })
   })
 
-  it('answers 409 already_lifetime to an owner of a lifetime subscription, in mode subscription alone', async () => {
+  it('answers 409 already_lifetime to the owner of a lifetime subscription, in mode subscription only', async () => {
     await paid(service.ctx, app, { price_id: priceId(plan, 3) })
     expectError(await seller.post(PATH, subscription()), 409, 'already_lifetime')
     expectError(await seller.post(PATH, subscription(1)), 409, 'already_lifetime')
@@ -207,7 +207,7 @@ describe('POST /api/v1/checkout-sessions', () => {
     expect((await seller.post(PATH, { ...subscription(), external_ref: 'user-2' })).status).to.equal(201)
   })
 
-  it('leaves nothing behind where it is refused', async () => {
+  it('leaves nothing behind when it is refused', async () => {
     await seller.post(PATH, { ...subscription(), customer_id: 'cus_1' })
     await seller.post(PATH, { ...subscription(1), price_id: 'price_1' })
     expect((await seller.get('/api/v1/transactions')).body.data).to.deep.equal([])

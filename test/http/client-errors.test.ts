@@ -61,7 +61,7 @@ describe('a malformed HTTP request', () => {
       server.on('request', (request, response) => service.server.emit('request', request, response))
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const { port } = server.address() as AddressInfo
-      // This client never closes.
+      // This client never closes its side.
       socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     }
 
@@ -92,7 +92,7 @@ describe('a malformed HTTP request', () => {
     it('words: 400, though the answer cannot be sent', async () => {
       await start()
       const accepted = (await once(server, 'connection')) as [Socket]
-      // It waits as behind what a client has not read.
+      // As if behind data that the client has not read.
       accepted[0].cork()
       socket.write('hello there\r\n\r\n')
       await once(accepted[0], 'close')

@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { duplicateField } from '#http/duplicate-field.ts'
 
-describe('fields that a body names twice', () => {
-  it('are found at any depth, by the path of the second', () => {
+describe('duplicate fields of a body', () => {
+  it('are found at any depth, and named by their path', () => {
     const cases: [json: string, path: string][] = [
       ['{"a":1,"a":1}', 'a'],
       ['{"a":1,"b":{"c":1,"c":2}}', 'b.c'],
@@ -18,7 +18,7 @@ describe('fields that a body names twice', () => {
     for (const [json, path] of cases) expect(duplicateField(json), json).to.equal(path)
   })
 
-  it('are none where names repeat in different objects, or as values', () => {
+  it('are not names that repeat in different objects, or as values', () => {
     const fine = [
       '{"a":{"a":{"a":"a"}},"b":[{"a":1},{"a":1}]}',
       '["a","a"]',
@@ -33,7 +33,7 @@ describe('fields that a body names twice', () => {
     for (const json of fine) expect(duplicateField(json), json).to.equal(null)
   })
 
-  it('are looked for in 100 KB of the deepest nesting without overflow', () => {
+  it('are searched for in 100 KB of the deepest nesting without a stack overflow', () => {
     const depth = 20_000
     expect(duplicateField('{"a":'.repeat(depth) + '1' + '}'.repeat(depth))).to.equal(null)
     expect(duplicateField('['.repeat(depth) + '{"a":1,"a":1}' + ']'.repeat(depth))).to.match(/^(0\.)+a$/)

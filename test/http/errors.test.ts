@@ -12,7 +12,7 @@ import { head, sendRaw } from '../support/raw-http.ts'
 let service: TestService
 let app: TestApp
 let seller: SellerClient
-describe('the API when something is wrong', () => {
+describe('the API in case of errors', () => {
   beforeEach(async () => {
     service = await startService()
     app = await anApp(service.ctx)
@@ -72,7 +72,7 @@ describe('the API when something is wrong', () => {
       expectError(await seller.post('/api/v1/plans', null, { raw: '{' }), 400, 'invalid_request')
     })
 
-    it('are internal_error, without any detail, where the error is on our side', async () => {
+    it('are internal_error without any detail if the service itself failed', async () => {
       sinon.stub(service.ctx.db, 'all').rejects(new Error('ER_CANARY: SELECT secret FROM plans'))
       const answer = await seller.get('/api/v1/plans')
       expectError(answer, 500, 'internal_error')
@@ -108,7 +108,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('that do not go together answer 405 method_not_allowed with Allow', async () => {
+    it('that do not match answer 405 method_not_allowed with Allow', async () => {
       const cases: [method: string, path: string, allow: string][] = [
         ['PUT', '/api/v1/plans', 'GET, HEAD, POST'],
         ['DELETE', '/api/v1/plans/plan_1', 'GET, HEAD, PATCH'],
@@ -130,7 +130,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('with ids in them take those ids percent-encoded', async () => {
+    it('that contain ids accept them percent-encoded', async () => {
       const externalRef = 'user/1 %é?#&+=;.'
       await aSubscription(service.ctx, app, await aPlan(service.ctx, app), { external_ref: externalRef })
       const answer = await seller.get(`/api/v1/subscriptions/${encodeURIComponent(externalRef)}`)
@@ -141,7 +141,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('of reads answer HEAD too, without a body', async () => {
+    it('of reads also answer HEAD, without a body', async () => {
       const path = `/api/v1/plans/plan_${(await aPlan(service.ctx, app)).id}`
       const { text } = await seller.get(path)
       const timestamp = String(unixSeconds(service.ctx.clock.now()))
@@ -216,7 +216,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('of 100 KB and a byte answer 413 payload_too_large', async () => {
+    it('of 100 KB plus one byte answer 413 payload_too_large', async () => {
       const answer = await seller.post('/api/v1/customers', null, { raw: Buffer.alloc(100 * 1024 + 1, 32) })
       expectError(answer, 413, 'payload_too_large')
     })
@@ -229,7 +229,7 @@ describe('the API when something is wrong', () => {
   })
 
   describe('every answer', () => {
-    it('has an X-Request-Id of its own, kept from caches and from guessing types', async () => {
+    it('has its own X-Request-Id, no-store and nosniff', async () => {
       const answers = await Promise.all([
         seller.get('/api/v1/plans'),
         seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' }),
@@ -248,7 +248,7 @@ describe('the API when something is wrong', () => {
       }
     })
 
-    it('of the API can be read by browser clients of any origin, errors too, without credentials', async () => {
+    it('of the API, errors included, can be read by browser clients of any origin, without credentials', async () => {
       const answers = await Promise.all([
         seller.get('/api/v1/plans'),
         seller.get('/api/v1/plans/x'),

@@ -19,7 +19,7 @@ describe('health and metrics', () => {
     expect(await service.call('GET', '/healthz')).to.deep.include({ status: 200, body: { status: 'up' } })
   })
 
-  it('GET /readyz answers 200 where the database can be reached and its schema is current, else 503', async () => {
+  it('GET /readyz answers 200 if the database is reachable and its schema is current, else 503', async () => {
     service = await startService()
     // The database's clock is the real one.
     Object.assign(service.ctx, { clock: systemClock })
@@ -39,11 +39,11 @@ describe('health and metrics', () => {
     await until(async () => (await service.call('GET', '/readyz')).status === 200)
   })
 
-  it('GET /readyz answers 503 where the database cannot be reached, without details', async () => {
+  it('GET /readyz answers 503 if the database is unreachable, without details', async () => {
     service = await startService()
-    const away = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
-    await away.close()
-    Object.assign(service.ctx, { db: away.db })
+    const unreachable = await openDatabase({ databaseUrl: testDatabase().url, home: '' })
+    await unreachable.close()
+    Object.assign(service.ctx, { db: unreachable.db })
     const { status, body } = await service.call('GET', '/readyz')
     expect(status).to.equal(503)
     expect(body).to.deep.equal({ status: 'not_ready', reason: 'the database cannot be reached' })
@@ -56,7 +56,7 @@ describe('health and metrics', () => {
     expect(body.warning).to.match(/^the database is \d+\.\d s ahead of this machine: set both by NTP/)
   })
 
-  it('GET /metrics answers in Prometheus text, counts requests by route, and holds no path, key or secret', async () => {
+  it('GET /metrics answers in the Prometheus text format, counts requests by route, and contains no path, key or secret', async () => {
     service = await startService()
     const app = await anApp(service.ctx)
     await service.seller(app).get('/api/v1/plans/plan_424242')
@@ -65,8 +65,8 @@ describe('health and metrics', () => {
     expect(status).to.equal(200)
     expect(headers['content-type']).to.match(/^text\/plain/)
     expect(text).to.contain('route="/api/v1/plans/:id"')
-    for (const canary of ['plan_424242', '0123456789abcdef', app.apiKey, app.secret]) {
-      expect(text.includes(canary), canary).to.equal(false)
+    for (const leak of ['plan_424242', '0123456789abcdef', app.apiKey, app.secret]) {
+      expect(text.includes(leak), leak).to.equal(false)
     }
   })
 
@@ -98,7 +98,7 @@ describe('health and metrics', () => {
     })
   }
 
-  it('GET /metrics is there under this path alone; 404 for every other spelling', async () => {
+  it('GET /metrics exists under this path only; every other spelling answers 404', async () => {
     service = await startService()
     const get = (target: string) => sendRaw(service.url, head(`GET ${target}`, []))
     const spellings = ['/metrics/', '/Metrics', '/METRICS', '//metrics', '/metrics//', '/metrics%20', '/%6detrics']

@@ -18,7 +18,7 @@ import { mutationsOf, type BodyRules } from '../support/hostile-values.ts'
 
 type Body = Parameters<typeof mutationsOf>[0]
 
-/** A call that takes a body, with a good one. `$plan`, `$price` and `$customer` stand for ids of the app. */
+/** A call with a valid body. `$plan`, `$price` and `$customer` stand for ids of the app. */
 interface Call extends BodyRules {
   readonly route: string
   /** Distinguishes calls of one route. */
@@ -132,8 +132,8 @@ describe('hostile values', () => {
 
   afterEach(() => service.stop())
 
-  describe('a bad value in a field', () => {
-    it('is tried on every call that takes a body', () => {
+  describe('an invalid value of a field', () => {
+    it('is tried on every call with a body', () => {
       const writes = API_ROUTES.filter(({ method }) => method !== 'GET').map(({ method, path }) => `${method} ${path}`)
       expect([...new Set(CALLS.map(({ route }) => route))].sort()).to.deep.equal(writes.sort())
     })
@@ -165,7 +165,7 @@ describe('hostile values', () => {
     for (const route of new Set(CALLS.map((call) => call.route))) {
       it(`as the body of ${route} answers in the envelope, never 5xx`, async () => {
         const samples = fc.sample(fc.json({ maxDepth: 4 }), { numRuns: 20, seed: 20260301 })
-        await eachOf(samples, async (raw) => expectCalm(await send(route, raw), raw))
+        await eachOf(samples, async (raw) => expectEnvelope(await send(route, raw), raw))
       })
     }
 
@@ -178,7 +178,7 @@ describe('hostile values', () => {
       for (const call of CALLS) {
         await eachOf(fc.sample(bodies, { numRuns: 12, seed: 20260302 }), async (extra) => {
           const raw = JSON.stringify({ ...(call.body as object), ...extra })
-          expectCalm(await send(call.route, raw), raw)
+          expectEnvelope(await send(call.route, raw), raw)
         })
       }
     })
@@ -312,12 +312,12 @@ describe('hostile values', () => {
     return seller[verb(method)](target, null, { raw: filled, headers: { 'Content-Type': 'application/json' } })
   }
 
-  /** A few at a time, as the calls of a busy service come. */
+  /** Twenty at a time, as calls of a busy service come. */
   async function eachOf<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
     for (let index = 0; index < all.length; index += 20) await Promise.all(all.slice(index, index + 20).map(work))
   }
 
-  /** The target as a client sends it: a lone `%` stays, other characters that no address may hold are encoded. */
+  /** The target as a client sends it: a lone `%` stays, other characters that a URL must not contain are encoded. */
   function asSent(target: string): string {
     const { pathname, search } = new URL(target, 'http://localhost')
     return pathname + search
@@ -328,7 +328,7 @@ describe('hostile values', () => {
     return named !== null && (named === field || named.startsWith(`${field}.`))
   }
 
-  function expectCalm(answer: Response, raw: string): void {
+  function expectEnvelope(answer: Response, raw: string): void {
     expect(answer.status, `${raw}: ${answer.text}`).to.be.lessThan(500)
     if (answer.status < 400) return
     expect(answer.body.success).to.equal(false)

@@ -33,7 +33,7 @@ describe('repeated requests', () => {
   afterEach(() => service.stop())
 
   describe('Idempotency-Key', () => {
-    it('repeats the first answer for the same body, and does nothing twice', async () => {
+    it('returns the first answer again for the same body, and does nothing twice', async () => {
       const first = await post(AN, 'k1')
       service.ctx.clock.advance('5m')
       const second = await post(AN, 'k1')
@@ -44,7 +44,7 @@ describe('repeated requests', () => {
       expect(await numberOfCustomers()).to.equal(1)
     })
 
-    it('answers 409 idempotency_conflict for another body, were it only a blank', async () => {
+    it('answers 409 idempotency_conflict for another body, even if it only differs in whitespace', async () => {
       await post(AN, 'k1')
       expectError(await post(BO, 'k1'), 409, 'idempotency_conflict')
       const spaced = await seller.post(CUSTOMERS, null, {
@@ -80,7 +80,7 @@ describe('repeated requests', () => {
       expect(await numberOfCustomers()).to.equal(2)
     })
 
-    it('repeats a refusal too, with the request id that the refusal had', async () => {
+    it('returns a refusal again, too, with its original request id', async () => {
       const first = await post({ name: 'An' }, 'k1')
       const second = await post({ name: 'An' }, 'k1')
       expectFieldError(first, 'email')
@@ -88,12 +88,12 @@ describe('repeated requests', () => {
       expect(second.headers['x-request-id']).to.equal(second.body.error.request_id)
     })
 
-    it('keeps no answer of 5xx: the retry runs', async () => {
-      await service.ctx.db.query('RENAME TABLE customers TO customers_away')
+    it('does not keep a 5xx answer: the retry runs', async () => {
+      await service.ctx.db.query('RENAME TABLE customers TO customers_hidden')
       try {
         expectError(await post(AN, 'k1'), 500, 'internal_error')
       } finally {
-        await service.ctx.db.query('RENAME TABLE customers_away TO customers')
+        await service.ctx.db.query('RENAME TABLE customers_hidden TO customers')
       }
       expect((await post(AN, 'k1')).status).to.equal(201)
       expect(await numberOfCustomers()).to.equal(1)
@@ -126,7 +126,7 @@ describe('repeated requests', () => {
       expect((await send()).text).to.equal(done.text)
     })
 
-    it('lets one of ten requests at once through', async () => {
+    it('lets one of ten concurrent requests through', async () => {
       const answers = await Promise.all(Array.from({ length: 10 }, () => post(AN, 'k1')))
       const made = answers.filter(({ status }) => status === 201)
       expect(made.length).to.be.at.least(1)
@@ -135,7 +135,7 @@ describe('repeated requests', () => {
       expect(await numberOfCustomers()).to.equal(1)
     })
 
-    it('whose first request died unanswered lets the next one with its body run', async () => {
+    it('whose first request died without an answer lets the next one with the same body run', async () => {
       const { ctx } = service
       const at = ctx.clock.now()
       const died = (idempotencyKey: string, leaseUntil: RealTime) =>
@@ -161,7 +161,7 @@ describe('repeated requests', () => {
       expect((await post(AN, 'alive')).status).to.equal(201)
     })
 
-    it('whose first request still runs is not free, whatever the clock of another daemon says', async () => {
+    it('whose first request still runs stays taken, whatever the clock of another daemon says', async () => {
       const { ctx } = service
       const { clock } = ctx
       const daemon = (offsetMs: number): Context => ({
@@ -195,7 +195,7 @@ describe('repeated requests', () => {
       expect((await answerOnce(daemon(30 * HOUR_MS), request, work('another'))).body.toString()).to.equal('first')
     })
 
-    it('has its answer committed with the work, on every call that takes one', async () => {
+    it('has its answer committed with the work, on every call that accepts a key', async () => {
       await aSubscription(service.ctx, app, await aPlan(service.ctx, app, { code: 'first' }))
       const customer = await aCustomer(service.ctx, app, AN)
       const other = await aPlan(service.ctx, app, { code: 'other' })
@@ -232,14 +232,14 @@ describe('repeated requests', () => {
         expectFieldError(await post(AN, key), 'Idempotency-Key')
     })
 
-    it('distinguishes keys by every letter', async () => {
+    it('is compared exactly', async () => {
       const first = await post(AN, 'Key')
       const others = [await post(AN, 'key'), await post(AN, 'KEY'), await post(AN, 'Key.')]
       const ids = [first, ...others].map(({ body }) => body.data.id as string)
       expect(new Set(ids)).to.have.property('size', 4)
     })
 
-    it('counts on PUT too, and not on GET and PATCH', async () => {
+    it('also applies to PUT, but not to GET and PATCH', async () => {
       const headers = { 'Idempotency-Key': 'k1' }
       await aSubscription(service.ctx, app, await aPlan(service.ctx, app))
       const [an, bo] = [await aCustomer(service.ctx, app, AN), await aCustomer(service.ctx, app, BO)]
@@ -254,7 +254,7 @@ describe('repeated requests', () => {
       }
     })
 
-    it('of a checkout opens one payment', async () => {
+    it('on a checkout opens one payment', async () => {
       const plan = await aPlan(service.ctx, app)
       const body = {
         external_ref: 'user-1',
@@ -270,13 +270,13 @@ describe('repeated requests', () => {
       expect((await seller.get('/api/v1/transactions')).body.data).to.have.length(1)
     })
 
-    it('never shows an answer to a caller who is not let in', async () => {
+    it('never returns an answer to an unauthenticated caller', async () => {
       await post(AN, 'k1')
       const headers = { 'Idempotency-Key': 'k1', 'X-Signature': '0'.repeat(64) }
       expectError(await seller.post(CUSTOMERS, AN, { headers }), 401, 'unauthorized')
     })
 
-    it('never shows one end user the answer of another', async () => {
+    it('never returns one end user’s answer to another', async () => {
       const clients = await startIdentityClients()
       try {
         const client = await clients.app(service.ctx)
@@ -295,7 +295,7 @@ describe('repeated requests', () => {
     })
   })
 
-  describe('Idempotency-Key over a connection to the database that breaks', () => {
+  describe('Idempotency-Key over a database connection that breaks', () => {
     let line: LossyServer
     let lossy: OpenDatabase
 
@@ -319,12 +319,12 @@ describe('repeated requests', () => {
         await breakAtEach(fate, { statement: /./, isGoneForGood: false })
       })
 
-      it(`does its work once and reports it, where a COMMIT is ${fate} and the database is gone afterwards`, async () => {
+      it(`does its work once and reports it, if a COMMIT is ${fate} and the database is gone afterwards`, async () => {
         await breakAtEach(fate, { statement: /^COMMIT/, isGoneForGood: true })
       })
     }
 
-    /** Breaks the line at the first such statement of a request, then at the second of another, and so on; and sends each again. */
+    /** Breaks the connection at the first such statement of a request, then at the second of another, and so on; repeats each request. */
     async function breakAtEach(
       fate: Fate,
       { statement, isGoneForGood }: { statement: RegExp; isGoneForGood: boolean },

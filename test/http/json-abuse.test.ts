@@ -15,13 +15,13 @@ describe('hostile JSON', () => {
 
   afterEach(() => service.stop())
 
-  it('nested 100 000 deep and never closed is no JSON', async () => {
+  it('nested 100 000 levels deep and never closed is not valid JSON', async () => {
     for (const raw of ['['.repeat(100_000), '{"a":'.repeat(20_000), `{"name":${'['.repeat(100_000)}`]) {
       expectFieldError(await customer(raw), null)
     }
   })
 
-  it('nested 50 000 deep is an error of the field that contains it', async () => {
+  it('nested 50 000 levels deep is an error of the field that contains it', async () => {
     const deep = '['.repeat(50_000) + ']'.repeat(50_000)
     expectFieldError(await customer(`{"name":${deep},"email":"an@example.com"}`), 'name')
     expectFieldError(await customer(`{"name":"An","email":"an@example.com","cc_emails":${deep}}`), 'cc_emails.0')
@@ -29,7 +29,7 @@ describe('hostile JSON', () => {
     expectFieldError(await customer(`{"name":"An","email":"an@example.com","locale":${objects}}`), 'locale')
   })
 
-  it('that names a field twice is refused, whichever of the two is good', async () => {
+  it('with a duplicate field is refused, whichever of the two is valid', async () => {
     expectFieldError(await customer('{"name":"An","email":"an@example.com","name":"Bo"}'), 'name')
     expectFieldError(await customer('{"name":"An","email":"an@example.com","n\\u0061me":"An"}'), 'name')
     const price = (fields: string) => `{"currency":"VND","interval_unit":"month","interval_count":1,${fields}}`
@@ -37,7 +37,7 @@ describe('hostile JSON', () => {
     expectFieldError(await seller.post('/api/v1/plans', null, { raw: plan }), 'prices.1.amount')
   })
 
-  it('whose names and nesting a caller chose is not repeated at any length: 200 characters of the field are', async () => {
+  it('is not echoed at any length: the answer contains at most 200 characters of a field name', async () => {
     const repeated = '{"a":1,"a":1}'
     const longName = 'n'.repeat(90_000)
     const bodies: [title: string, raw: string, field: string][] = [
@@ -58,7 +58,7 @@ describe('hostile JSON', () => {
     }
   })
 
-  it('that names __proto__, constructor or prototype names fields that there are not', async () => {
+  it('with __proto__, constructor or prototype has unknown fields', async () => {
     for (const name of ['__proto__', 'constructor', 'prototype', 'hasOwnProperty', '\\u005f_proto__']) {
       const raw = `{"name":"An","email":"an@example.com","${name}":{"isAdmin":true,"locale":"vi"}}`
       expectFieldError(await customer(raw), JSON.parse(`"${name}"`) as string)
@@ -86,7 +86,7 @@ describe('hostile JSON', () => {
     }
   })
 
-  it('with halves of surrogate pairs and control characters is an error of their field', async () => {
+  it('with unpaired surrogates and control characters is an error of their field', async () => {
     for (const text of [
       '\\ud800',
       '\\udfff',

@@ -111,10 +111,10 @@ describe('the guard of outgoing requests', () => {
     })
   }
 
-  /** Answers a request with fixed bytes once its head has come, and closes. */
+  /** Answers a request with fixed bytes once its head has arrived, and closes. */
   const answering = (bytes: string | Buffer) => (socket: Socket) => socket.once('data', () => socket.end(bytes))
 
-  /** A receiver that answers with these bytes, and what a post to it became. */
+  /** The outcome of a post to a receiver that answers with these bytes. */
   async function outcomeOf(bytes: string | Buffer): Promise<PostOutcome> {
     const { port } = await listen(answering(bytes))
     return post(client(), `http://127.0.0.1:${port}/hook`)
@@ -123,7 +123,7 @@ describe('the guard of outgoing requests', () => {
   describe('private receivers', () => {
     for (const address of BLOCKED)
       it(`refuses ${JSON.stringify(address)}`, () => expect(isBlockedAddress(address)).to.equal(true))
-    for (const address of PUBLIC) it(`lets ${address} pass`, () => expect(isBlockedAddress(address)).to.equal(false))
+    for (const address of PUBLIC) it(`allows ${address}`, () => expect(isBlockedAddress(address)).to.equal(false))
 
     const forms = [
       'https://127.0.0.1:PORT/',
@@ -149,14 +149,14 @@ describe('the guard of outgoing requests', () => {
       })
     }
 
-    it('refuses a name of which one address is private, though others are public', async () => {
+    it('refuses a name with one private address, even if its others are public', async () => {
       const { port, connections } = await listen((socket) => socket.end())
       const opened = client({ allowInsecure: false, resolve: () => Promise.resolve(['8.8.8.8', '127.0.0.1']) })
       expect(await post(opened, `https://shop.example:${port}/`)).to.include({ failure: 'blocked_address' })
       expect(connections()).to.equal(0)
     })
 
-    it('resolves a name once and connects to what was checked, so that a rebinding name gains nothing', async () => {
+    it('resolves a name once and connects to the checked address, so that DNS rebinding gains nothing', async () => {
       const { port, connections } = await listen((socket) => socket.end())
       const answers = [['192.0.2.1'], ['127.0.0.1']]
       let asked = 0
@@ -172,7 +172,7 @@ describe('the guard of outgoing requests', () => {
       let bytes = 0
       const { port, connections } = await listen((socket) => socket.on('data', (chunk) => (bytes += chunk.length)))
       let checks = 0
-      // As if the address had passed before and turned out another once connected.
+      // As if the address had passed the check and a different one were connected.
       const isBlocked = (): boolean => (checks += 1) === 2
       const outcome = await post(client({ isBlocked }), `http://127.0.0.1:${port}/`)
       expect(outcome).to.include({ httpStatus: null, failure: 'blocked_address' })
@@ -180,12 +180,12 @@ describe('the guard of outgoing requests', () => {
       expect(bytes).to.equal(0)
     })
 
-    it('fails closed where a name has no address', async () => {
+    it('fails closed if a name has no address', async () => {
       const opened = client({ allowInsecure: false, resolve: () => Promise.resolve([]) })
       expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, failure: 'unknown_host' })
     })
 
-    it('fails closed where a name cannot be resolved', async () => {
+    it('fails closed if a name cannot be resolved', async () => {
       const resolve = () => Promise.reject(Object.assign(new Error('no such host'), { code: 'ENOTFOUND' }))
       const opened = client({ allowInsecure: false, resolve })
       expect(await post(opened, 'https://nowhere.example/')).to.include({ httpStatus: null, failure: 'unknown_host' })
@@ -210,12 +210,12 @@ describe('the guard of outgoing requests', () => {
       })
     }
 
-    it('does not speak plainly to an https address', async () => {
+    it('does not fall back to plain text for an https address', async () => {
       const { port } = await listen((socket) => socket.on('data', () => socket.end('HTTP/1.1 200 OK\r\n\r\n')))
       expect(await post(client(), `https://127.0.0.1:${port}/`)).to.include({ httpStatus: null, failure: 'tls_failed' })
     })
 
-    it('reports connection_refused where nobody listens', async () => {
+    it('reports connection_refused if nobody listens', async () => {
       const { port } = await listen((socket) => socket.end())
       await closers.pop()!()
       expect(await post(client(), `http://127.0.0.1:${port}/`)).to.include({ failure: 'connection_refused' })
@@ -223,16 +223,16 @@ describe('the guard of outgoing requests', () => {
   })
 
   describe('what receivers answer', () => {
-    it('takes the status and the beginning of the body', async () => {
+    it('returns the status and the beginning of the body', async () => {
       const outcome = await outcomeOf('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nhello')
       expect(outcome).to.include({ httpStatus: 201, failure: null, responseHead: 'hello' })
     })
 
-    it('takes 204 without a body', async () => {
+    it('accepts 204 without a body', async () => {
       expect(await outcomeOf('HTTP/1.1 204 No Content\r\n\r\n')).to.include({ httpStatus: 204, responseHead: '' })
     })
 
-    it('takes 304', async () => {
+    it('accepts 304', async () => {
       expect(await outcomeOf('HTTP/1.1 304 Not Modified\r\n\r\n')).to.include({ httpStatus: 304, failure: null })
     })
 
@@ -267,7 +267,7 @@ describe('the guard of outgoing requests', () => {
       expect(written).to.be.lessThan(1000)
     })
 
-    it('does not unpack a compressed body', async () => {
+    it('does not decompress a body', async () => {
       const bomb = gzipSync(Buffer.alloc(10_000_000))
       const head = `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${bomb.length}\r\n\r\n`
       const outcome = await outcomeOf(Buffer.concat([Buffer.from(head), bomb]))
@@ -286,7 +286,7 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.responseHead).to.not.match(/[^\P{Cc}\n\t]/u)
     })
 
-    it('counts a 2xx whose body breaks off as that status', async () => {
+    it('reports the status of a 2xx whose body is cut off', async () => {
       const { port } = await listen((socket) =>
         socket.once('data', () => {
           socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\npartial', () =>
@@ -295,7 +295,7 @@ describe('the guard of outgoing requests', () => {
         }),
       )
       const outcome = await post(client(), `http://127.0.0.1:${port}/`)
-      // The kernel may drop what was written before the reset; then no answer came at all.
+      // The kernel may drop what was written before the reset; then there is no answer at all.
       expect([200, null]).to.include(outcome.httpStatus)
       if (outcome.httpStatus === null) expect(outcome.failure).to.equal('connection_lost')
     })
@@ -310,25 +310,25 @@ describe('the guard of outgoing requests', () => {
       ['garbage', Buffer.from('\x16\x03\x01\x02\x00\x01\x00\x01')],
     ] as const
     for (const [what, bytes] of invalid) {
-      it(`takes no answer from ${what}`, async () => {
+      it(`accepts no answer with ${what}`, async () => {
         const outcome = await outcomeOf(bytes)
         expect(outcome.httpStatus).to.equal(null)
         expect(['invalid_response', 'connection_lost']).to.include(outcome.failure)
       })
     }
 
-    it('takes no answer from a receiver that hangs up', async () => {
+    it('accepts no answer from a receiver that closes the connection', async () => {
       expect(await outcomeOf('')).to.include({ httpStatus: null, failure: 'connection_lost' })
     })
 
-    it('ends at the deadline where nothing comes', async () => {
+    it('ends at the deadline if nothing arrives', async () => {
       const { port } = await listen(() => undefined)
       const outcome = await post(client(), `http://127.0.0.1:${port}/`, 200)
       expect(outcome).to.include({ httpStatus: null, failure: 'timeout' })
       expect(outcome.durationMs).to.be.within(190, 10_000)
     })
 
-    it('ends at the deadline where the head drips', async () => {
+    it('ends at the deadline if the head arrives byte by byte', async () => {
       const { port } = await listen((socket) => {
         const drip = setInterval(() => socket.write('H'), 20)
         socket.on('close', () => clearInterval(drip))
@@ -338,7 +338,7 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.durationMs).to.be.lessThan(10_000)
     })
 
-    it('times out where the body drips beyond the deadline, and reports the status', async () => {
+    it('times out if the body arrives byte by byte beyond the deadline, and reports the status', async () => {
       const { port } = await listen((socket) => {
         socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n'))
         const drip = setInterval(() => socket.write('x'), 20)
@@ -349,7 +349,7 @@ describe('the guard of outgoing requests', () => {
       expect(outcome.durationMs).to.be.within(290, 10_000)
     })
 
-    it('ends early where it is interrupted, and sends nothing after that', async () => {
+    it('ends early when it is interrupted, and sends nothing after that', async () => {
       const { port, connections } = await listen(() => undefined)
       const url = `http://127.0.0.1:${port}/`
       const opened = client()
@@ -366,7 +366,7 @@ describe('the guard of outgoing requests', () => {
       socket.on('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'))
     const request = { headers: {}, body: Buffer.from('{}'), deadlineMs: 3000 }
 
-    it('are kept for later posts of the same owner', async () => {
+    it('are reused for later posts of the same owner', async () => {
       const { port, connections } = await listen(keepAlive)
       const opened = client()
       const url = `http://127.0.0.1:${port}/`
@@ -390,7 +390,7 @@ describe('the guard of outgoing requests', () => {
   })
 
   describe('fixed endpoints', () => {
-    it('answer with whatever status they give', async () => {
+    it('return whatever status they answer', async () => {
       const { port } = await listen(
         answering('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nX-Reason: key\r\n\r\nno'),
       )
@@ -404,7 +404,7 @@ describe('the guard of outgoing requests', () => {
       expect(answer.headers['x-reason']).to.equal('key')
     })
 
-    it('fail by the deadline where they do not answer', async () => {
+    it('fail at the deadline if they do not answer', async () => {
       const { port } = await listen(() => undefined)
       const failure = await requestEndpoint({ method: 'GET', url: `http://127.0.0.1:${port}/`, deadlineMs: 100 }).catch(
         (error: unknown) => error,
@@ -413,7 +413,7 @@ describe('the guard of outgoing requests', () => {
       expect((failure as EndpointError).failure).to.equal('timeout')
     })
 
-    it('fail where their answer is too large', async () => {
+    it('fail if their answer is too large', async () => {
       const { port } = await listen(answering(`HTTP/1.1 200 OK\r\n\r\n${'x'.repeat(2_000_000)}`))
       const failure = await requestEndpoint({
         method: 'GET',

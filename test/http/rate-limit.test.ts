@@ -19,7 +19,7 @@ describe('the rate limit', () => {
 
   afterEach(() => service.stop())
 
-  it('lets a burst of twice the limit through; beyond it answers 429 rate_limited with Retry-After', async () => {
+  it('allows a burst of twice the limit, then answers 429 rate_limited with Retry-After', async () => {
     const answers = await burst(7)
     expect(answers.map(({ status }) => status).sort()).to.deep.equal([...Array<number>(6).fill(200), 429])
     const refused = answers.find(({ status }) => status === 429)!
@@ -27,25 +27,25 @@ describe('the rate limit', () => {
     expect(refused.headers['retry-after']).to.match(/^[12]$/)
   })
 
-  it('lets the app in again after a while', async () => {
+  it('allows the app’s requests again after a while', async () => {
     await burst(7)
     await until(async () => (await seller.get('/api/v1/plans')).status === 200)
   })
 
-  it('counts each app by itself', async () => {
+  it('applies to each app separately', async () => {
     await burst(7)
     const other = service.seller(await anApp(service.ctx))
     expect((await other.get('/api/v1/plans')).status).to.equal(200)
   })
 
-  it('cannot be used up by those who only know the public key', async () => {
+  it('cannot be exhausted by callers who only know the public key', async () => {
     const forged = { headers: { 'X-Signature': '0'.repeat(64) } }
     const answers = await Promise.all(Array.from({ length: 30 }, () => seller.get('/api/v1/plans', forged)))
     for (const answer of answers) expectError(answer, 401, 'unauthorized')
     expect((await seller.get('/api/v1/plans')).status).to.equal(200)
   })
 
-  it('is off where it is 0', async () => {
+  it('is off if it is 0', async () => {
     const unlimited = await startService({ BILLING_RATE_LIMIT_PER_SECOND: '0' })
     try {
       const client = unlimited.seller(await anApp(unlimited.ctx))
@@ -56,7 +56,7 @@ describe('the rate limit', () => {
     }
   })
 
-  it('counts each end user of an identity-token app by itself, at a fifth: one cannot use up what the others need', async () => {
+  it('applies to each end user of an identity-token app separately, at a fifth: one cannot exhaust it for the others', async () => {
     const limited = await startService({ BILLING_RATE_LIMIT_PER_SECOND: '10' })
     const clients = await startIdentityClients()
     try {
@@ -86,7 +86,7 @@ describe('the rate limit', () => {
 })
 
 describe('the allowance of one end user', () => {
-  /** How many of so many requests at one instant are let through. */
+  /** How many of the concurrent requests are allowed. */
   const passed = async (limit: RateLimit, subject: string, requests: number, appId = 1): Promise<number> => {
     const outcomes = await Promise.allSettled(Array.from({ length: requests }, () => limit.take(appId, subject)))
     for (const outcome of outcomes) {
@@ -105,20 +105,20 @@ describe('the allowance of one end user', () => {
     expect(await passed(openRateLimit(100), '', 201)).to.equal(200)
   })
 
-  it('is five a second at least, and never more than what the app has', async () => {
+  it('is at least five a second, and never more than the app’s limit', async () => {
     expect(await passed(openRateLimit(10), 'user-1', 11)).to.equal(10)
     expect(await passed(openRateLimit(24), 'user-1', 11)).to.equal(10)
     expect(await passed(openRateLimit(3), 'user-1', 11)).to.equal(6)
   })
 
-  it('is used up by itself: what is refused to one end user is not taken from the app', async () => {
+  it('is counted separately: requests refused to one end user do not count against the app', async () => {
     const limit = openRateLimit(100)
     expect(await passed(limit, 'flooder', 1000)).to.equal(40)
     const others = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((sub) => passed(limit, sub, 40)))
     expect(others.reduce((sum, count) => sum + count)).to.equal(160)
   })
 
-  it('is unlimited where the limit is 0', async () => {
+  it('is unlimited if the limit is 0', async () => {
     expect(await passed(openRateLimit(0), 'user-1', 1000)).to.equal(1000)
   })
 })

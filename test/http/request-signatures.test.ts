@@ -24,7 +24,7 @@ const sandbox = createSandbox()
 describe('signed requests', () => {
   beforeEach(async () => {
     service = await startService()
-    // Answers to sandbox apps explain what is wrong: explain-refusal.test.ts.
+    // Sandbox apps get explanations instead: explain-refusal.test.ts.
     app = await anApp(service.ctx, { sandbox: false })
   })
 
@@ -78,7 +78,7 @@ describe('signed requests', () => {
       expect(customers!.body.error).to.include({ code: 'invalid_request', field: 'email' })
     })
 
-    it('cover method, path, query and body as they were sent', async () => {
+    it('cover method, path, query and body exactly as sent', async () => {
       const sent = '/api/v1/plans?status=%61ctive&x=%E1%BA%BF+'
       expect((await signed('GET', sent)).status).to.equal(200)
       const others: [signed: string, method: string, target: string, body: string][] = [
@@ -97,7 +97,7 @@ describe('signed requests', () => {
       }
     })
 
-    it('are over the bytes of the body: re-serialised JSON, another encoding or a byte order mark is another body', async () => {
+    it('cover the bytes of the body: re-serialised JSON, another encoding or a byte order mark does not match', async () => {
       const spaced = Buffer.from('{ "name": "Nguy\u1ec5n", "email": "an@example.com" }')
       expect((await signed('POST', CUSTOMERS, spaced)).status).to.equal(201)
       const variants = [
@@ -115,7 +115,7 @@ describe('signed requests', () => {
       expect((await signed('POST', CUSTOMERS, variants[2])).status, 'with its own signature').to.equal(201)
     })
 
-    it('are wrong in every length, case and alphabet but one: 401 unauthorized, the same answer each time', async () => {
+    it('are refused with the same 401 unauthorized, whatever their length, case and alphabet', async () => {
       const right = sign(now(), 'GET', PLANS, Buffer.alloc(0))
       const wrong = [
         ...Array.from({ length: 201 }, (_, length) => 'a'.repeat(length)),
@@ -139,7 +139,7 @@ describe('signed requests', () => {
       expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': right })).status).to.equal(200)
     })
 
-    it('are refused the same way where key, timestamp or signature is missing or wrong', async () => {
+    it('are refused the same way if key, timestamp or signature is missing or wrong', async () => {
       const signature = sign(now(), 'GET', PLANS, Buffer.alloc(0))
       const other = await anApp(service.ctx, { sandbox: false })
       const all = { 'X-App-Key': app.apiKey, 'X-Timestamp': now(), 'X-Signature': signature }
@@ -160,7 +160,7 @@ describe('signed requests', () => {
       expectSameRefusal(await Promise.all(sets.map((headers) => service.call('GET', PLANS, { headers }))))
     })
 
-    it('and tokens that cannot be genuine by their form are refused before the database is asked', async () => {
+    it('and tokens of an impossible form are refused without a database query', async () => {
       const right = {
         'X-App-Key': app.apiKey,
         'X-Timestamp': now(),
@@ -203,7 +203,7 @@ describe('signed requests', () => {
       expect(asked.callCount).to.be.greaterThan(1)
     })
 
-    it('hold for 300 seconds either way', async () => {
+    it('are valid for 300 seconds either way', async () => {
       const seconds = unixSeconds(service.ctx.clock.now())
       for (const offset of [-300, -1, 0, 1, 300]) {
         expect((await signedAt(String(seconds + offset))).status, String(offset)).to.equal(200)
@@ -232,7 +232,7 @@ describe('signed requests', () => {
       expectSameRefusal(await Promise.all(texts.map(signedAt)))
     })
 
-    it('are checked before the app: a disabled one answers 403 app_disabled to a right signature alone', async () => {
+    it('are checked before the app’s state: a disabled app answers 403 app_disabled only to a valid signature', async () => {
       await perform(service.ctx, operator('tester'), setAppDisabled, undefined, { app: app.app, isDisabled: true })
       expectError(await signed('GET', PLANS), 403, 'app_disabled')
       expectError(await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': '0'.repeat(64) }), 401, 'unauthorized')
@@ -240,7 +240,7 @@ describe('signed requests', () => {
       expect((await signed('GET', PLANS)).status).to.equal(200)
     })
 
-    it('by a secret that was rotated are void at once', async () => {
+    it('with a rotated secret are refused at once', async () => {
       expect((await signed('GET', PLANS)).status).to.equal(200)
       const { api_secret } = await perform(service.ctx, operator('tester'), rotateSecret, undefined, { app: app.app })
       expectError(await signed('GET', PLANS), 401, 'unauthorized')
@@ -248,7 +248,7 @@ describe('signed requests', () => {
       expect((await call('GET', PLANS, Buffer.alloc(0), { 'X-Signature': signature })).status).to.equal(200)
     })
 
-    it('are written to no log, nor are secrets and bodies', async () => {
+    it('are never logged, nor are secrets and bodies', async () => {
       const signature = sign(now(), 'POST', CUSTOMERS, CUSTOMER)
       await signed('POST', CUSTOMERS, CUSTOMER)
       await call('POST', CUSTOMERS, Buffer.from('{"name":"Canary"'), {})
@@ -262,7 +262,7 @@ describe('signed requests', () => {
   })
 
   describe('signed requests as bytes on a socket', () => {
-    it('are read chunked, in pieces, and after Expect: 100-continue', async () => {
+    it('are accepted chunked, in pieces, and after Expect: 100-continue', async () => {
       const chunked = `5\r\n${CUSTOMER.subarray(0, 5).toString()}\r\n${(CUSTOMER.length - 5).toString(16)}\r\n${CUSTOMER.subarray(5).toString()}\r\n0\r\n\r\n`
       const chunkedHead = head(`POST ${CUSTOMERS}`, [...signatureOf(CUSTOMER), ['Transfer-Encoding', 'chunked']])
       expect((await sendRaw(service.url, chunkedHead, chunked)).status).to.equal(201)
@@ -279,7 +279,7 @@ describe('signed requests', () => {
       expect((await sendRaw(service.url, head(`POST ${CUSTOMERS}`, expecting), CUSTOMER)).status).to.equal(201)
     })
 
-    it('are refused with 401 where a header of the three is there twice', async () => {
+    it('are refused with 401 if one of the three headers is repeated', async () => {
       for (const doubled of ['X-App-Key', 'X-Timestamp', 'X-Signature']) {
         const fields = signatureOf(CUSTOMER)
         const again = fields.find(([name]) => name === doubled)!
@@ -293,7 +293,7 @@ describe('signed requests', () => {
       }
     })
 
-    it('are never taken from headers with line breaks in them', async () => {
+    it('are never read from headers that contain line breaks', async () => {
       const [key, timestamp, [, signature]] = signatureOf(CUSTOMER) as [Field, Field, Field]
       const length: Field = ['Content-Length', String(CUSTOMER.length)]
       const values = [
@@ -313,13 +313,13 @@ describe('signed requests', () => {
           length,
         ])
         const { status } = await sendRaw(service.url, bytes, CUSTOMER)
-        // Node's parser refuses most of these by itself; blanks around a value are no part of it (RFC 9112, 5.1).
+        // Node's parser refuses most of these; whitespace around a value is not part of it (RFC 9112, 5.1).
         expect(status, JSON.stringify(value)).to.be.oneOf([400, 401, 201])
         if (status === 201) expect(value.trim()).to.equal(signature)
       }
     })
 
-    it('that are too large answer 413 payload_too_large before anything is checked, however they are sent', async () => {
+    it('that are too large are answered 413 payload_too_large before anything is checked, however they are sent', async () => {
       const large = Buffer.alloc(100 * 1024 + 1, 32)
       const fields = signatureOf(large)
       const withLength = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(large.length)]])
@@ -327,7 +327,7 @@ describe('signed requests', () => {
       const chunked = head(`POST ${CUSTOMERS}`, [...fields, ['Transfer-Encoding', 'chunked']])
       const chunk = `${large.length.toString(16)}\r\n${large.toString()}\r\n0\r\n\r\n`
       expectError(await sendRaw(service.url, chunked, chunk), 413, 'payload_too_large')
-      // A proxy sends the whole body before it reads the answer: closed before that, the connection would be reset.
+      // A proxy sends the whole body before it reads the answer: closing earlier would reset the connection.
       const longer = Buffer.alloc(5 * 1024 * 1024, 32)
       const long = head(`POST ${CUSTOMERS}`, [...fields, ['Content-Length', String(longer.length)]])
       let wasReset = false
@@ -338,7 +338,7 @@ describe('signed requests', () => {
       expectError(await sendRaw(service.url, announced), 413, 'payload_too_large')
     })
 
-    it('of exactly 100 KB are read', async () => {
+    it('of exactly 100 KB are accepted', async () => {
       const body = Buffer.concat([CUSTOMER, Buffer.alloc(100 * 1024 - CUSTOMER.length, 32)])
       expect((await signed('POST', CUSTOMERS, body)).status).to.equal(201)
     })
@@ -381,7 +381,7 @@ describe('signed requests', () => {
     return call('GET', PLANS, Buffer.alloc(0), { 'X-Timestamp': timestamp, 'X-Signature': signature })
   }
 
-  /** All answers are 401 and differ in nothing but their request ids. */
+  /** All answers are 401 and differ only in their request ids. */
   function expectSameRefusal(answers: readonly Response[]): void {
     const bodies = new Set<string>()
     for (const answer of answers) {

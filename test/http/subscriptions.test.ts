@@ -34,7 +34,7 @@ describe('the API of subscriptions', () => {
   afterEach(() => service.stop())
 
   describe('GET /api/v1/subscriptions/{external_ref}', () => {
-    it('answers the Subscription, field by field', async () => {
+    it('returns the Subscription, field by field', async () => {
       await aSubscription(service.ctx, app, plan)
       const answer = await seller.get(PATH)
       expect(answer.status).to.equal(200)
@@ -53,7 +53,7 @@ describe('the API of subscriptions', () => {
       })
     })
 
-    it('shows a trial while it is the latest period, also after it ran out', async () => {
+    it('shows a trial while it is the latest period, even after it ended', async () => {
       await paid(service.ctx, app, { price_id: priceId(plan, 3) })
       const trial = { in_trial: true, trial_ends_at: '2026-03-08 10:00:00', current_period_end: '2026-03-08 10:00:00' }
       expect((await seller.get(PATH)).body.data).to.include({ status: 'active', ...trial })
@@ -61,13 +61,13 @@ describe('the API of subscriptions', () => {
       expect((await seller.get(PATH)).body.data).to.include({ status: 'expired', ...trial })
     })
 
-    it('has no end for a lifetime subscription', async () => {
+    it('returns no end for a lifetime subscription', async () => {
       await paid(service.ctx, app, { price_id: priceId(plan, 2) })
       service.ctx.clock.set('2099-01-01 00:00:00')
       expect((await seller.get(PATH)).body.data).to.include({ status: 'active', current_period_end: null })
     })
 
-    it("answers 404 not_found for an end user without one, though a checkout is open, and for another app's", async () => {
+    it("answers 404 not_found for an end user without a subscription, even with an open checkout, and for another app's", async () => {
       const other = await anApp(service.ctx)
       await aSubscription(service.ctx, other, await aPlan(service.ctx, other))
       await seller.post('/api/v1/checkout-sessions', {
@@ -81,7 +81,7 @@ describe('the API of subscriptions', () => {
       expectError(await seller.get('/api/v1/subscriptions/nobody'), 404, 'not_found')
     })
 
-    it('distinguishes external_refs by every letter', async () => {
+    it('compares external_refs exactly', async () => {
       await aSubscription(service.ctx, app, plan)
       for (const name of ['USER-1', 'user-1%20', 'us\u00e9r-1']) {
         expectError(
@@ -94,7 +94,7 @@ describe('the API of subscriptions', () => {
   })
 
   describe('PUT /api/v1/subscriptions/{external_ref}/plan', () => {
-    it('answers 200 with the Subscription: new plan and price at once, the period as it was', async () => {
+    it('answers 200 with the Subscription: the new plan and price at once, the period unchanged', async () => {
       await aSubscription(service.ctx, app, plan)
       const other = await aPlan(service.ctx, app, { prices: [YEARLY] })
       const before = (await seller.get(PATH)).body.data
@@ -109,7 +109,7 @@ describe('the API of subscriptions', () => {
       expect((await seller.get(PATH)).body).to.deep.equal(answer.body)
     })
 
-    it("answers 400 price_not_found for a price that is not on sale or not the app's", async () => {
+    it("answers 400 price_not_found for an archived price and for another app's", async () => {
       await aSubscription(service.ctx, app, plan)
       const foreign = await aPlan(service.ctx, await anApp(service.ctx))
       await seller.patch(`/api/v1/plans/plan_${plan.id}/prices/${priceId(plan, 1)}`, { status: 'archived' })
@@ -119,12 +119,12 @@ describe('the API of subscriptions', () => {
       expect((await seller.get(PATH)).body.data.price_id).to.equal(priceId(plan))
     })
 
-    it('answers 409 already_lifetime to an owner of a lifetime subscription', async () => {
+    it('answers 409 already_lifetime to the owner of a lifetime subscription', async () => {
       await paid(service.ctx, app, { price_id: priceId(plan, 2) })
       expectError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 409, 'already_lifetime')
     })
 
-    it('answers 404 not_found without a subscription, and 400 invalid_request for another body', async () => {
+    it('answers 404 not_found without a subscription, and 400 invalid_request for an invalid body', async () => {
       expectError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan) }), 404, 'not_found')
       expectFieldError(await seller.put(`${PATH}/plan`, {}), 'price_id')
       expectFieldError(await seller.put(`${PATH}/plan`, { price_id: priceId(plan), now: true }), 'now')
@@ -132,7 +132,7 @@ describe('the API of subscriptions', () => {
   })
 
   describe('PUT /api/v1/subscriptions/{external_ref}/customer', () => {
-    it('answers 200 with the Subscription and its customer, and replaces one that it had', async () => {
+    it('answers 200 with the Subscription and its customer, and replaces an earlier one', async () => {
       await aSubscription(service.ctx, app, plan)
       const before = (await seller.get(PATH)).body.data
       for (const name of ['An', 'Binh']) {

@@ -18,7 +18,7 @@ describe('the API of the test clock', () => {
   afterEach(() => service.stop())
 
   describe('GET /api/v1/test-clock', () => {
-    it("returns the app's own time, which is real time until it is moved, and runs on from there", async () => {
+    it("returns the app's own time, which is real time until it is moved, and keeps running from there", async () => {
       expect((await seller.get(PATH)).body).to.deep.equal({ success: true, data: { now: '2026-03-01 10:00:00' } })
       await seller.post(PATH, { advance_seconds: 86_400 })
       service.ctx.clock.advance('5s')
@@ -27,7 +27,7 @@ describe('the API of the test clock', () => {
   })
 
   describe('POST /api/v1/test-clock', () => {
-    it('answers the new time; what subscriptions and checkouts count in it moves, request signatures do not', async () => {
+    it('returns the new time; it moves subscriptions and checkouts, but not request signatures', async () => {
       const plan = await aPlan(service.ctx, app, { prices: [MONTHLY, LIFETIME] })
       await aSubscription(service.ctx, app, plan)
       const checkout = {

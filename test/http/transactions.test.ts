@@ -32,7 +32,7 @@ describe('the API of transactions', () => {
   afterEach(() => service.stop())
 
   describe('GET /api/v1/transactions/{id}', () => {
-    it('answers the payment of a subscription, field by field', async () => {
+    it('returns the payment of a subscription, field by field', async () => {
       const customer_id = `cus_${(await aCustomer(service.ctx, app)).id}`
       const { transaction_id } = await paid(service.ctx, app, { price_id: priceId(plan), customer_id })
       const answer = await seller.get(`${PATH}/${transaction_id}`)
@@ -59,7 +59,7 @@ describe('the API of transactions', () => {
       })
     })
 
-    it('answers an open one-time payment with null where there is nothing yet', async () => {
+    it('returns an open one-time payment with null for what is not known yet', async () => {
       const { transaction_id } = await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK })
       expect((await seller.get(`${PATH}/${transaction_id}`)).body.data).to.include({
         mode: 'payment',
@@ -73,7 +73,7 @@ describe('the API of transactions', () => {
       })
     })
 
-    it("answers 404 not_found for an unknown id, another app's, and what is no id", async () => {
+    it("answers 404 not_found for an unknown id, another app's, and anything that is not an id", async () => {
       const { transaction_id } = await aCheckout(service.ctx, await anApp(service.ctx), { mode: 'payment', ...BOOK })
       for (const id of [
         String(transaction_id),
@@ -92,10 +92,10 @@ describe('the API of transactions', () => {
   })
 
   describe('GET /api/v1/transactions', () => {
-    it('lists those of the app alone, newest first, and filters by external_ref, status and flagged', async () => {
+    it('lists only the app’s transactions, newest first, and filters by external_ref, status and flagged', async () => {
       await aCheckout(service.ctx, await anApp(service.ctx), { mode: 'payment', ...BOOK })
       const open = await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK, external_ref: 'user-2' })
-      const [first, second] = [await life(), await life()]
+      const [first, second] = [await lifetimeCheckout(), await lifetimeCheckout()]
       await Promise.all([first, second].map((session) => service.call('POST', `${session.checkout_url}/resolve`, TEST)))
       const list = async (query: string) =>
         (await seller.get(PATH + query)).body.data.map(({ transaction_id: id }: { transaction_id: number }) => id)
@@ -111,7 +111,7 @@ describe('the API of transactions', () => {
       expect(await list('?external_ref=USER-2')).to.deep.equal([])
     })
 
-    it('goes through all of them in pages, also those of one instant', async () => {
+    it('pages through all of them, even those created at the same instant', async () => {
       const made: unknown[] = []
       for (let index = 0; index < 5; index += 1) {
         made.unshift((await aCheckout(service.ctx, app, { mode: 'payment', ...BOOK })).transaction_id)
@@ -133,7 +133,7 @@ describe('the API of transactions', () => {
         expectFieldError(await seller.get(`${PATH}?${field}=${value}`), field)
     })
 
-    function life() {
+    function lifetimeCheckout() {
       return aCheckout(service.ctx, app, { price_id: priceId(plan, 1) })
     }
   })

@@ -38,7 +38,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   'a renewal that was just paid, paying again': look('a renewal that was just paid', {
     act: (page) => page.locator('summary').click(),
   }),
-  'a checkout of what is owned already, paying anyway': look('a checkout of what is owned already', {
+  'a checkout of a lifetime subscription, paying anyway': look('a checkout of a lifetime subscription', {
     act: (page) => page.locator('summary').click(),
   }),
   'API reference': { scene: ({ service }) => Promise.resolve(`${service.url}/docs`) },

@@ -26,7 +26,7 @@ export const SCENES = {
     (await scenario.checkout({ price_id: monthly, skip_trial: true })).checkout_url,
   'a paid trial with one method': async (scenario, [monthly]) =>
     (await scenario.checkout({ price_id: monthly, payment_method: 'test' })).checkout_url,
-  'a checkout of what is owned already': async (scenario, [, lifetime]) => {
+  'a checkout of a lifetime subscription': async (scenario, [, lifetime]) => {
     const [first, second] = [
       await scenario.checkout({ price_id: lifetime }),
       await scenario.checkout({ price_id: lifetime }),
@@ -117,7 +117,7 @@ export const SCENES = {
     return url
   },
   'asking to stop reminders': async (scenario, prices) => `${await renewalOf(scenario, prices)}/opt-out`,
-  'a renewal of what is owned for life': async (scenario, prices) => {
+  'a renewal of a lifetime subscription': async (scenario, prices) => {
     const url = await renewalOf(scenario, prices)
     await scenario.pay(await scenario.checkout({ price_id: prices[1] }))
     return url

@@ -85,7 +85,7 @@ describe('plans', () => {
       })
     })
 
-    it('takes a lifetime price whose interval_count is 1, and a description that is left out or null', async () => {
+    it('accepts a lifetime price whose interval_count is 1, and a description that is absent or null', async () => {
       const prices = [{ ...LIFETIME, interval_count: 1 }]
       const left = await seller.post('/api/v1/plans', { code: 'a', name: 'A', prices })
       const nulled = await seller.post('/api/v1/plans', { code: 'b', name: 'B', description: null, prices })
@@ -94,7 +94,7 @@ describe('plans', () => {
       expect(left.body.data.prices[0].interval_count).to.equal(1)
     })
 
-    it('takes the longest texts, 20 prices and the largest amount', async () => {
+    it('accepts the longest texts, 20 prices and the largest amount', async () => {
       const price = { ...MONTHLY, name: '💳'.repeat(191), amount: 9007199254740991 }
       const plan = { code: 'c'.repeat(64), name: 'ế'.repeat(191), description: '💳'.repeat(5000) }
       const answer = await seller.post('/api/v1/plans', { ...plan, prices: Array(20).fill(price) })
@@ -106,7 +106,7 @@ describe('plans', () => {
       expect(read.body).to.deep.equal(answer.body)
     })
 
-    it('takes periods of up to a hundred years', async () => {
+    it('accepts periods of up to a hundred years', async () => {
       const longest = { day: 36500, week: 5200, month: 1200, year: 100 }
       for (const [interval_unit, interval_count] of Object.entries(longest)) {
         const trial = { amount: 0, interval_unit, interval_count }
@@ -120,7 +120,7 @@ describe('plans', () => {
       }
     })
 
-    it('answers 409 plan_code_taken for a code that the app uses, on an archived plan too', async () => {
+    it('answers 409 plan_code_taken for a code that the app already uses, even on an archived plan', async () => {
       const plan = await aPlan(service.ctx, app, { code: 'premium' })
       const again = { code: 'premium', name: 'Other', prices: [MONTHLY] }
       const refused = await seller.post('/api/v1/plans', again)
@@ -131,14 +131,14 @@ describe('plans', () => {
       expect((await seller.get('/api/v1/plans')).body.data.plans).to.have.length(1)
     })
 
-    it('leaves a code to each app', async () => {
+    it('lets two apps use the same code', async () => {
       await aPlan(service.ctx, app, { code: 'premium' })
       const other = service.seller(await anApp(service.ctx))
       const answer = await other.post('/api/v1/plans', { code: 'premium', name: 'Premium', prices: [MONTHLY] })
       expect(answer.status).to.equal(201)
     })
 
-    it('gives a code to one of ten that ask for it at once', async () => {
+    it('creates one plan for ten concurrent requests with the same code', async () => {
       const body = { code: 'premium', name: 'Premium', prices: [MONTHLY, YEARLY] }
       const answers = await Promise.all(Array.from({ length: 10 }, () => seller.post('/api/v1/plans', body)))
       const statuses = answers.map(({ status }) => status).sort()
@@ -204,7 +204,7 @@ describe('plans', () => {
   })
 
   describe('GET /api/v1/plans', () => {
-    it('lists the plans of the app alone, newest first, each with the prices on sale', async () => {
+    it('lists only the app’s plans, newest first, each with its active prices', async () => {
       const first = await aPlan(service.ctx, app, { prices: [MONTHLY, YEARLY] })
       const second = await aPlan(service.ctx, app)
       service.ctx.clock.advance('1s')
@@ -221,7 +221,7 @@ describe('plans', () => {
       expect(priceIds(body.data.plans[2])).to.deep.equal([`price_${first.prices[1]!.id}`])
     })
 
-    it('lists the plans of the status that is asked for', async () => {
+    it('filters by status', async () => {
       const [kept, gone] = [await aPlan(service.ctx, app), await aPlan(service.ctx, app)]
       await seller.patch(`/api/v1/plans/plan_${gone.id}`, { status: 'archived' })
       const ids = async (query: string) =>
@@ -249,7 +249,7 @@ describe('plans', () => {
   })
 
   describe('GET /api/v1/plans/{id}', () => {
-    it('gives an archived plan too, with its prices on sale', async () => {
+    it('returns an archived plan, too, with its active prices', async () => {
       const plan = await aPlan(service.ctx, app, { prices: [MONTHLY, YEARLY] })
       await seller.patch(`/api/v1/plans/plan_${plan.id}`, { status: 'archived' })
       await seller.patch(`/api/v1/plans/plan_${plan.id}/prices/price_${plan.prices[1]!.id}`, { status: 'archived' })
@@ -259,7 +259,7 @@ describe('plans', () => {
       expect(priceIds(body.data)).to.deep.equal([`price_${plan.prices[0]!.id}`])
     })
 
-    it("answers 404 not_found for an unknown id, another app's plan, and what is no plan id", async () => {
+    it("answers 404 not_found for an unknown id, another app's plan, and anything that is not a plan id", async () => {
       const plan = await aPlan(service.ctx, app)
       const foreign = await aPlan(service.ctx, await anApp(service.ctx))
       const { id } = plan
@@ -290,7 +290,7 @@ describe('plans', () => {
   })
 
   describe('PATCH /api/v1/plans/{id}', () => {
-    it('changes name, description and status, and nothing that is left out', async () => {
+    it('changes name, description and status, and leaves absent fields unchanged', async () => {
       const plan = await aPlan(service.ctx, app, { prices: [MONTHLY, YEARLY] })
       const path = `/api/v1/plans/plan_${plan.id}`
       await seller.patch(`${path}/prices/price_${plan.prices[0]!.id}`, { status: 'archived' })
@@ -308,7 +308,7 @@ describe('plans', () => {
       expect(cleared.body.data).to.include({ name: 'Gold', description: null, status: 'active' })
     })
 
-    it('answers 400 invalid_request for an empty body and for what cannot be changed', async () => {
+    it('answers 400 invalid_request for an empty body and for fields that cannot be changed', async () => {
       const plan = await aPlan(service.ctx, app)
       const path = `/api/v1/plans/plan_${plan.id}`
       const empty = await seller.patch(path, {})
@@ -329,7 +329,7 @@ describe('plans', () => {
       expect((await seller.get(path)).body.data).to.include({ name: plan.name, status: 'active' })
     })
 
-    it("answers 404 not_found for an unknown plan and for another app's, which stays as it is", async () => {
+    it("answers 404 not_found for an unknown plan and for another app's, which stays unchanged", async () => {
       const other = await anApp(service.ctx)
       const foreign = await aPlan(service.ctx, other)
       for (const id of [`plan_${foreign.id}`, 'plan_999999999', String(foreign.id)]) {
@@ -343,7 +343,7 @@ describe('plans', () => {
   })
 
   describe('plans of identity-token apps', () => {
-    it('are read by their clients; every write answers 403 forbidden', async () => {
+    it('can be read by their clients; every write answers 403 forbidden', async () => {
       const clients = await startIdentityClients()
       try {
         const client = await clients.app(service.ctx)
@@ -375,7 +375,7 @@ describe('plans', () => {
   })
 
   describe('plan commands', () => {
-    it('are written to the audit log with whoever gives them: an operator, or a server', async () => {
+    it('are written to the audit log with their caller: an operator or a server', async () => {
       const { ctx } = service
       const plan = await perform(
         ctx,

@@ -37,7 +37,7 @@ describe('prices of a plan', () => {
   afterEach(() => service.stop())
 
   describe('POST /api/v1/plans/{id}/prices', () => {
-    it('answers 201 with the whole plan; the other prices stay on sale', async () => {
+    it('answers 201 with the whole plan; the other prices stay active', async () => {
       service.ctx.clock.advance('1d')
       const answer = await seller.post(`${path}/prices`, {
         ...YEARLY,
@@ -71,14 +71,14 @@ describe('prices of a plan', () => {
       expect(answer.body.data.prices[1]).to.include({ interval_unit: 'lifetime', interval_count: 1, trial: null })
     })
 
-    it('adds to an archived plan, which stays archived', async () => {
+    it('can be added to an archived plan, which stays archived', async () => {
       await seller.patch(path, { status: 'archived' })
       const answer = await seller.post(`${path}/prices`, YEARLY)
       expect(answer.status).to.equal(201)
       expect(answer.body.data.status).to.equal('archived')
     })
 
-    it('goes beyond the 20 prices that a plan is created with', async () => {
+    it('can exceed the 20 prices that a plan is created with', async () => {
       const full = await aPlan(service.ctx, app, { prices: Array.from({ length: 20 }, () => MONTHLY) })
       const answer = await seller.post(`/api/v1/plans/plan_${full.id}/prices`, YEARLY)
       expect(answer.body.data.prices).to.have.length(21)
@@ -108,7 +108,7 @@ describe('prices of a plan', () => {
       expect((await seller.get(path)).body.data.prices).to.have.length(1)
     })
 
-    it("answers 404 not_found for an unknown plan, another app's, and what is no plan id", async () => {
+    it("answers 404 not_found for an unknown plan, another app's, and anything that is not a plan id", async () => {
       const foreign = await aPlan(service.ctx, await anApp(service.ctx))
       for (const id of [`plan_${foreign.id}`, 'plan_999999999', `${plan.id}`, `plan_0${plan.id}`]) {
         expectError(await seller.post(`/api/v1/plans/${id}/prices`, YEARLY), 404, 'not_found')
@@ -117,7 +117,7 @@ describe('prices of a plan', () => {
   })
 
   describe('PATCH /api/v1/plans/{id}/prices/{price_id}', () => {
-    it('renames, archives and restores a price, and moves the updated_at of its plan', async () => {
+    it('renames, archives and restores a price, and updates the updated_at of its plan', async () => {
       const price = `${path}/prices/${priceId(plan)}`
       service.ctx.clock.advance('1h')
       const renamed = await seller.patch(price, { name: 'Monthly' })
@@ -153,7 +153,7 @@ describe('prices of a plan', () => {
       expect(unchanged).to.deep.include(MONTHLY)
     })
 
-    it("answers 404 not_found for a price under another plan, another app's plan, and what is no price id", async () => {
+    it("answers 404 not_found for a price under another plan, another app's plan, and anything that is not a price id", async () => {
       const sibling = await aPlan(service.ctx, app)
       const other = await anApp(service.ctx)
       const foreign = await aPlan(service.ctx, other)
@@ -175,7 +175,7 @@ describe('prices of a plan', () => {
       )
     })
 
-    it('takes a price off sale: a checkout on it, or on any price of an archived plan, answers price_not_found', async () => {
+    it('archives a price: a checkout for it, or for any price of an archived plan, answers price_not_found', async () => {
       const checkout = { external_ref: 'user-1', mode: 'subscription', price_id: priceId(plan) }
       const urls = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
       const open = () => seller.post('/api/v1/checkout-sessions', { ...checkout, ...urls })
@@ -190,7 +190,7 @@ describe('prices of a plan', () => {
       expect((await open()).status).to.equal(201)
     })
 
-    it('leaves the subscriptions that run on an archived price as they are', async () => {
+    it('leaves subscriptions on an archived price unchanged', async () => {
       await aSubscription(service.ctx, app, plan)
       const before = await seller.get('/api/v1/subscriptions/user-1')
       await seller.patch(`${path}/prices/${priceId(plan)}`, { status: 'archived' })
@@ -202,7 +202,7 @@ describe('prices of a plan', () => {
   })
 
   describe('price commands', () => {
-    it('are written to the audit log with the operator who gives them', async () => {
+    it('are written to the audit log with their operator', async () => {
       const { ctx } = service
       const added = await perform(ctx, operator('ann'), addPrice, YEARLY, { app: app.app, planId: plan.id })
       const { id } = added.prices[1]!

@@ -41,7 +41,7 @@ describe('refunds of card payments', () => {
       (payment) => [payment.waiting, payment.flagReason],
     )
   const reconcile = async () => (await reconcilePayments(shop.service.ctx, { all: true })).refundsEnded
-  const told = (type: string, object: object) =>
+  const notify = (type: string, object: object) =>
     shop.notify(signedEvent(shop.first.webhookSecret, unixSeconds(shop.clock.now()), type, object))
   const ledger = async () => (await verifyLedger(shop.service.ctx, null)).faults
 
@@ -177,7 +177,7 @@ describe('refunds of card payments', () => {
         expect(await reconcile(), how).to.equal(0)
         const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded')
         if (how === 'look-up') expect(await reconcile()).to.equal(1)
-        else expect((await told('refund.updated', object)).body.data.status).to.equal('ignored')
+        else expect((await notify('refund.updated', object)).body.data.status).to.equal('ignored')
         expect(await refundsOf(transactionId), how).to.deep.equal([[1999, 'succeeded']])
         expect(await transaction(transactionId), how).to.include({ status: 'refunded' })
       }
@@ -190,7 +190,7 @@ describe('refunds of card payments', () => {
         const { transactionId } = await paidCard()
         await refund(transactionId)
         const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed', 'expired_or_canceled_card')
-        expect((await told('refund.failed', object)).body.data.status).to.equal('noted')
+        expect((await notify('refund.failed', object)).body.data.status).to.equal('noted')
         expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'failed']])
         expect(await transaction(transactionId)).to.include({ amount_received: 0 })
       }
@@ -252,7 +252,7 @@ describe('refunds of card payments', () => {
       shop.stripe.endRefund(shop.stripe.refunds[0]!, 'pending')
       await shop.notify(charged(charge))
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'pending']])
-      await told('refund.updated', shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded'))
+      await notify('refund.updated', shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded'))
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
       expect(await transaction(transactionId)).to.include({ status: 'completed', flagged: false })
       expect(await ledger()).to.deep.equal([])
@@ -278,7 +278,7 @@ describe('refunds of card payments', () => {
       const { session } = await paidCard()
       await shop.notify(charged(shop.stripe.refund(session, 500)))
       const object = shop.stripe.endRefund(shop.stripe.refunds[0]!, 'failed')
-      await told('charge.refund.updated', object)
+      await notify('charge.refund.updated', object)
       expect(await waiting()).to.deep.equal([[500, null]])
       expect(await ledger()).to.deep.equal([])
     })
@@ -329,7 +329,7 @@ describe('refunds of card payments', () => {
       shop.stripe.mode = 'deaf'
       await failure(refund(transactionId))
       shop.stripe.mode = 'up'
-      await told('refund.created', { ...shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded') })
+      await notify('refund.created', { ...shop.stripe.endRefund(shop.stripe.refunds[0]!, 'succeeded') })
       expect(await refundsOf(transactionId)).to.deep.equal([[1999, 'succeeded']])
       expect(await shop.notes()).to.deep.equal([])
     })

@@ -26,7 +26,7 @@ export interface ProviderShop {
   readonly app: TestApp
   readonly client: SellerClient
   choose(token: string, method: string): Promise<Response>
-  /** Stripe reports a session; `secret` is the seller's first one unless told otherwise. */
+  /** Stripe reports a session; `secret` is the seller's first one by default. */
   notifyStripe(session: PeerSession, options?: { readonly type?: string; readonly secret?: string }): Promise<Response>
   /** PayOS reports a transfer of this amount. */
   notifyPayos(link: PeerLink, amount: number): Promise<Response>

@@ -137,7 +137,7 @@ describe('credentials at a provider that are replaced', () => {
     expect(session.status).to.equal('expired')
   })
 
-  it('those that the provider refuses by now turn no payer away, and pause no other account', async () => {
+  it('those that the provider now refuses block no payer, and pause no other account', async () => {
     const { token } = await byCard()
     for (let number = 0; number < 3; number += 1) await byCard(`other-${number}`)
     await setCard(SECOND)

@@ -11,15 +11,15 @@ const web = { purchaseSource: 'web', updatedAt: writtenAt.getTime() } as const
 
 describe('realtime node', () => {
   const rows = [
-    ['a period that runs', 'change', running, { plan: 'premium', expiresAt: running.getTime() }],
+    ['a running period', 'change', running, { plan: 'premium', expiresAt: running.getTime() }],
     ['a lifetime', 'change', null, { plan: 'premium', expiresAt: null }],
     ['a period that ended, after a change', 'change', ended, { plan: 'premium', expiresAt: ended.getTime() }],
-    ['a period that runs, re-synced', 'resync', running, { plan: 'premium', expiresAt: running.getTime() }],
+    ['a running period, re-synced', 'resync', running, { plan: 'premium', expiresAt: running.getTime() }],
     ['a lifetime, re-synced', 'resync', null, { plan: 'premium', expiresAt: null }],
-    ['a period that ended at this very moment, re-synced', 'resync', ended, { plan: 'free', expiresAt: null }],
+    ['a period that ends at this very moment, re-synced', 'resync', ended, { plan: 'free', expiresAt: null }],
   ] as const
   for (const [what, reason, currentPeriodEnd, expected] of rows) {
-    it(`${what}: ${expected.plan}, ${expected.expiresAt === null ? 'nothing to expire' : 'with its end'}`, () => {
+    it(`${what}: ${expected.plan}, ${expected.expiresAt === null ? 'no expiry' : 'with its end'}`, () => {
       const state = { externalRef: 'user-1', currentPeriodEnd }
       expect(nodeOf(state, reason, now, writtenAt)).to.deep.equal({ ...expected, ...web })
     })

@@ -15,8 +15,8 @@ import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.t
 import { aServiceAccount } from '../support/service-account.ts'
 
 /**
- * A daemon in production settings against a real-protocol database over TLS; the token exchange goes through a proxy to a local peer
- * under Google's name. Nothing in the service is changed or weakened for it: proxy and authority are those of its environment.
+ * A daemon with production settings against a database with the real protocol over TLS; the token exchange goes through a proxy to a
+ * local peer under Google's name. The service is unchanged: proxy and certificate authority come from its environment.
  */
 describe('the realtime database over TLS, with access tokens', () => {
   let google: GooglePeer
@@ -28,7 +28,7 @@ describe('the realtime database over TLS, with access tokens', () => {
 
   before(async () => {
     google = await startGooglePeer()
-    // The second client reads in this process.
+    // The second client runs in this process.
     const ca = readFileSync(google.authority.caPath, 'utf8')
     setDefaultCACertificates([...getCACertificates('default'), ca])
     issuer = await startOidcIssuer()
@@ -55,7 +55,7 @@ describe('the realtime database over TLS, with access tokens', () => {
   })
   afterEach(() => scenario.stop())
 
-  /** Pays at the daemon's hosted page; how long that took, in milliseconds. */
+  /** Pays on the daemon's hosted page; returns how long that took, in milliseconds. */
   const pay = async (ref = 'user-1'): Promise<number> => {
     const checkout = await aCheckout(scenario.service.ctx, scenario.app, { external_ref: ref, price_id: monthly })
     const startedMs = performance.now()
@@ -72,14 +72,14 @@ describe('the realtime database over TLS, with access tokens', () => {
     return findRealtimeWrite(scenario.service.ctx.db, Number(found.id))
   }
 
-  it('a payment is written, and read back by a second client', async () => {
+  it('a payment is written and can be read by a second client', async () => {
     await pay('user-tls')
     expect(await row(), (await row())?.lastError ?? '').to.include({ state: 'done' })
     expect(await peer.read('users/user-tls/subscription')).to.include({ plan: 'premium', purchaseSource: 'web' })
     expect(peer.puts()[0]?.headers.authorization).to.equal('Bearer ya29.first')
   })
 
-  it('the service account signs for its token, which is asked for once for many writes', async () => {
+  it('the service account signs the token request, and one token serves many writes', async () => {
     await Promise.all(Array.from({ length: 5 }, (_, index) => pay(`user-${index}`)))
     await pay()
     expect(peer.puts()).to.have.length(6)
@@ -89,7 +89,7 @@ describe('the realtime database over TLS, with access tokens', () => {
     expect(payload['scope']).to.contain('https://www.googleapis.com/auth/firebase.database')
   })
 
-  it('a token that ends within five minutes is renewed before the next write', async () => {
+  it('a token that expires within five minutes is renewed before the next write', async () => {
     google.tokenSeconds = 240
     await pay()
     google.accessToken = peer.token = 'ya29.second'
@@ -102,7 +102,7 @@ describe('the realtime database over TLS, with access tokens', () => {
     expect(peer.calls, 'no call was refused').to.have.length(4)
   })
 
-  it('a token that the database refuses before its time is replaced, once', async () => {
+  it('a token that the database refuses before its expiry is replaced, once', async () => {
     await pay()
     google.accessToken = peer.token = 'ya29.second'
     await pay()
@@ -114,7 +114,7 @@ describe('the realtime database over TLS, with access tokens', () => {
     expect(google.tokenRequests).to.have.length(3)
   })
 
-  it('a token endpoint that hangs does not hold the payment for 6 s, nor the next token once it is back', async () => {
+  it('a token endpoint that hangs delays the payment by less than 6 s, and the next token not at all once it is back', async () => {
     google.tokenBehaviour = 'hang'
     expect(await pay()).to.be.lessThan(6000)
     expect(await row()).to.include({ state: 'failed' })
@@ -124,18 +124,19 @@ describe('the realtime database over TLS, with access tokens', () => {
     expect(await row()).to.include({ lastError: null, state: 'done' })
   })
 
-  it('a token endpoint that refuses leaves the write failed, with its reason', async () => {
+  it('a token endpoint that refuses leaves the write failed, with the reason', async () => {
     google.tokenBehaviour = 403
     expect(await pay()).to.be.lessThan(6000)
     expect(await row()).to.include({ state: 'failed' })
     expect((await row())?.lastError).to.contain('no access token')
   })
 
-  it('nothing but the token endpoint is asked of the proxy, and no secret is logged', async () => {
+  it('the proxy is used for the token endpoint only, and no secret is logged', async () => {
     google.connects.length = 0
     await pay()
     expect(new Set(google.connects)).to.deep.equal(new Set(['oauth2.googleapis.com:443']))
     const log = daemon.logged.join('\n')
+    expect(log).to.contain('request')
     expect(log).not.to.contain('ya29.')
     expect(log).not.to.contain(aServiceAccount().privateKey.split('\n')[3])
     for (const assertion of google.tokenRequests) expect(log).not.to.contain(assertion)

@@ -4,12 +4,10 @@ import { getApp } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { countRealtimeWrites } from '#realtime/store.ts'
 import { resyncNodes, type ResyncInput, type ResyncProgress } from '#subscriptions/resync-node.ts'
-import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
+import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { anApp, LIFETIME, MONTHLY, paid } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
-
-const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
 
 describe('re-sync of realtime nodes', () => {
   let peer: RealtimePeer
@@ -40,7 +38,7 @@ describe('re-sync of realtime nodes', () => {
     resyncNodes(ctx(), { app: await getApp(ctx().db, scenario.app.app.id), caller: operator('linh'), ...what })
   const writtenRefs = () => peer.puts().map(({ keys }) => keys[1])
 
-  it('of one end user writes that node alone', async () => {
+  it('of one end user writes only that node', async () => {
     await buy('user-1', monthly)
     await buy('user-2', monthly)
     peer.calls.length = 0
@@ -48,7 +46,7 @@ describe('re-sync of realtime nodes', () => {
     expect(writtenRefs()).to.deep.equal(['user-2'])
   })
 
-  it('of all writes what each should be: premium, lifetime, and free for what is over', async () => {
+  it('of all writes the current state of each: premium, lifetime, and free after the end', async () => {
     await buy('over', monthly)
     scenario.clock.set('2026-04-15 00:00:00')
     await buy('running', monthly)
@@ -56,20 +54,20 @@ describe('re-sync of realtime nodes', () => {
     scenario.clock.set('2026-05-01 00:00:00')
     expect(await resync({ all: true })).to.deep.equal({ written: 3, failed: 0 })
     expect(await peer.read('users')).to.deep.equal({
-      over: { subscription: { plan: 'free', purchaseSource: 'web', updatedAt: ms('2026-05-01 00:00:00') } },
+      over: { subscription: { plan: 'free', purchaseSource: 'web', updatedAt: unixMs('2026-05-01 00:00:00') } },
       running: {
         subscription: {
           plan: 'premium',
-          expiresAt: ms('2026-05-15 00:00:00'),
+          expiresAt: unixMs('2026-05-15 00:00:00'),
           purchaseSource: 'web',
-          updatedAt: ms('2026-05-01 00:00:00'),
+          updatedAt: unixMs('2026-05-01 00:00:00'),
         },
       },
-      lifetime: { subscription: { plan: 'premium', purchaseSource: 'web', updatedAt: ms('2026-05-01 00:00:00') } },
+      lifetime: { subscription: { plan: 'premium', purchaseSource: 'web', updatedAt: unixMs('2026-05-01 00:00:00') } },
     })
   })
 
-  it('of the failed ones writes those alone', async () => {
+  it('of the failed ones writes only those', async () => {
     await buy('good', monthly)
     peer.behaviour = 503
     await buy('bad-1', monthly)
@@ -83,7 +81,7 @@ describe('re-sync of realtime nodes', () => {
     expect(await countRealtimeWrites(ctx().db, null)).to.deep.equal({ pending: 0, done: 3, failed: 0 })
   })
 
-  it('writes nodes of subscriptions that are older than the database', async () => {
+  it('writes nodes of subscriptions that are older than the app’s realtime database', async () => {
     await ctx().db.query('UPDATE apps SET realtime_database_url = NULL')
     const app = { ...scenario.app, app: await getApp(ctx().db, scenario.app.app.id) }
     await paid(ctx(), app, { external_ref: 'early', price_id: monthly })
@@ -92,7 +90,7 @@ describe('re-sync of realtime nodes', () => {
     expect(await peer.read('users/early/subscription')).to.include({ plan: 'premium' })
   })
 
-  it('in a dry run shows what differs and writes nothing', async () => {
+  it('in a dry run reports the differences and writes nothing', async () => {
     await buy('same', monthly)
     await buy('over', monthly)
     peer.behaviour = 500
@@ -117,7 +115,7 @@ describe('re-sync of realtime nodes', () => {
     expect(Number(rows[0].n)).to.equal(0)
   })
 
-  it('reports its progress, can be interrupted and continues where it stopped', async () => {
+  it('reports its progress, can be interrupted, and continues where it stopped', async () => {
     for (let index = 0; index < 12; index += 1) await buy(`user-${index}`, monthly)
     peer.calls.length = 0
     const stop = new AbortController()
@@ -141,7 +139,7 @@ describe('re-sync of realtime nodes', () => {
     expect(performance.now() - startedMs).to.be.at.least(390)
   })
 
-  it('stops after twenty failures in a row and says where to go on', async () => {
+  it('stops after twenty failures in a row and returns where to continue', async () => {
     for (let index = 0; index < 25; index += 1) await buy(`user-${index}`, monthly)
     peer.behaviour = 503
     const result = await resync({ all: true })
@@ -162,15 +160,15 @@ describe('re-sync of realtime nodes', () => {
     expect(JSON.parse(row.after_state)).to.deep.equal({ scope: 'all', written: 1, failed: 0, next: null })
   })
 
-  it('while a payment is applied never leaves free over what was paid', async () => {
+  it('never writes free over a payment that is applied at the same time', async () => {
     await buy('user-1', monthly)
     scenario.clock.set('2026-05-01 00:00:00')
     const runs = [resync({ externalRef: 'user-1' }), buy('user-1', monthly), resync({ all: true })]
     await Promise.all(runs)
-    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-06-01 00:00:00') })
+    expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: unixMs('2026-06-01 00:00:00') })
   })
 
-  it('names an unknown end user, an app without a database, and a missing choice', async () => {
+  it('refuses an unknown end user, an app without a database, and a missing or double scope', async () => {
     const code = async (attempt: Promise<unknown>) =>
       attempt.then(String, (error: unknown) => (error as { code: string }).code)
     expect(await code(resync({ externalRef: 'nobody' }))).to.equal('not_found')

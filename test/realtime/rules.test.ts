@@ -39,7 +39,7 @@ const over = nodeOf(
 const lifetime = nodeOf({ externalRef: 'an', currentPeriodEnd: null }, 'change', now, writtenAt)
 const free = nodeOf({ externalRef: 'an', currentPeriodEnd: now }, 'resync', now, writtenAt)
 
-/** As the database keeps it: without what is null. */
+/** As the database stores it: without null values. */
 const kept = (node: object) => Object.fromEntries(Object.entries(node).filter(([, value]) => value !== null))
 
 function database(node: object | null, uid: string | null): RulesDatabase {
@@ -49,13 +49,13 @@ function database(node: object | null, uid: string | null): RulesDatabase {
 
 /** The rules that docs/client-apps.md recommends. */
 describe('database rules for client developers', () => {
-  it('an end user reads the own node and nobody else does', () => {
+  it('only the end user reads their own node', () => {
     expect(database(running, 'an').read('users/an/subscription', at).allowed).to.equal(true)
     expect(database(running, 'binh').read('users/an/subscription', at).allowed).to.equal(false)
     expect(database(running, null).read('users/an/subscription', at).allowed).to.equal(false)
   })
 
-  it('no client writes the node, whole or in part, nor what lies above it', () => {
+  it('no client writes the node, a part of it, or its parents', () => {
     for (const uid of ['an', 'binh', null]) {
       for (const [path, value] of [
         ['users/an/subscription', lifetime],
@@ -69,14 +69,14 @@ describe('database rules for client developers', () => {
     }
   })
 
-  it('an end user keeps writing other things of its own', () => {
+  it('an end user can still write their other data', () => {
     expect(database(running, 'an').write('users/an/profile', { name: 'An' }).allowed).to.equal(true)
     expect(database(running, 'binh').write('users/an/profile', { name: 'An' }).allowed).to.equal(false)
   })
 
   const cases = [
-    ['a period that runs', running, true],
-    ['a period that is over', over, false],
+    ['a running period', running, true],
+    ['an ended period', over, false],
     ['lifetime', lifetime, true],
     ['free', free, false],
     ['never bought', null, false],

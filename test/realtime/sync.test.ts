@@ -7,12 +7,10 @@ import { setAppDisabled } from '#apps/update-app.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
+import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
-
-const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
 
 /** Every row of the table "Case | Written" of specification 6. The clock starts on 1 March 2026, 10:00. */
 describe('realtime database sync', () => {
@@ -36,10 +34,10 @@ describe('realtime database sync', () => {
 
   const premium = (end: string | null, writtenAt: string) => ({
     plan: 'premium',
-    // A null is an absent key in this database.
-    ...(end === null ? {} : { expiresAt: ms(end) }),
+    // This database stores a null as an absent key.
+    ...(end === null ? {} : { expiresAt: unixMs(end) }),
     purchaseSource: 'web',
-    updatedAt: ms(writtenAt),
+    updatedAt: unixMs(writtenAt),
   })
 
   it('never bought: no node', async () => {
@@ -78,7 +76,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-03-08 10:00:00', '2026-03-01 10:00:00'))
   })
 
-  it('period ran out unpaid: nothing written, so premium with a past end', async () => {
+  it('period ended without payment: nothing is written, so premium with a past end', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-05-01 00:00:00')
@@ -103,14 +101,14 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-05-05 12:00:00', '2026-04-05 12:00:00'))
   })
 
-  it('lifetime price: premium with nothing to expire', async () => {
+  it('lifetime price: premium without expiry', async () => {
     const [lifetime] = await scenario.plan('pro', LIFETIME)
     await scenario.buy(lifetime!)
     expect(peer.puts()[0]?.body).to.deep.equal({ ...premium(null, '2026-03-01 10:00:00'), expiresAt: null })
     expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
   })
 
-  it('switch to lifetime by plan switch: unchanged until paid at the next renewal, then premium with nothing to expire', async () => {
+  it('switch to lifetime by plan switch: unchanged until paid at the next renewal, then premium without expiry', async () => {
     const [monthly, lifetime] = await scenario.plan('pro', MONTHLY, LIFETIME)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-03-10 10:00:00')
@@ -140,7 +138,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium(null, '2026-03-01 10:00:00'))
   })
 
-  it('plan switch or customer attached: the same values with a new time of write', async () => {
+  it('plan switch or customer attached: the same values with a new write time', async () => {
     const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-03-02 10:00:00')
@@ -160,7 +158,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-03 10:00:00'))
   })
 
-  it('plan switch or customer attached after expiry: the same values too, never free', async () => {
+  it('plan switch or customer attached after expiry: the same values, never free', async () => {
     const [monthly, yearly] = await scenario.plan('pro', MONTHLY, YEARLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-06-01 10:00:00')
@@ -196,7 +194,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-04-10 10:00:00', '2026-03-10 10:00:00'))
   })
 
-  it('app disabled: payments already started complete and are written', async () => {
+  it('app disabled: payments in progress complete and are written', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     const checkout = await scenario.checkout({ price_id: monthly })
     await perform(scenario.service.ctx, operator('tester'), setAppDisabled, undefined, {
@@ -208,7 +206,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:00:00'))
   })
 
-  it('duplicate provider notification: the same data rewritten', async () => {
+  it('duplicate provider notification: the same data is written again', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     const checkout = await scenario.checkout({ price_id: monthly })
     const payment = {
@@ -226,7 +224,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-04-01 10:00:00', '2026-03-01 10:05:00'))
   })
 
-  it('write fails: the subscription is right, the node keeps its old value, and a re-sync writes what should be there', async () => {
+  it('write fails: the subscription is correct, the node keeps its old value, and a re-sync writes the current state', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-03-20 08:00:00')
@@ -243,7 +241,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal(premium('2026-05-01 10:00:00', '2026-03-20 08:00:00'))
   })
 
-  it('re-sync after expiry: free with nothing to expire', async () => {
+  it('re-sync after expiry: free without expiry', async () => {
     const [monthly] = await scenario.plan('pro', MONTHLY)
     await scenario.buy(monthly!)
     scenario.clock.set('2026-04-01 10:00:00')
@@ -258,7 +256,7 @@ describe('realtime database sync', () => {
     expect(await scenario.node()).to.deep.equal({
       plan: 'free',
       purchaseSource: 'web',
-      updatedAt: ms('2026-04-01 10:00:00'),
+      updatedAt: unixMs('2026-04-01 10:00:00'),
     })
   })
 })

@@ -58,7 +58,7 @@ describe('two daemons on one database', () => {
       const { url } = daemons[index % 2]!
       const answer = await request(url + path, { method, headers, body: JSON.stringify(body) })
       await answer.body.dump()
-      // A busy machine turns callers away, or lets them wait for a lock for too long: nothing was done.
+      // A busy machine rejects callers or times out on a lock: nothing was done.
       return [429, 503].includes(answer.statusCode) ? call(index, method, path, body) : answer.statusCode
     }
     const changes = tokens.flatMap((token, index) => [
@@ -78,7 +78,7 @@ describe('two daemons on one database', () => {
     expect((await verifyLedger(ctx, null)).faults).to.deep.equal([])
   })
 
-  it('a write that was cut off by kill -9 is finished by the other daemon once the lease is over', async () => {
+  it('a write interrupted by kill -9 is finished by the other daemon once the lease expires', async () => {
     const { ctx } = scenario.service
     scenario.clock.set(new Date().toISOString().slice(0, 19).replace('T', ' '))
     const [monthly] = await scenario.plan('pro', MONTHLY)
@@ -96,7 +96,7 @@ describe('two daemons on one database', () => {
     expect(await paying, 'the payer got no answer').to.equal(null)
     peer.beforeCall = () => undefined
     expect(await scenario.node()).to.equal(null)
-    // The time that the lease lasts, and that callers may still be waiting.
+    // Skips the time that the lease lasts and that callers may wait.
     await ctx.db.query(
       'UPDATE realtime_writes SET wanted_at = wanted_at - INTERVAL 60 SECOND, lease_until = lease_until - INTERVAL 60 SECOND',
     )

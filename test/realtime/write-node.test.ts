@@ -1,6 +1,5 @@
 import { perform } from '#commands/perform.ts'
 import { readFileSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import FirebaseServer from 'firebase-server'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
@@ -13,14 +12,14 @@ import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { operator } from '#commands/caller.ts'
 import { resyncNodes } from '#subscriptions/resync-node.ts'
 import { wrongClock } from '../support/context.ts'
-import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
+import { startClientScenario, unixMs, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, MONTHLY, SERVER } from '../support/factories.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer, type RestCall } from '../support/realtime-peer.ts'
+import { freePort } from '../support/shell.ts'
+import { until } from '../support/until.ts'
 
-const ms = (timestamp: string) => Date.parse(`${timestamp.replace(' ', 'T')}Z`)
-
-/** Something that a test waits for. */
+/** A promise that the test resolves. */
 function aGate(): { readonly opened: Promise<void>; open(): void } {
   let open: () => void = () => undefined
   const opened = new Promise<void>((resolve) => (open = resolve))
@@ -57,7 +56,7 @@ describe('writing the realtime node', () => {
   const resync = (what: { externalRef?: string; all?: boolean; failed?: boolean; dryRun?: boolean }) =>
     resyncNodes(ctx(), { app: scenario.app.app, caller: operator('linh'), ...what })
 
-  it('goes to the emulator as owner, under the name of the database, without asking for a token', async () => {
+  it('goes to the emulator as owner, under the name of the database, without requesting a token', async () => {
     await scenario.buy(monthly)
     for (const { headers, namespace, keys } of peer.calls) {
       expect(headers.authorization).to.equal('Bearer owner')
@@ -67,7 +66,7 @@ describe('writing the realtime node', () => {
     expect(peer.calls.map(({ method }) => method)).to.deep.equal(['GET', 'PUT'])
   })
 
-  it("reaches an emulator that speaks the SDKs' own protocol alone, as the local one of firebase-server does", async () => {
+  it("reaches an emulator that only speaks the SDKs' own protocol, as firebase-server does", async () => {
     peer.behaviour = 426
     await scenario.buy(monthly)
     const node = await peer.read('users/user-1/subscription')
@@ -93,12 +92,8 @@ describe('writing the realtime node', () => {
     ])
   })
 
-  it('uses the path of the app, also with the uid as part of a key', async () => {
+  it('uses the app’s path, even with the uid as part of a key', async () => {
     const other = await startClientScenario(peer, issuer)
-    await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
-      'a/u-{uid}/$x',
-      other.app.app.id,
-    ])
     await other.service.ctx.db.query('UPDATE apps SET realtime_path = ? WHERE id = ?', [
       'a/u-{uid}-x',
       other.app.app.id,
@@ -109,7 +104,7 @@ describe('writing the realtime node', () => {
     await other.stop()
   })
 
-  it('a uid of any allowed characters arrives as one key', async () => {
+  it('a uid of any allowed characters becomes one key', async () => {
     const ref = 'Ünï çødé %2F?&=+~\'"{uid}'
     const checkout = await scenario.as(ref).post('/api/v1/checkout-sessions', {
       external_ref: ref,
@@ -150,7 +145,7 @@ describe('writing the realtime node', () => {
     expect(await row()).to.include({ state: 'done', attempts: 0, lastError: null })
   })
 
-  it('a write whose lease ran out and that arrives late does not overwrite a later state', async () => {
+  it('a late write whose lease has expired does not overwrite a later state', async () => {
     await scenario.buy(monthly)
     const [reached, late] = [aGate(), aGate()]
     peer.beforeCall = async ({ method }: RestCall) => {
@@ -162,18 +157,18 @@ describe('writing the realtime node', () => {
     scenario.clock.set('2026-03-02 10:00:00')
     const first = scenario.buy(monthly)
     await reached.opened
-    // As if its daemon had been stopped in mid-write for longer than the lease lasts.
+    // As if its daemon had been suspended during the write for longer than the lease lasts.
     await ctx().db.query('UPDATE realtime_writes SET lease_until = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND')
     scenario.clock.set('2026-03-03 10:00:00')
     await scenario.buy(monthly)
-    expect(await scenario.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
     late.open()
     await first
-    expect(await scenario.node()).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
     expect((await scenario.subscription()).current_period_end).to.equal('2026-06-01 10:00:00')
   })
 
-  it('a change that comes while the node is being written is written too, before its call is answered', async () => {
+  it('a change made while the node is being written is written too, before its call is answered', async () => {
     await scenario.buy(monthly)
     const [reached, goOn] = [aGate(), aGate()]
     peer.beforeCall = async ({ method }: RestCall) => {
@@ -189,10 +184,10 @@ describe('writing the realtime node', () => {
       const [subscription] = await ctx().db.query('SELECT revision FROM subscriptions')
       return Number(subscription.revision) === 3
     }
-    while (!(await committed())) await new Promise(setImmediate)
+    await until(committed)
     goOn.open()
     await first
-    expect(await second).to.include({ expiresAt: ms('2026-06-01 10:00:00') })
+    expect(await second).to.include({ expiresAt: unixMs('2026-06-01 10:00:00') })
     expect(await row()).to.include({ state: 'done' })
   })
 
@@ -201,7 +196,7 @@ describe('writing the realtime node', () => {
     await scenario.buy(monthly)
     await scenario.buy(monthly)
     expect(peer.puts().every(({ headers }) => headers['if-match'] === undefined)).to.equal(true)
-    expect(await scenario.node()).to.include({ expiresAt: ms('2026-05-01 10:00:00') })
+    expect(await scenario.node()).to.include({ expiresAt: unixMs('2026-05-01 10:00:00') })
   })
 
   it("works with firebase-server's own REST surface", async () => {
@@ -216,9 +211,9 @@ describe('writing the realtime node', () => {
         'user-1': {
           subscription: {
             plan: 'premium',
-            expiresAt: ms('2026-04-01 10:00:00'),
+            expiresAt: unixMs('2026-04-01 10:00:00'),
             purchaseSource: 'web',
-            updatedAt: ms('2026-03-01 10:00:00'),
+            updatedAt: unixMs('2026-03-01 10:00:00'),
           },
         },
       },
@@ -227,8 +222,8 @@ describe('writing the realtime node', () => {
     await server.close()
   })
 
-  describe('left open by a crash', () => {
-    /** A change that was committed by a daemon that died before it wrote. */
+  describe('left pending by a crash', () => {
+    /** A change committed by a daemon that died before it wrote the node. */
     const crash = async () => {
       peer.behaviour = 500
       await scenario.buy(monthly)
@@ -238,16 +233,16 @@ describe('writing the realtime node', () => {
       await inTransaction(ctx(), (tx) => queueRealtimeWrite(tx, { appId, subscriptionId, revision: requestedRevision }))
     }
 
-    it('is finished by the reconcile job once no caller can still wait', async () => {
+    it('is finished by the reconcile job once no caller can be waiting any more', async () => {
       await crash()
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
       scenario.clock.advance('16s')
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
-      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: unixMs('2026-04-01 10:00:00') })
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 0, failed: 0 })
     })
 
-    it('is finished, however many of another app are left that cannot be', async () => {
+    it('is finished, however many of another app cannot be', async () => {
       await crash()
       const { requestedAt } = (await row())!
       const older = addMs(requestedAt, -1000)
@@ -261,7 +256,7 @@ describe('writing the realtime node', () => {
       expect(await scenario.node()).to.include({ plan: 'premium' })
     })
 
-    it('with a lease: is finished after the lease, not before', async () => {
+    it('with a lease is finished after the lease, not before', async () => {
       await crash()
       scenario.clock.advance('16s')
       const lease =
@@ -272,7 +267,7 @@ describe('writing the realtime node', () => {
       expect(await finishPendingWrites(ctx())).to.deep.equal({ written: 1, failed: 0 })
     })
 
-    it('is found by all daemons at the same time, though the clock of the one that crashed was hours ahead', async () => {
+    it('is found by all daemons at the same time, even if the clock of the crashed one was hours ahead', async () => {
       await crash()
       const { subscriptionId, appId, requestedRevision } = (await row())!
       const ahead = { ...ctx(), clock: wrongClock(5 * HOUR_MS) }
@@ -281,14 +276,14 @@ describe('writing the realtime node', () => {
       expect(await listAbandoned(ctx().db, addMs(now, 1), 10)).to.have.length(1)
     })
 
-    it('after expiry it is premium with a past end: only a re-sync writes free', async () => {
+    it('after expiry becomes premium with a past end: only a re-sync writes free', async () => {
       await crash()
       scenario.clock.set('2026-06-01 00:00:00')
       await finishPendingWrites(ctx())
-      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: ms('2026-04-01 10:00:00') })
+      expect(await scenario.node()).to.include({ plan: 'premium', expiresAt: unixMs('2026-04-01 10:00:00') })
     })
 
-    it('a failed write is left to the operator', async () => {
+    it('is not retried if it failed: that is left to the operator', async () => {
       peer.behaviour = 500
       await scenario.buy(monthly)
       peer.behaviour = 'ok'
@@ -317,10 +312,10 @@ describe('writing the realtime node', () => {
       })
     }
 
-    it('an external_ref that fits into a path of 768 bytes is written, one byte more fails before anything is paid', async () => {
-      // users/ + ref + /subscription/ + the longest key of the node, with a slash for each key.
-      const room = 768 - 'users//subscription/purchaseSource/'.length
-      const longest = '😀'.repeat(Math.floor(room / 4)) + 'x'.repeat(room % 4)
+    it('an external_ref that fits into a path of 768 bytes is written; one byte more fails before anything is paid', async () => {
+      // users/ + ref + /subscription/ + the longest key of the node, with one slash per key.
+      const available = 768 - 'users//subscription/purchaseSource/'.length
+      const longest = '😀'.repeat(Math.floor(available / 4)) + 'x'.repeat(available % 4)
       const open = (ref: string) =>
         perform(
           ctx(),
@@ -356,17 +351,9 @@ describe('writing the realtime node', () => {
     })
   })
 
-  it("the SDK's own write, which waits without a limit while the server is unreachable, is not used for any real database", () => {
+  it("the SDK's own write, which waits indefinitely while the server is unreachable, is not used for any real database", () => {
     for (const file of ['firebase.ts', 'write-node.ts', 'access-token.ts']) {
       expect(readFileSync(`src/realtime/${file}`, 'utf8')).not.to.contain('firebase-admin/database')
     }
   })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

@@ -98,7 +98,7 @@ describe('receipts', () => {
       for (const body of [text, html]) expect(body).to.contain(part)
   })
 
-  it('say of what is owned for life that it never expires', async () => {
+  it('say that a lifetime subscription never expires', async () => {
     const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
     await pay((await openSession('en', plan)).transaction_id!, LIFETIME.amount)
     await sweep()

@@ -38,7 +38,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
   const switchTo = async (price: string | undefined): Promise<void> => {
     expect((await scenario.seller.put('/api/v1/subscriptions/user-1/plan', { price_id: price })).status).to.equal(200)
   }
-  /** The payer opens the renewal link and chooses; returns the transaction. */
+  /** The payer opens the renewal link and chooses the method; returns the transaction. */
   const renew = async (method = 'bank_transfer'): Promise<Opened> => {
     const { renewalToken } = await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')
     const raw = JSON.stringify({ payment_method: method })
@@ -58,7 +58,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     scenario.service.call('GET', url, { headers: { Accept: 'text/html', 'Accept-Language': language } })
 
   describe('paid time is never silently shortened', () => {
-    it('a month whose notification was lost, paid before a year of another plan was bought, leaves the year: superseded', async () => {
+    it('a monthly payment whose notification was lost, paid before a year of another plan was bought, does not change the year: superseded', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)
       const lost = await open(month.prices[0])
@@ -75,7 +75,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(listed[0]).to.include({ flagged: true, flag_reason: 'superseded', amount_received: MONTHLY.amount })
     })
 
-    it('a change opened and paid after the last decision applies as the specification says: a new period, no proration', async () => {
+    it('a change opened and paid after the last decision applies: a new period, no proration', async () => {
       const year = await scenario.plan('gold', YEARLY)
       const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])
@@ -84,7 +84,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await standing()).to.deep.equal([month.prices[0], '2026-04-01 10:05:00'])
     })
 
-    it('of two purchases paid within a minute of each other the one opened later holds, in whatever order they are reported', async () => {
+    it('of two purchases paid within a minute the one opened later wins, in whatever order they are reported', async () => {
       const plans = [await scenario.plan('basic', MONTHLY), await scenario.plan('gold', YEARLY)] as const
       for (const [ref, order] of [
         ['forth', [0, 1]],
@@ -120,7 +120,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await standing()).to.deep.equal([gold.prices[0], '2027-03-01 10:00:00'])
     })
 
-    it('a renewal opened before a plan switch extends by what was sold, and the switch stays', async () => {
+    it('a renewal opened before a plan switch extends by the interval sold, and the switch stays', async () => {
       scenario.at('2026-01-31 10:00:00')
       const basic = await scenario.plan('basic', YEARLY)
       const gold = await scenario.plan('gold', MONTHLY)
@@ -149,7 +149,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       })
 
     for (const order of ['the renewal first', 'the checkout first'])
-      it(`a checkout for another price of the plan chooses it, and a renewal opened meanwhile does not undo that: ${order}`, async () => {
+      it(`a checkout for another price of the plan sets it, and a renewal opened meanwhile does not undo that: ${order}`, async () => {
         const plan = await scenario.plan('basic', MONTHLY, YEARLY)
         await buy(plan.prices[0])
         const yearly = await open(plan.prices[1])
@@ -184,7 +184,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await standing()).to.deep.equal([year.prices[0], '2026-05-05 10:00:00'])
     })
 
-    it('a payment opened when nothing was valid, for the plan that was bought meanwhile, extends it', async () => {
+    it('a payment opened without a valid subscription, for the plan that was bought meanwhile, extends it', async () => {
       const plan = await scenario.plan('basic', MONTHLY, YEARLY)
       const early = await open(plan.prices[0])
       scenario.at('2026-03-01 10:05:00')
@@ -195,7 +195,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
 
     for (const plan of ['another plan', 'the same plan'])
-      it(`a paid trial that is paid while ${plan} is valid is superseded, and the grant is not used up`, async () => {
+      it(`a paid trial that is paid while ${plan} is valid is superseded, and the trial is not used up`, async () => {
         const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
         const basic = await scenario.plan('basic', MONTHLY)
         const trial = await open(gold.prices[0])
@@ -206,7 +206,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
         expect(await flagOf(trial)).to.deep.equal(['completed', 'superseded'])
         expect(await standing()).to.deep.equal([held, '2026-04-01 10:00:00'])
         scenario.at('2026-05-01 10:00:00')
-        expect((await open(gold.prices[0])).trial, 'granted when nothing is valid').to.not.equal(null)
+        expect((await open(gold.prices[0])).trial, 'granted once no subscription is valid').to.not.equal(null)
       })
 
     it('trial_already_used wins over superseded', async () => {
@@ -218,7 +218,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
   })
 
-  describe('no page takes money for what will not happen', () => {
+  describe('no page takes money that would not be applied', () => {
     const overtaken = async (): Promise<Opened> => {
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)
@@ -243,7 +243,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await flagOf(late)).to.deep.equal(['pending', null])
     })
 
-    it('its page says that the subscription has changed and leads back to the app, in both languages', async () => {
+    it('its page says that the subscription has changed and links back to the app, in both languages', async () => {
       const late = await overtaken()
       const [en, vi] = [await page(late.checkout_url), await page(late.checkout_url, 'vi')]
       expect(textOf(en)).to.include('Your subscription has changed')
@@ -253,14 +253,14 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       const other = await open((await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })).prices[0], {
         external_ref: 'user-2',
       })
-      expect((await page(other.checkout_url)).status, 'others go on').to.equal(200)
+      expect((await page(other.checkout_url)).status, 'other checkouts are not affected').to.equal(200)
     })
 
-    it('money that was on its way by its bank page still lands, and is flagged', async () => {
+    it('a transfer from its bank page is still booked, and flagged', async () => {
       const late = await overtaken()
       await scenario.reportTransfer(late)
       expect(await flagOf(late)).to.deep.equal(['completed', 'superseded'])
-      expect((await page(late.checkout_url)).status, 'a completed checkout leads on').to.equal(303)
+      expect((await page(late.checkout_url)).status, 'a completed checkout redirects').to.equal(303)
     })
 
     it('a checkout whose trial was used meanwhile answers 410', async () => {
@@ -274,7 +274,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect([answer.status, answer.body.error.code]).to.deep.equal([410, 'checkout_expired'])
     })
 
-    it('a checkout that extends after a plan switch shows what it does now', async () => {
+    it('a checkout that extends shows its effect after a plan switch', async () => {
       const basic = await scenario.plan('basic', MONTHLY)
       const gold = await scenario.plan('gold', MONTHLY)
       await buy(basic.prices[0])
@@ -286,7 +286,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       )
     })
 
-    it('a renewal link always quotes anew: after another plan was bought it sells that plan', async () => {
+    it('a renewal link always quotes again: after another plan was bought it sells that plan', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)
       await buy(month.prices[0])
@@ -301,11 +301,11 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
   })
 
-  describe('complete on a superseded payment applies it now, as it was bought', () => {
+  describe('completing a superseded payment applies it now', () => {
     const resolve = (id: number, ...more: string[]) =>
       openCli().json(['transaction', 'resolve', String(id), '--action', 'complete', '--note', 'agreed', ...more])
-    /** The program's clock is the machine's. */
-    const setOut = (): void => scenario.at(formatTimestamp(systemClock.now()))
+    /** The CLI uses the machine's clock. */
+    const useRealTime = (): void => scenario.at(formatTimestamp(systemClock.now()))
 
     const flagged = async (late: Opened): Promise<number> => {
       await scenario.reportTransfer(late)
@@ -314,7 +314,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     }
 
     it('a purchase starts its plan now, and the dry run says so', async () => {
-      setOut()
+      useRealTime()
       const month = await scenario.plan('basic', MONTHLY)
       const year = await scenario.plan('gold', YEARLY)
       const late = await open(month.prices[0])
@@ -332,7 +332,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
     })
 
     it('an extension extends the present period, and the dry run says so', async () => {
-      setOut()
+      useRealTime()
       const month = await scenario.plan('basic', MONTHLY)
       const week = await scenario.plan('gold', { ...MONTHLY, interval_unit: 'week' })
       await buy(month.prices[0])
@@ -348,8 +348,8 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(String(end) > String(before[1])).to.equal(true)
     })
 
-    it('a trial starts now and uses up the grant, and the dry run says so', async () => {
-      setOut()
+    it('a trial starts now and is used up, and the dry run says so', async () => {
+      useRealTime()
       const gold = await scenario.plan('gold', { ...MONTHLY, trial: PAID_TRIAL })
       const basic = await scenario.plan('basic', MONTHLY)
       const late = await open(gold.prices[0])
@@ -386,10 +386,10 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       const bo = await customer('bo@example.com')
       await scenario.seller.put('/api/v1/subscriptions/user-1/customer', { customer_id: bo })
       await scenario.reportTransfer(renewal)
-      expect((await scenario.subscription()).customer_id, 'one attached before it is paid stays').to.equal(bo)
+      expect((await scenario.subscription()).customer_id, 'a customer attached before the payment stays').to.equal(bo)
     })
 
-    it('is null where none is attached', async () => {
+    it('have no customer if none is attached', async () => {
       const plan = await scenario.plan('basic', MONTHLY)
       await buy(plan.prices[0])
       scenario.at('2026-03-30 10:00:00')
@@ -407,21 +407,21 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
         { app: scenario.app.app, externalRef: ref },
       )
 
-    it('a lifetime one: expired from now on, subscription.updated, and a new checkout is possible', async () => {
+    it('a lifetime one expires now, with subscription.updated, and can be bought again', async () => {
       const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       await buy(plan.prices[0])
       await scenario.newEvents()
       scenario.at('2026-03-05 10:00:00')
       await end()
       expect(await scenario.subscription()).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
-      const told = await scenario.newEvents()
-      expect(told.map(({ type }) => type)).to.deep.equal(['subscription.updated'])
-      expect(told[0]?.data).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
+      const events = await scenario.newEvents()
+      expect(events.map(({ type }) => type)).to.deep.equal(['subscription.updated'])
+      expect(events[0]?.data).to.include({ status: 'expired', current_period_end: '2026-03-05 10:00:00' })
       await buy(plan.prices[1])
       expect(await standing()).to.deep.equal([plan.prices[1], '2026-04-05 10:00:00'])
     })
 
-    it('a lifetime one whose purchase was refunded: it stays until it is ended, and can be bought again then', async () => {
+    it('a lifetime one whose purchase was refunded stays until it is ended, and can be bought again then', async () => {
       const plan = await scenario.plan('pro', LIFETIME, MONTHLY)
       const bought = await buy(plan.prices[0])
       await openCli().json([
@@ -438,7 +438,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await scenario.subscription()).to.include({ status: 'active', current_period_end: null })
     })
 
-    it('is a decision: what was opened before it for another plan, and paid before it, is superseded', async () => {
+    it('the end is a decision: a payment for another plan, opened and paid before it, is superseded', async () => {
       const year = await scenario.plan('gold', YEARLY)
       const month = await scenario.plan('basic', MONTHLY)
       await buy(year.prices[0])
@@ -450,7 +450,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect((await scenario.subscription()).status).to.equal('expired')
     })
 
-    it('ends one whose next period was paid in advance, too', async () => {
+    it('one whose next period was paid in advance ends, too', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       await buy(month.prices[0])
       await buy(month.prices[0])
@@ -461,7 +461,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await standing()).to.deep.equal([month.prices[0], '2026-04-06 10:00:00'])
     })
 
-    it('refuses one that has ended', async () => {
+    it('one that has ended is refused', async () => {
       const month = await scenario.plan('basic', MONTHLY)
       await buy(month.prices[0])
       scenario.at('2026-04-01 10:00:00')

@@ -68,7 +68,7 @@ describe('races (contract 4, One door for money)', () => {
     ])
   })
 
-  it('card, bank transfer and test method at once on one transaction: one completes it, the others are flagged, no money is dropped', async () => {
+  it('card, bank transfer and test method at once on one transaction: one completes it, the others are flagged, no money is lost', async () => {
     const { ctx } = scenario.service
     const plan = await scenario.plan('pro', MONTHLY)
     const checkout = await scenario.checkout({ price_id: plan.prices[0] })
@@ -90,7 +90,7 @@ describe('races (contract 4, One door for money)', () => {
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
 
-  it('two paid trials of one plan paid at once: one is applied, one is flagged', async () => {
+  it('four paid trials of one plan paid at once: one is applied, three are flagged', async () => {
     const plan = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
     const checkouts = await Promise.all([1, 2, 3, 4].map(() => scenario.checkout({ price_id: plan.prices[0] })))
     const { ctx } = scenario.service
@@ -115,7 +115,7 @@ describe('races (contract 4, One door for money)', () => {
     expect(flags.sort()).to.deep.equal(['already_lifetime', null].sort())
   })
 
-  it('12 months paid at once are a year: every payment is applied to the end that the one before it left', async () => {
+  it('12 months paid at once are a year: every payment extends the end that the previous one set', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     scenario.at('2026-01-31 10:00:00')
     const checkouts = await Promise.all(

@@ -116,9 +116,9 @@ describe('subscription status (specification 3, every row of the table)', () => 
     scenario.at('2026-03-20 00:00:00')
     const checkout = await buy(plan.prices[0])
     expect((await scenario.subscription()).current_period_end).to.equal('2026-05-01 10:00:00')
-    const told = await scenario.newEvents()
-    expect(told.map(({ type }) => type)).to.deep.equal(RENEWED)
-    expect(told[0]?.data).to.deep.equal({
+    const events = await scenario.newEvents()
+    expect(events.map(({ type }) => type)).to.deep.equal(RENEWED)
+    expect(events[0]?.data).to.deep.equal({
       external_ref: 'user-1',
       paygate_customer_id: null,
       merchant_customer_id: null,
@@ -209,7 +209,7 @@ describe('subscription status (specification 3, every row of the table)', () => 
   })
 
   describe('rules', () => {
-    it('1: renewals are charged at the regular amount; was_trial tells that a trial converted', async () => {
+    it('1: renewals are charged at the regular amount; was_trial shows that a trial converted', async () => {
       const plan = await scenario.plan('pro', { ...MONTHLY, trial: FREE_TRIAL })
       await scenario.checkout({ price_id: plan.prices[0] })
       await scenario.newEvents()
@@ -247,7 +247,7 @@ describe('subscription status (specification 3, every row of the table)', () => 
       })
     })
 
-    it('4: another price of the same plan while valid extends; a price of a different plan starts anew without proration', async () => {
+    it('4: another price of the same plan while valid extends; a price of a different plan starts a new period without proration', async () => {
       const pro = await scenario.plan('pro', MONTHLY, YEARLY)
       const max = await scenario.plan('max', MONTHLY)
       await buy(pro.prices[0])
@@ -289,14 +289,14 @@ describe('subscription status (specification 3, every row of the table)', () => 
     expect(await newEventTypes(scenario)).to.deep.equal([])
   })
 
-  it('no trial is offered to who holds a valid subscription', async () => {
+  it('no trial is offered to an end user with a valid subscription', async () => {
     const pro = await scenario.plan('pro', MONTHLY)
     const max = await scenario.plan('max', { ...MONTHLY, trial: FREE_TRIAL })
     await buy(pro.prices[0])
     expect(await scenario.checkout({ price_id: max.prices[0] })).to.include({ activated: false, trial: null })
   })
 
-  it("a checkout's customer becomes the subscription's when it is applied; one without changes nothing", async () => {
+  it("a checkout's customer becomes the subscription's when it is applied; a checkout without one changes nothing", async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const customer = (
       await scenario.seller.post('/api/v1/customers', {
@@ -315,7 +315,7 @@ describe('subscription status (specification 3, every row of the table)', () => 
     expect((await scenario.subscription()).customer_id).to.equal(customer.id)
   })
 
-  it('attaching a customer is subscription.updated', async () => {
+  it('attaching a customer sends subscription.updated', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const customer = (await scenario.seller.post('/api/v1/customers', { name: 'An', email: 'an@example.com' })).body
       .data

@@ -27,7 +27,7 @@ const at = (seconds: number): AppTime => asAppTime(new Date(seconds * 1000))
 const PLANS = ['basic', 'gold', 'pro'] as const
 const planIdOf = (offer: { readonly plan: string }): number => PLANS.findIndex((plan) => plan === offer.plan)
 
-/** A subscription that lives by `decide` alone, side by side with the model. */
+/** A subscription that changes only through `decide`, side by side with the model. */
 class Ledger {
   readonly model = new ReferenceModel(START)
   readonly #quotes = new Map<Offer, Quote>()
@@ -69,7 +69,7 @@ class Ledger {
         break
       }
       case 'refund': {
-        // A refund leaves the period as it is.
+        // A refund does not change the period.
         const offer = pick(model.offers, step.offer)
         if (offer) model.refund(offer, step.isHalf)
       }
@@ -112,7 +112,7 @@ class Ledger {
     this.#write(effect.kind, state, { quote, appliedAt: at(paid) })
   }
 
-  /** The promise itself, whatever the model says: an end moves back only by a purchase of another plan, or by an operator. */
+  /** The guarantee itself, whatever the model says: only a purchase of another plan or an operator moves an end back. */
   #keepsPaidTime(
     before: SubscriptionState | null,
     quote: Quote,
@@ -159,8 +159,8 @@ function pick<T>(list: readonly T[], index: number): T | undefined {
   return list[index % Math.max(1, list.length)]
 }
 
-describe('what payments do, whatever happens between them (contract 7)', () => {
-  it(`agrees with a model written from the contract, over ${RUNS} random histories, and takes no paid time away`, () => {
+describe('the effects of payments in any history (contract 7)', () => {
+  it(`agree with a model written from the contract, over ${RUNS} random histories, and remove no paid time`, () => {
     fc.assert(
       fc.property(histories(30), (steps) => {
         const ledger = new Ledger()
@@ -170,7 +170,7 @@ describe('what payments do, whatever happens between them (contract 7)', () => {
     )
   })
 
-  it('gives on every calendar what was sold: an extension ends later, a month lasts 28 days at least, an end keeps its anchor day', () => {
+  it('grant what was sold on every date: an extension ends later, a month lasts at least 28 days, an end keeps its anchor day', () => {
     const seconds = fc.integer({ min: Date.UTC(2024, 0, 1) / 1000, max: Date.UTC(2032, 0, 1) / 1000 })
     const units = fc.constantFrom(...TRIAL_UNITS)
     const payment = fc.record({ unit: units, count: fc.integer({ min: 1, max: 30 }), after: fc.nat(70 * 86_400) })
@@ -210,10 +210,10 @@ describe('what payments do, whatever happens between them (contract 7)', () => {
   })
 })
 
-/** The least days of an interval. */
+/** The minimum days of an interval. */
 const DAYS = { day: 1, week: 7, month: 28, year: 12 * 28 } as const
 
-/** As an import may state it: an end on the last day of a month may have any later anchor day. */
+/** As an import may set it: an end on the last day of a month may have any later anchor day. */
 function imported(end: AppTime): SubscriptionState {
   const isLastDay = addMs(end, DAY_MS).getUTCDate() === 1
   return {

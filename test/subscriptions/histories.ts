@@ -4,7 +4,7 @@ import fc from 'fast-check'
 export interface SoldPrice {
   readonly plan: 'basic' | 'gold' | 'pro'
   readonly days: number | null
-  /** Length of its paid trial; null where it has none. */
+  /** Length of its paid trial; null if it has none. */
   readonly trialDays: number | null
 }
 
@@ -17,17 +17,17 @@ export const PRICES: readonly SoldPrice[] = [
   { plan: 'gold', days: null, trialDays: null },
 ]
 
-/** One thing that happens to an end user. `offer` and `price` are taken modulo how many there are. */
+/** One event in the history of an end user. `offer` and `price` are indexes modulo the number of offers and prices. */
 export type Step =
   | { readonly kind: 'pass'; readonly seconds: number }
   | { readonly kind: 'checkout'; readonly price: number; readonly skipsTrial: boolean }
   | { readonly kind: 'renew' | 'end' }
-  /** Money for an offer is reported now, and was paid `late` seconds ago. Paid again, it is a duplicate. */
+  /** Money for an offer is reported now and was paid `late` seconds ago. Reported again, it is a duplicate. */
   | { readonly kind: 'pay'; readonly offer: number; readonly late: number }
   | { readonly kind: 'switch'; readonly price: number }
   /** An operator completes a payment that was superseded. */
   | { readonly kind: 'complete'; readonly offer: number }
-  /** An operator gives back half of what is kept, or what a refund without an amount gives back. */
+  /** An operator refunds half of what is kept, or what a refund without an amount covers. */
   | { readonly kind: 'refund'; readonly offer: number; readonly isHalf: boolean }
 
 const DAY = 86_400
@@ -44,7 +44,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant('checkout' as const),
-      // Rare, since little can happen after a lifetime.
+      // Rare, since little can happen after a lifetime purchase.
       price: fc.oneof({ weight: 12, arbitrary: price }, { weight: 1, arbitrary: fc.constant(PRICES.length - 1) }),
       skipsTrial: fc.boolean(),
     }),
@@ -67,7 +67,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** What may happen to one end user, from the first checkout on. */
+/** Possible histories of one end user, from the first checkout on. */
 export function histories(longest: number): fc.Arbitrary<Step[]> {
   return fc.array(step, { minLength: longest / 2, maxLength: longest, size: 'max' })
 }

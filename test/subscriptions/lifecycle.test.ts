@@ -47,10 +47,10 @@ const effect = (current: SubscriptionState | null, quote: Quote, paidAt: string,
   const result = decide(current, current && last, quote, utc(paidAt))
   return result.kind === 'refused'
     ? result.reason
-    : `${result.kind} ${result.period.end?.toISOString().slice(0, 16).replace('T', ' ') ?? 'for life'}`
+    : `${result.kind} ${result.period.end?.toISOString().slice(0, 16).replace('T', ' ') ?? 'permanently'}`
 }
 
-describe('what a payment does (specification 3)', () => {
+describe('the effect of a payment (specification 3)', () => {
   const rows: [string, SubscriptionState | null, Quote, string, string][] = [
     ['the first payment starts at payment time', null, monthly, '2026-01-31 10:00', 'started 2026-02-28 10:00'],
     [
@@ -68,7 +68,7 @@ describe('what a payment does (specification 3)', () => {
       'extended 2026-03-31 10:00',
     ],
     [
-      'a payment at the very end starts anew',
+      'a payment at the very end starts a new period',
       until('2026-02-28 10:00'),
       monthly,
       '2026-02-28 10:00',
@@ -95,10 +95,16 @@ describe('what a payment does (specification 3)', () => {
       '2026-02-20 09:00',
       'restarted 2026-03-20 09:00',
     ],
-    ['a lifetime price never ends', until('2026-02-28 10:00'), lifetime, '2026-02-20 09:00', 'extended for life'],
-    ['a lifetime price bought first never ends', null, lifetime, '2026-02-20 09:00', 'started for life'],
-    ['a lifetime owner is not charged into anything', until(null), monthly, '2026-02-20 09:00', 'already_lifetime'],
-    ['a period beyond the calendar is refused', until('9999-12-31 10:00'), monthly, '2026-02-20 09:00', 'period_guard'],
+    ['a lifetime price never ends', until('2026-02-28 10:00'), lifetime, '2026-02-20 09:00', 'extended permanently'],
+    ['a lifetime price bought first never ends', null, lifetime, '2026-02-20 09:00', 'started permanently'],
+    ['a payment of a lifetime owner is not applied', until(null), monthly, '2026-02-20 09:00', 'already_lifetime'],
+    [
+      'a period beyond the supported dates is refused',
+      until('9999-12-31 10:00'),
+      monthly,
+      '2026-02-20 09:00',
+      'period_guard',
+    ],
   ]
   for (const [title, current, terms, paidAt, expected] of rows) {
     it(title, () => expect(effect(current, terms, paidAt)).to.equal(expected))
@@ -111,7 +117,7 @@ describe('what a payment does (specification 3)', () => {
     expect(effectiveStatus({ currentPeriodEnd: null }, end)).to.equal('active')
   })
 
-  it('what a checkout is for: start, extend, change, trial', () => {
+  it('the purpose of a checkout: start, extend, change, trial', () => {
     const now = utc('2026-02-01 10:00')
     const ends = (end: string | null) => until(end)
     expect(purposeOf(null, 1, false, now)).to.equal('start')
@@ -161,12 +167,12 @@ describe('paid time is never silently shortened (contract 7)', () => {
       it(title, () => expect(effect(year, quote, paidAt, L)).to.equal(expected))
     }
 
-    it('a payment of purpose start for the plan that is valid meanwhile extends it', () => {
+    it('a payment with purpose start for the plan that has become valid extends it', () => {
       const start = quoted({ planId: 2, priceId: 21, openedAt: utc('2026-02-01 10:00') })
       expect(effect(year, start, '2026-03-05 10:00', L)).to.equal('extended 2027-04-01 10:00')
     })
 
-    it('the same times hold against a plan switch, an import and an operator’s end, which are opened and paid at their own', () => {
+    it('the same times apply against a plan switch, an import and an operator’s end, which count as opened and paid at their time', () => {
       expect(effect(year, change('2026-03-01 09:59'), '2026-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
         'superseded',
       )
@@ -183,25 +189,25 @@ describe('paid time is never silently shortened (contract 7)', () => {
       return result.kind === 'refused' ? result.reason : [result.kind, result.planId, result.priceId]
     }
 
-    it('extends the present period by the interval that was sold after a plan switch, and the switch stays', () => {
+    it('extends the present period by the interval sold after a plan switch, and the switch stays', () => {
       expect(effect(year, renewal, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.equal(
         'extended 2027-04-01 10:00',
       )
       expect(after(year, renewal, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal(['extended', 2, 21])
     })
 
-    it('is superseded where the present plan was bought since', () => {
+    it('is superseded if the present plan was bought since', () => {
       expect(effect(year, renewal, '2026-03-05 10:00', L)).to.equal('superseded')
     })
 
-    it('paid after the end starts a period at payment time, on the plan and price decided last', () => {
+    it('starts a period at payment time if paid after the end, on the plan and price decided last', () => {
       expect(effect(year, renewal, '2027-03-02 10:00', switched('2026-03-01 10:00'))).to.equal(
         'restarted 2027-04-02 10:00',
       )
       expect(after(year, renewal, '2027-03-02 10:00', L)).to.deep.equal(['restarted', 2, 21])
     })
 
-    it('leaves the price that was decided after it was opened', () => {
+    it('keeps a price that was chosen after it was opened', () => {
       const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
       const checkout = { ...renewal, isRenewal: false }
       expect(after(sameplan, checkout, '2026-03-05 10:00', switched('2026-03-01 10:00'))).to.deep.equal([
@@ -211,7 +217,7 @@ describe('paid time is never silently shortened (contract 7)', () => {
       ])
     })
 
-    it('chooses its price where it is a checkout that was opened later; a renewal link never does', () => {
+    it('sets its price if it is a checkout opened later; a renewal link never does', () => {
       const sameplan: SubscriptionState = { ...until('2026-03-31 10:00'), priceId: 13 }
       const later = { ...renewal, openedAt: utc('2026-03-02 10:00') }
       expect(
@@ -228,7 +234,7 @@ describe('paid time is never silently shortened (contract 7)', () => {
   describe('a paid trial', () => {
     const trial = quoted({ purpose: 'trial', interval: { unit: 'week', count: 1 }, openedAt: utc('2026-03-02 10:00') })
 
-    it('is superseded where it is paid while a valid subscription is held, of whatever plan', () => {
+    it('is superseded if it is paid while a subscription to any plan is valid', () => {
       expect(effect(year, trial, '2026-03-05 10:00', L)).to.equal('superseded')
       expect(effect(year, { ...trial, planId: 2 }, '2026-03-05 10:00', L)).to.equal('superseded')
     })
@@ -237,7 +243,7 @@ describe('paid time is never silently shortened (contract 7)', () => {
       expect(effect(year, used, '2026-03-05 10:00', L)).to.equal('trial_already_used')
       expect(effect({ ...year, currentPeriodEnd: null }, used, '2026-03-05 10:00', L)).to.equal('already_lifetime')
     })
-    it('starts where nothing is valid', () => {
+    it('starts if no subscription is valid', () => {
       expect(effect(null, trial, '2026-03-05 10:00')).to.equal('started 2026-03-12 10:00')
       expect(effect(year, trial, '2027-03-05 10:00', L)).to.equal('restarted 2027-03-12 10:00')
     })
@@ -250,7 +256,7 @@ describe('paid time is never silently shortened (contract 7)', () => {
       expect(effect(year, accepted({ purpose: 'change' }), '2026-03-10 10:00', L)).to.equal(
         'restarted 2026-04-10 10:00',
       ))
-    it('a purchase of the plan that is valid meanwhile extends it: nothing is taken away', () =>
+    it('a purchase of the plan that has become valid extends it: no time is lost', () =>
       expect(effect(year, accepted({ purpose: 'start', planId: 2 }), '2026-03-10 10:00', L)).to.equal(
         'extended 2027-04-01 10:00',
       ))
@@ -277,7 +283,7 @@ describe('paid time is never silently shortened (contract 7)', () => {
     })
     const times = (last: Decision) => [last.isPurchase, last.openedAt, last.paidAt, last.pricedAt]
 
-    it('is a payment that started, changed or restarted the subscription, with the times when it was opened and paid', () => {
+    it('is a payment that started, changed or restarted the subscription, with its opening and payment times', () => {
       for (const [kind, purpose] of [
         ['started', 'start'],
         ['restarted', 'change'],
@@ -287,20 +293,20 @@ describe('paid time is never silently shortened (contract 7)', () => {
         expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, at.openedAt])
       }
     })
-    it('is a plan switch or an import, which buy nothing', () => {
+    it('is a plan switch or an import, which are not purchases', () => {
       for (const kind of ['switched', 'imported'] as const)
         expect(decisionAfter(FIRST, line({ kind, purpose: null })).isPurchase).to.equal(false)
     })
-    it('is a renewal that restarted it after its end, which leaves how the plan came about and its price', () => {
+    it('is a renewal that restarted it after its end, which keeps how the plan was chosen and its price', () => {
       const at = line({ kind: 'restarted', isRenewal: true })
       const last = switched('2026-03-01 10:00')
       expect(times(decisionAfter(last, at))).to.deep.equal([false, at.openedAt, at.appliedAt, last.pricedAt])
     })
-    it('is an operator’s end, which leaves how the plan came about', () => {
+    it('is an operator’s end, which keeps how the plan was chosen', () => {
       const at = line({ kind: 'ended', purpose: null })
       expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, FIRST.pricedAt])
     })
-    it('is no extension: a checkout that extends chooses the price alone, a renewal not even that', () => {
+    it('is not an extension: a checkout that extends sets only the price, a renewal not even that', () => {
       expect(decisionAfter(FIRST, line({}))).to.deep.equal({ ...FIRST, pricedAt: utc('2026-05-01 10:00') })
       expect(decisionAfter(FIRST, line({ isRenewal: true }))).to.deep.equal(FIRST)
       expect(decisionAfter(FIRST, line({ soldPlanId: 2 }))).to.deep.equal(FIRST)

@@ -27,25 +27,25 @@ const day = (count: number): Interval => ({ unit: 'day', count })
 describe('period arithmetic (contract 4)', () => {
   const rows: [string, string, Interval[], (string | null)[]][] = [
     [
-      '31 January goes by 28 February to 31 March',
+      '31 January continues over 28 February to 31 March',
       '2026-01-31T10:00',
       [month, month, month],
       ['2026-02-28 10:00', '2026-03-31 10:00', '2026-04-30 10:00'],
     ],
     [
-      '31 January goes by 29 February in a leap year',
+      '31 January continues over 29 February in a leap year',
       '2028-01-31T10:00',
       [month, month],
       ['2028-02-29 10:00', '2028-03-31 10:00'],
     ],
     [
-      '29 February and a year is 28 February, then 29 in leap years',
+      '29 February plus a year is 28 February, then 29 in leap years',
       '2024-02-29T00:00',
       [year, year, year, year],
       ['2025-02-28 00:00', '2026-02-28 00:00', '2027-02-28 00:00', '2028-02-29 00:00'],
     ],
     [
-      'a month and a year aim at one anchor',
+      'a month and a year use the same anchor',
       '2026-01-31T00:00',
       [month, year, month],
       ['2026-02-28 00:00', '2027-02-28 00:00', '2027-03-31 00:00'],
@@ -57,20 +57,25 @@ describe('period arithmetic (contract 4)', () => {
       ['2026-01-31 08:30', '2026-02-28 08:30', '2026-03-31 08:30'],
     ],
     [
-      'day steps between month steps set a new anchor',
+      'days between months set a new anchor',
       '2026-01-31T00:00',
       [month, day(1), month],
       ['2026-02-28 00:00', '2026-03-01 00:00', '2026-04-01 00:00'],
     ],
     ['weeks are seven days', '2026-12-28T23:59', [{ unit: 'week', count: 2 }], ['2027-01-11 23:59']],
-    ['the end of a year is crossed', '2026-12-31T12:00', [month, month], ['2027-01-31 12:00', '2027-02-28 12:00']],
+    [
+      'months continue over the end of a year',
+      '2026-12-31T12:00',
+      [month, month],
+      ['2027-01-31 12:00', '2027-02-28 12:00'],
+    ],
     ['lifetime never ends', '2026-01-31T00:00', [{ unit: 'lifetime', count: 1 }], [null]],
   ]
   for (const [title, start, intervals, expected] of rows) {
     it(title, () => expect(ends(start, intervals)).to.deep.equal(expected))
   }
 
-  it('n payments of one month are one payment of n months, and the same for years, from every day of eight years', () => {
+  it('n payments of one month equal one payment of n months, and the same for years, from every day of eight years', () => {
     for (let start = utc('2023-01-01T13:45'); start < utc('2031-01-01T00:00'); start = addMs(start, DAY_MS)) {
       for (const count of [2, 3, 6, 12, 13]) {
         const steps = ends(
@@ -86,7 +91,7 @@ describe('period arithmetic (contract 4)', () => {
     }
   })
 
-  it('every run of steps from every day of eight years grows, keeps the time of day, and is valid', () => {
+  it('every sequence of periods from every day of eight years grows, keeps the time of day, and is valid', () => {
     const starts = fc.integer({ min: 0, max: 8 * 366 }).map((days) => addMs(utc('2023-01-01T13:45:17'), days * DAY_MS))
     const steps = fc.array(
       fc.record({ unit: fc.constantFrom<TrialUnit>(...TRIAL_UNITS), count: fc.integer({ min: 1, max: 18 }) }),
@@ -108,7 +113,7 @@ describe('period arithmetic (contract 4)', () => {
     )
   })
 
-  it('the guard refuses an end that is not later, a month that is too short, and a date that cannot be written', () => {
+  it('the guard refuses an end that is not later, a month that is too short, and a date that cannot be formatted', () => {
     const start = utc('2026-08-30T00:00')
     const stale = { start, end: utc('2026-09-01T00:00'), anchorDay: 1 }
     expect(isValidPeriod(stale, month, start)).to.equal(false)

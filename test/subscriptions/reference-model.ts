@@ -2,41 +2,41 @@ import { PRICES, type SoldPrice } from './histories.ts'
 
 const DAY = 86_400
 
-/** A payment that was opened. Times in seconds. */
+/** An opened payment. Times in seconds. */
 export interface Offer {
   readonly purpose: 'start' | 'extend' | 'change' | 'trial'
   readonly isRenewal: boolean
   readonly price: SoldPrice
   readonly opened: number
   readonly expires: number
-  /** The end of the period that it was opened to renew; null where there was none. */
+  /** The end of the period that it was opened to renew; null if there was none. */
   readonly renews: number | null
   state: 'open' | 'paid' | 'refunded'
   flag: Flag | null
-  /** Money that paid for what was given, and money that waits or is a surplus, in parts of the price: 1 is all of it. */
+  /** Money that was applied, and money that is unapplied or surplus, as shares of the price: 1 is all of it. */
   used: number
   left: number
-  /** Whether the last that an operator did was to give back all that they meant to. */
-  isGivenBack: boolean
+  /** Whether the last refund returned everything that a refund without an amount covers. */
+  isRefunded: boolean
 }
 
 export type Flag = 'already_lifetime' | 'trial_already_used' | 'superseded' | 'duplicate_payment'
 
-/** What the end user holds: the price that is shown, and the end in seconds; `Infinity` for lifetime. */
+/** The subscription of the end user: the price shown, and the end in seconds; `Infinity` for lifetime. */
 export interface Held {
   readonly price: SoldPrice
   readonly end: number
 }
 
 /**
- * The sentences of contract 4 and 7 about what a payment does, as plain as they stand there and in their words, for one end user.
+ * The rules of contract 4 and 7 about the effect of a payment, for one end user, as literally as possible.
  * It shares no code with the service, and prices of whole days keep calendars out of it.
  */
 export class ReferenceModel {
   readonly offers: Offer[] = []
   held: Held | null = null
   #now: number
-  /** L: when it was opened and paid, and whether it bought the plan. */
+  /** The contract's L: when the last decision was opened and paid, and whether it bought the plan. */
   #decision = { opened: -Infinity, paid: -Infinity, bought: false }
   /** When the present price was chosen. */
   #priceChosen = -Infinity
@@ -53,7 +53,7 @@ export class ReferenceModel {
     return this.#now
   }
 
-  /** How often `subscription.renewed` was sent. */
+  /** The number of `subscription.renewed` events. */
   get renewals(): number {
     return this.#renewals
   }
@@ -70,7 +70,7 @@ export class ReferenceModel {
     return this.held?.end === Infinity
   }
 
-  /** Null where the checkout is refused. */
+  /** Null if the checkout is refused. */
   checkout(index: number, skipsTrial: boolean): Offer | null {
     const price = PRICES[index]!
     if (this.isLifetime) return null
@@ -80,7 +80,7 @@ export class ReferenceModel {
     return this.#open(grantsTrial ? 'trial' : !valid ? 'start' : samePlan ? 'extend' : 'change', price, false)
   }
 
-  /** The offer that the renewal link leads to; null where there is nothing to renew. */
+  /** The offer behind the renewal link; null if there is nothing to renew. */
   renew(): Offer | null {
     if (!this.held || this.isLifetime) return null
     const { price } = this.held
@@ -104,7 +104,7 @@ export class ReferenceModel {
     return true
   }
 
-  /** Money for the offer is reported now, and was paid `late` seconds ago. */
+  /** Money for the offer is reported now and was paid `late` seconds ago. */
   pay(offer: Offer, late: number): void {
     if (offer.state !== 'open') {
       offer.flag ??= 'duplicate_payment'
@@ -122,36 +122,36 @@ export class ReferenceModel {
     }
   }
 
-  /** What a refund gives back, in parts of the price; null where none is possible. The period stays as it is. */
+  /** The refunded share of the price; null if no refund is possible. The period does not change. */
   refund(offer: Offer, isHalf: boolean): number | null {
     const kept = offer.used + offer.left
     if (kept === 0) return null
-    if (!isHalf && offer.flag === null && offer.isGivenBack) return null
+    if (!isHalf && offer.flag === null && offer.isRefunded) return null
     const amount = isHalf ? kept / 2 : offer.flag === 'duplicate_payment' ? offer.left : kept
     const hadLeft = offer.left > 0
     const fromLeft = Math.min(offer.left, amount)
     offer.left -= fromLeft
     offer.used -= amount - fromLeft
     if (offer.left === 0) offer.flag = null
-    if (offer.left === 0 && (hadLeft || offer.used === 0)) offer.isGivenBack = true
+    if (offer.left === 0 && (hadLeft || offer.used === 0)) offer.isRefunded = true
     if (offer.used + offer.left === 0) offer.state = 'refunded'
     return amount
   }
 
-  /** Whether an operator may apply it now; then it is applied. */
+  /** Applies it if an operator may do so now, and returns whether. */
   complete(offer: Offer): boolean {
     if (offer.flag !== 'superseded') return false
     if (this.isLifetime || (offer.purpose === 'trial' && this.#trials.has(offer.price.plan))) return false
     const kept = offer.used + offer.left
     offer.used = Math.min(kept, 1)
     offer.left = kept - offer.used
-    offer.isGivenBack = false
+    offer.isRefunded = false
     offer.flag = null
     this.#apply(offer.purpose === 'extend' ? offer : { ...offer, opened: this.#now }, this.#now)
     return true
   }
 
-  /** Why the offer is not applied if it is paid at `paid`. */
+  /** Why the offer would not be applied if it were paid at `paid`. */
   refusal(offer: Offer, paid: number): Flag | null {
     if (this.isLifetime) return 'already_lifetime'
     if (offer.purpose === 'trial' && this.#trials.has(offer.price.plan)) return 'trial_already_used'
@@ -163,7 +163,7 @@ export class ReferenceModel {
     return inOrder ? null : 'superseded'
   }
 
-  /** The end if the offer is paid now and applied. */
+  /** The end if the offer were paid and applied now. */
   endIfPaidNow(offer: Offer): number {
     return this.#endAfter(offer, this.#now)
   }
@@ -171,7 +171,7 @@ export class ReferenceModel {
   #open(purpose: Offer['purpose'], price: SoldPrice, isRenewal: boolean): Offer {
     const opened = this.#now
     const terms = { purpose, isRenewal, price, opened, expires: opened + 3600, renews: this.held?.end ?? null }
-    const offer: Offer = { ...terms, state: 'open', flag: null, used: 0, left: 0, isGivenBack: false }
+    const offer: Offer = { ...terms, state: 'open', flag: null, used: 0, left: 0, isRefunded: false }
     this.offers.push(offer)
     return offer
   }
@@ -203,7 +203,7 @@ export class ReferenceModel {
     if (!isExtension) this.#decide(offer.opened, paid, offer.purpose === 'extend' ? this.#decision.bought : true)
   }
 
-  /** Contract 4: every payment of an existing subscription renews it, except where another one renewed the period that it was for. */
+  /** Contract 4: every payment of an existing subscription renews it, unless another one has renewed the same period. */
   #announce({ renews }: Offer): void {
     if (!this.held) return
     if (renews === null || !this.#renewedEnds.has(renews)) this.#renewals += 1

@@ -4,6 +4,7 @@ import { setIdentity } from '#apps/set-identity.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
+import { parseTimestamp } from '#shared/time.ts'
 import { startService, type Response, type TestService } from './api.ts'
 import { TestClock } from './context.ts'
 import { anApp, aPlan, type AppOptions, type TestApp } from './factories.ts'
@@ -40,6 +41,11 @@ export interface ClientScenario {
 export interface ClientScenarioOptions extends AppOptions {
   readonly databaseUrl?: string
   readonly settings?: Readonly<Record<string, string>>
+}
+
+/** A timestamp of the API in milliseconds, as nodes have it. */
+export function unixMs(timestamp: string): number {
+  return parseTimestamp(timestamp)!.getTime()
 }
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }

@@ -52,5 +52,6 @@ export async function freePort(): Promise<number> {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   server.close()
+  await once(server, 'close')
   return port
 }

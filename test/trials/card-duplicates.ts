@@ -8,9 +8,9 @@ import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.
 import { sessionFacts, signedEvent, startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
 
 export interface DuplicatesOptions {
-  /** Paid card payments, each of an end user of its own. */
+  /** Paid card payments, each of a different end user. */
   readonly payments: number
-  /** How often the notification of each is sent. */
+  /** Copies of each notification. */
   readonly copies: number
   readonly connections: number
   readonly daemons: number
@@ -29,8 +29,8 @@ const SECRET_KEY = 'sk_test_trial'
 const WEBHOOK_SECRET = 'whsec_trial'
 
 /**
- * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws where one is not answered
- * 200, where a payment does not have exactly one effect and one set of events, or where the ledger has a discrepancy.
+ * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws if one is not answered
+ * 200, if a payment does not have exactly one effect and one set of events, or if the ledger has a discrepancy.
  */
 export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
   const stripe = await startStripePeer(systemClock, [SECRET_KEY])
@@ -39,7 +39,7 @@ export async function cardDuplicates(options: DuplicatesOptions): Promise<Duplic
   const daemons: DaemonProcess[] = []
   const agent = new Agent({ connections: Math.ceil(options.connections / options.daemons), pipelining: 1 })
   try {
-    // The level of the log line that tells where a daemon listens.
+    // The level of the log line with the daemon's address.
     const environment = { ...settings, BILLING_LOG_LEVEL: 'info' }
     for (let number = 0; number < options.daemons; number += 1) daemons.push(await startDaemonProcess(environment))
     const events = await payAll(ctx, stripe, daemons[0]!, options.payments)
@@ -65,7 +65,7 @@ export async function cardDuplicates(options: DuplicatesOptions): Promise<Duplic
   }
 }
 
-/** Opens that many card payments for subscriptions and has them paid; returns the notification of each. */
+/** Opens and pays that many card payments for subscriptions; returns the notification of each. */
 async function payAll(
   ctx: TestContext,
   stripe: Awaited<ReturnType<typeof startStripePeer>>,
@@ -95,7 +95,7 @@ async function chooseCard({ url }: DaemonProcess, token: string): Promise<void> 
   await answer.body.dump()
 }
 
-/** How often each answer was given: `200 processed`, `200 duplicate`, … */
+/** The number of each answer: `200 processed`, `200 duplicate`, … */
 async function sendAll(
   agent: Agent,
   daemons: readonly DaemonProcess[],
@@ -111,8 +111,8 @@ async function sendAll(
       const { url } = daemons[number % daemons.length]!
       const path = `${url}/api/v1/webhooks/card-provider`
       const answer = await request(path, { dispatcher: agent, method: 'POST', headers, body })
-      const told = (await answer.body.json()) as { data?: { status: string } }
-      const name = `${answer.statusCode} ${told.data?.status ?? ''}`
+      const reply = (await answer.body.json()) as { data?: { status: string } }
+      const name = `${answer.statusCode} ${reply.data?.status ?? ''}`
       answers[name] = (answers[name] ?? 0) + 1
     }
   }
@@ -148,7 +148,7 @@ async function check(
   if (faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(faults)}`)
 }
 
-/** Fisher and Yates, from the seed. */
+/** A seeded Fisher–Yates shuffle. */
 function shuffled<T>(items: readonly T[], seed: number): T[] {
   const order = [...items]
   let state = seed

@@ -8,7 +8,7 @@ describe('trial: two senders whose clocks differ', () => {
     ['a second', SECOND_MS],
     ['five hours', 5 * HOUR_MS],
   ] as const) {
-    it(`by ${amount}: no lease is taken early, each webhook and each mail goes out once`, async () => {
+    it(`by ${amount}: no lease is taken early, each webhook and each mail is sent once`, async () => {
       expect(await clockSkew({ skewMs, events: 20 })).to.include({ repeated: 0, mails: 20 })
     })
   }

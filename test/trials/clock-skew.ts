@@ -21,7 +21,7 @@ export interface SkewOptions {
 export interface SkewFigures {
   readonly skewMs: number
   readonly events: number
-  /** Webhooks that came again, under the same event id, though they had been acknowledged. */
+  /** Webhooks that arrived again with the same event id after they had been acknowledged. */
   readonly repeated: number
   readonly mails: number
 }
@@ -33,8 +33,8 @@ const BEGAN_DAYS_AGO = 28
 const SETTINGS = { BILLING_WEBHOOK_TIMEOUT_MS: String(TIMEOUT_MS), BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.02,0.02' }
 
 /**
- * Lets two senders work on one database whose clocks differ, while receivers take most of the time that they have. Throws where a
- * lease is taken early, where an event never arrives, where a mail goes out twice, or where the ledger has a discrepancy.
+ * Runs two senders with different clocks on one database, while receivers use most of their time limit. Throws if a lease is taken
+ * early, if an event never arrives, if a mail is sent twice, or if the ledger has a discrepancy.
  */
 export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFigures> {
   const home = mkdtempSync(join(tmpdir(), 'paygate-skew-'))
@@ -62,7 +62,7 @@ export async function clockSkew({ skewMs, events }: SkewOptions): Promise<SkewFi
   }
 }
 
-/** Subscriptions whose first reminder is due, and whose event waits. */
+/** Subscriptions whose first reminder is due, and whose event is pending. */
 async function begin(ctx: TestContext, app: TestApp, count: number): Promise<void> {
   const price = priceId(await aPlan(ctx, app))
   const numbers = Array.from({ length: count }, (_, number) => number)
@@ -87,7 +87,7 @@ async function deliver(contexts: readonly Context[]): Promise<void> {
   await senders
 }
 
-/** Every event arrived and was delivered; how many came again after they were acknowledged. What ran into its time limit comes again by right. */
+/** Checks that every event was delivered; returns how many arrived again after they were acknowledged. Those that timed out may. */
 async function checkWebhooks(ctx: TestContext, receiver: Receiver): Promise<number> {
   const rows: { status: string }[] = await ctx.db.query('SELECT delivery_status AS status FROM events')
   const undelivered = rows.filter(({ status }) => status !== 'delivered').length

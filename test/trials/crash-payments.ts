@@ -7,16 +7,16 @@ import { Receiver } from '../support/receiver.ts'
 import { TestClock, testContext } from '../support/context.ts'
 
 export interface CrashOptions {
-  /** Test payments, made at once, each of an end user of its own. */
+  /** Concurrent test payments, each of a different end user. */
   readonly payments: number
-  /** How often the daemon is killed with -9 and started again meanwhile. */
+  /** How often the daemon is killed with -9 and restarted meanwhile. */
   readonly kills: number
 }
 
 export interface CrashFigures {
   readonly payments: number
   readonly kills: number
-  /** Payments whose first try answered, and the tries that a kill cut off. */
+  /** Payments whose first attempt was answered, and the attempts that a kill interrupted. */
   readonly answered: number
   readonly cutOff: number
   readonly webhooks: number
@@ -26,12 +26,12 @@ export interface CrashFigures {
 }
 
 const DEADLINE_MS = 150_000
-/** Between the tries of a payer whom the service does not answer. */
+/** The pause of a payer before a retry. */
 const RETRY_MS = 200
 
 /**
- * Pays many checkouts over HTTP while the daemon is killed and restarted. Throws where a payment that answered is not complete, where
- * one that was cut off cannot be completed by trying again, where an event never arrives, or where the ledger has a discrepancy.
+ * Pays many checkouts over HTTP while the daemon is killed and restarted. Throws if an answered payment is not complete, if an
+ * interrupted one cannot be completed by a retry, if an event never arrives, or if the ledger has a discrepancy.
  */
 export async function crashPayments({ payments, kills }: CrashOptions): Promise<CrashFigures> {
   const startedMs = performance.now()
@@ -72,7 +72,7 @@ export async function crashPayments({ payments, kills }: CrashOptions): Promise<
   }
 }
 
-// A lease that a killed sender left must end soon for the trial to be short: it follows the timeout.
+// Leases follow this timeout: short, so that the lease of a killed sender expires soon.
 const start = () =>
   startDaemonProcess({ BILLING_WEBHOOK_TIMEOUT_MS: '1000', BILLING_WEBHOOK_RETRY_MINUTES: '0.01,0.02,0.05,0.1,0.2' })
 
@@ -110,10 +110,10 @@ async function untilAnswered(tally: { readonly answered: number }, count: number
 }
 
 async function allTold(receiver: Receiver, payments: number): Promise<void> {
-  const told = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
   const deadlineMs = performance.now() + DEADLINE_MS
-  while (told() < payments) {
-    if (performance.now() > deadlineMs) throw new Error(`${payments - told()} of ${payments} events never arrived`)
+  while (delivered() < payments) {
+    if (performance.now() > deadlineMs) throw new Error(`${payments - delivered()} of ${payments} events never arrived`)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   if (receiver.received.some(({ verified }) => verified !== true))
@@ -127,5 +127,5 @@ async function checkBooks(ctx: ReturnType<typeof testContext>, payments: number)
   const rows: { n: string | number }[] = await ctx.db.query(
     "SELECT COUNT(*) AS n FROM transactions WHERE status <> 'completed'",
   )
-  if (Number(rows[0]?.n) > 0) throw new Error(`${rows[0]?.n} payments answered and are not complete`)
+  if (Number(rows[0]?.n) > 0) throw new Error(`${rows[0]?.n} answered payments are not complete`)
 }

@@ -14,17 +14,17 @@ import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../supp
 import { inTurns } from '../support/in-turns.ts'
 import { Receiver } from '../support/receiver.ts'
 
-/** What happens to the server: stopped in order, killed with -9, or frozen for a while. Its supervisor starts it again. */
+/** What happens to the server: a clean stop, kill -9, or a freeze. Its supervisor restarts it. */
 export type DatabaseOutage = 'restart' | 'kill' | 'freeze'
 export const DATABASE_OUTAGES: readonly DatabaseOutage[] = ['restart', 'kill', 'freeze']
 
 export interface OutageOptions {
-  /** One after the other, of one daemon's server. */
+  /** The outages of one daemon's server, in order. */
   readonly outages: readonly DatabaseOutage[]
-  /** Test payments during each outage, half of them before it; each of an end user of its own. */
+  /** Test payments around each outage, half of them before it; each of a different end user. */
   readonly payments: number
   readonly payers: number
-  /** How long it is frozen. */
+  /** The duration of a freeze. */
   readonly frozenMs: number
 }
 
@@ -34,7 +34,7 @@ export interface DatabaseOutageFigures {
   /** Answers 503 and 429 in the error envelope. */
   readonly refused: number
   readonly slowestMs: number
-  /** From the moment at which the server was ended, or let go on, until a payment was answered. */
+  /** From the end of the server, or of its freeze, until a payment was answered. */
   readonly recoveryMs: number
   readonly unreadyPolls: number
 }
@@ -43,29 +43,29 @@ interface Tally {
   paid: number
   refused: number
   slowestMs: number
-  /** When the server was ended, or let go on, and when the first payment that began after that was answered. */
+  /** The end of the server, or of its freeze, and the answer to the first payment that began after it. */
   awayMs: number
   recoveredMs: number
 }
 
 const RECOVERY_MS = 10_000
-/** No request takes longer, whatever the database does. */
+/** The longest time of a request, whatever the database does. */
 const LONGEST_REQUEST_MS = 30_000
 const RETRY_MS = 100
 const POLL_MS = 50
 
 /**
- * Pays over HTTP while the daemon's own database server is taken from it. Throws where a request is cut off, is answered by anything
- * but success, the error envelope of a fault or the word to try again, or takes too long; where payments do not go on soon after; where the daemon says that it
- * is not alive, or does not become ready again; where a payment that answered is not complete; where the ledger has a discrepancy. Whether it
- * was seen unready is counted alone: `/readyz` may be a second old, and the server is back in less.
+ * Pays over HTTP during outages of the daemon's own database server. Throws if a request is cut off, takes too long, or is answered
+ * with anything but success or a retryable error; if payments do not continue soon afterwards; if the daemon reports that it is not
+ * alive, or does not become ready again; if an answered payment is not complete; if the ledger has a discrepancy. Whether `/readyz`
+ * reported the outage is only counted: its answer may be a second old, and the server is back sooner.
  */
 export async function databaseOutage(options: OutageOptions): Promise<DatabaseOutageFigures[]> {
   const home = mkdtempSync(join(tmpdir(), 'paygate-outage-'))
   const receiver = await Receiver.start()
   const environment = {
     BILLING_DATABASE_URL: '',
-    // A lease that was taken in a commit without an answer must end soon for the trial to be short: it follows the timeout.
+    // Leases follow this timeout: short, so that a lease from a commit without an answer expires soon.
     BILLING_WEBHOOK_TIMEOUT_MS: '500',
     BILLING_HOME: home,
     BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.05,0.1,0.2',
@@ -117,14 +117,14 @@ async function payThrough(
   { payments, payers, frozenMs }: OutageOptions,
 ): Promise<DatabaseOutageFigures> {
   const tally: Tally = { paid: 0, refused: 0, slowestMs: 0, awayMs: Infinity, recoveredMs: 0 }
-  // Some begin after the server went away, however fast the first ones are: they tell when payments go on.
+  // Some begin after the outage, however fast the first ones are: they show when payments continue.
   const first = tokens.slice(0, -payers)
   const last = tokens.slice(-payers)
   const pay = async (waiting: string[]): Promise<void> => {
     for (let token = waiting.shift(); token; token = waiting.shift()) await payUntilAnswered(daemon, token, tally)
   }
   const paying = Promise.all(Array.from({ length: payers }, () => pay(first)))
-  // Awaited below; a failure before that must not count as unhandled.
+  // Awaited below; an earlier failure must not count as unhandled.
   paying.catch(() => undefined)
   const health = watchHealth(daemon)
   try {
@@ -137,7 +137,7 @@ async function payThrough(
     await health.end()
   }
   const recoveryMs = Math.round(tally.recoveredMs - tally.awayMs)
-  if (!(recoveryMs >= 0 && recoveryMs <= RECOVERY_MS)) throw new Error(`payments went on after ${recoveryMs} ms`)
+  if (!(recoveryMs >= 0 && recoveryMs <= RECOVERY_MS)) throw new Error(`payments continued after ${recoveryMs} ms`)
   if (tally.slowestMs > LONGEST_REQUEST_MS) throw new Error(`a payment took ${Math.round(tally.slowestMs)} ms`)
   const { refused, slowestMs } = tally
   return { outage, payments, refused, slowestMs: Math.round(slowestMs), recoveryMs, unreadyPolls: health.unready() }
@@ -158,7 +158,7 @@ async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Ta
       if (startedMs > tally.awayMs) tally.recoveredMs ||= performance.now()
       return
     }
-    // 429: the database kept it waiting for 2 s, and nothing was done for it.
+    // 429: it waited for the database for 2 s, and nothing was done.
     const refusal = `${answer.statusCode} ${error?.code ?? ''}`
     if (refusal !== '503 service_unavailable' && refusal !== '429 rate_limited') {
       throw new Error(`a payment answered ${refusal}`)
@@ -168,10 +168,10 @@ async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Ta
   }
 }
 
-/** Ends or freezes the server; returns when it is ended, or goes on. */
+/** Ends or freezes the server; returns when it has ended, or continues. */
 async function takeAway(home: string, outage: DatabaseOutage, frozenMs: number): Promise<void> {
   const [server, ...others] = serversOf(home)
-  if (server === undefined || others.length > 0) throw new Error('there is not one server')
+  if (server === undefined || others.length > 0) throw new Error('expected exactly one server')
   if (outage === 'freeze') {
     process.kill(server, 'SIGSTOP')
     try {
@@ -185,7 +185,7 @@ async function takeAway(home: string, outage: DatabaseOutage, frozenMs: number):
   while (serversOf(home).includes(server)) await delay(5)
 }
 
-/** Our own server's process: known by its data directory, which is this trial's alone. */
+/** The process of this trial's server, identified by its data directory. */
 function serversOf(home: string): number[] {
   const { dataDirectory } = embeddedSetup(home)
   return readdirSync('/proc')
@@ -197,7 +197,7 @@ function argumentsOf(pid: string): string[] {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
   } catch {
-    // It ended in between.
+    // It has ended meanwhile.
     return []
   }
 }
@@ -206,7 +206,7 @@ async function untilGone(home: string): Promise<void> {
   while (serversOf(home).length > 0) await delay(POLL_MS)
 }
 
-/** Polls `/healthz`, which must always say up, and `/readyz`, which may say that it is not. */
+/** Polls `/healthz`, which must always report up, and `/readyz`, which may report not ready. */
 function watchHealth({ url }: DaemonProcess): { unready: () => number; end: () => Promise<void> } {
   let isOver = false
   let unready = 0
@@ -242,10 +242,10 @@ async function untilReady({ url }: DaemonProcess): Promise<void> {
 }
 
 async function checkBooks(ctx: Context, receiver: Receiver, payments: number, outage: DatabaseOutage): Promise<void> {
-  const told = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
+  const delivered = () => new Set(receiver.received.map(({ body }) => body.data.external_ref as string)).size
   const deadlineMs = performance.now() + 60_000
-  while (told() < payments) {
-    if (performance.now() > deadlineMs) throw new Error(`${payments - told()} of ${payments} events never arrived`)
+  while (delivered() < payments) {
+    if (performance.now() > deadlineMs) throw new Error(`${payments - delivered()} of ${payments} events never arrived`)
     await delay(POLL_MS)
   }
   const checked = await requireCleanLedger(ctx, `after ${outage}`)
@@ -253,11 +253,11 @@ async function checkBooks(ctx: Context, receiver: Receiver, payments: number, ou
   const [row]: { open: string }[] = await (
     await ctx.db.dataSource()
   ).query(`SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`)
-  if (Number(row!.open) > 0) throw new Error(`${row!.open} payments answered and are not complete`)
+  if (Number(row!.open) > 0) throw new Error(`${row!.open} answered payments are not complete`)
 }
 
-/** Jobs may fail with their database; none may be taken for hung because it waits for it. */
+/** Jobs may fail with the database, but must not be treated as hung while they wait for it. */
 function checkLog({ logged }: DaemonProcess): void {
   const hung = logged.find((line) => /"reason":"(hung|overdue)"/.test(line))
-  if (hung) throw new Error(`a job was taken for hung: ${hung}`)
+  if (hung) throw new Error(`a job was treated as hung: ${hung}`)
 }

@@ -15,9 +15,9 @@ import { inTurns } from '../support/in-turns.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 
 export interface StormOptions {
-  /** Each is told twice at once; five belong to one end user. */
+  /** Each is reported twice at once; five belong to one end user. */
   readonly payments: number
-  /** Connections that take the same rows in the opposite order. */
+  /** Connections that lock the same rows in the opposite order. */
   readonly rivals: number
   readonly seed: number
 }
@@ -25,9 +25,9 @@ export interface StormOptions {
 export interface StormFigures {
   readonly seed: number
   readonly payments: number
-  /** Transactions that were run again by themselves. */
+  /** Transactions that the service retried. */
   readonly retries: number
-  /** Calls that gave up, and were made again as a provider does. */
+  /** Calls that failed, and were repeated as a provider does. */
   readonly givenUp: number
   readonly deadlocksOfRivals: number
   readonly timeoutsOfRivals: number
@@ -46,14 +46,14 @@ const PER_END_USER = 5
 const POOL_SIZE = 8
 const CALLS_AT_ONCE = 60
 const LOCK_WAIT_SECONDS = 1
-/** Longer than a statement waits for a lock, now and then. */
+/** Occasionally longer than a statement waits for a lock. */
 const LONG_HOLD_MS = 1300
 const SHORT_HOLD_MS = 5
 
 /**
- * Confirms payments while rivals lock the same rows in the opposite order, on a server that waits one second for a lock. Throws where a
- * call fails with anything but a conflict that may be tried again, where a part of a payment is in the books and the rest is not, or
- * where the ledger has a discrepancy.
+ * Confirms payments while rivals lock the same rows in the opposite order, on a server that waits one second for a lock. Throws if a
+ * call fails with anything but a retryable conflict, if a payment is booked in part, or
+ * if the ledger has a discrepancy.
  */
 export async function deadlockStorm({ payments, rivals, seed }: StormOptions): Promise<StormFigures> {
   const quiet = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
@@ -110,7 +110,7 @@ async function confirmUntilTaken(ctx: Context, transactionId: number, storm: Sto
   storm.inFlight.splice(storm.inFlight.indexOf(transactionId), 1)
 }
 
-/** False where it gave up on a conflict: a provider tells it again. */
+/** False if it failed with a conflict: a provider repeats the notification. */
 async function confirm(ctx: Context, transactionId: number): Promise<boolean> {
   try {
     const { kind } = await confirmPayment(ctx, {
@@ -130,7 +130,7 @@ async function confirm(ctx: Context, transactionId: number): Promise<boolean> {
   }
 }
 
-/** Takes the transaction first and its end user after, the opposite of what the service does; now and then holds them long. */
+/** Locks the transaction before its end user, the opposite of the service's order; occasionally for long. */
 async function rival(storm: Storm, random: () => number): Promise<void> {
   const { socketPath, name } = testDatabase()
   const connection = await createConnection({ socketPath, user: 'root', database: name })
@@ -138,7 +138,7 @@ async function rival(storm: Storm, random: () => number): Promise<void> {
     await connection.query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
     while (!storm.isOver) {
       await delay(random() * SHORT_HOLD_MS)
-      // Those that the service is about: the pool's first ones.
+      // The transactions that the service is confirming: the first of the pool.
       const id = storm.inFlight[Math.floor(random() * Math.min(POOL_SIZE, storm.inFlight.length))]
       if (id === undefined) continue
       try {
@@ -163,7 +163,7 @@ async function lockBackwards(
   isHeavy: boolean,
 ): Promise<void> {
   await connection.query('START TRANSACTION')
-  // The server gives up the transaction that wrote less: so that it is the service's, half of the time.
+  // The server aborts the transaction that wrote less: half of the time this makes it the service's.
   if (isHeavy)
     await connection.query(
       'INSERT INTO provider_events (provider, event_id, event_type, outcome, received_at) VALUES ?',
@@ -182,7 +182,7 @@ function heavyRows(): unknown[][] {
   return Array.from({ length: 60 }, () => ['rival', randomHex(16), 'weight', 'noted', systemClock.now()])
 }
 
-/** Each payment has all its rows, once. */
+/** Each payment has all of its rows, once. */
 async function checkWhole(ctx: Context, payments: number): Promise<void> {
   const [row]: Record<string, string>[] = await (
     await ctx.db.dataSource()

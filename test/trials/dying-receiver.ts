@@ -4,17 +4,17 @@ import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
 
-/** What the process is told on its standard input. */
+/** The command on the standard input of the process. */
 export interface DyingCommand {
   readonly kind: 'card' | 'payos'
   readonly signature: string
   /** Base64. */
   readonly body: string
-  /** Dies before this statement, counted from 1. */
+  /** Kills itself before this statement, counted from 1. */
   readonly diesBefore: number
 }
 
-/** Takes one notification in a process that kills itself, with -9, before a statement; otherwise prints decision and statements. */
+/** Processes one notification and kills its process with -9 before a statement; otherwise prints the decision and the statements. */
 async function main(): Promise<void> {
   const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingCommand
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   ctx.db.pool.on('acquire', (connection) => {
     if (counted.has(connection)) return
     counted.add(connection)
-    // Whatever sends something passes here.
+    // All statements pass here.
     const line = connection as unknown as { addCommand: (command: object) => unknown }
     const send = line.addCommand.bind(line)
     line.addCommand = (command) => {

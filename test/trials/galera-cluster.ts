@@ -32,7 +32,7 @@ interface Ports {
   readonly copies: number
 }
 
-/** A node of the cluster: a MariaDB server in a folder of its own. */
+/** A node of the cluster: a MariaDB server with its own folder. */
 interface Node {
   readonly number: number
   readonly folder: string
@@ -41,8 +41,8 @@ interface Node {
 }
 
 /**
- * Three nodes of MariaDB Galera on loopback, from Debian's packages. Every setting that is not a port, a path or for a small machine is
- * the default.
+ * Three nodes of MariaDB Galera on loopback, from Debian's packages. Except for ports, paths and the size of the machine, all settings
+ * are the defaults.
  */
 export class GaleraCluster {
   readonly #root: string
@@ -53,7 +53,7 @@ export class GaleraCluster {
     this.#nodes = nodes
   }
 
-  /** Makes the three nodes of one copy each of an empty server, and waits until all of them are synced. */
+  /** Starts three nodes from copies of an empty server, and waits until all of them are synced. */
   static async start(): Promise<GaleraCluster> {
     if (!existsSync(PROVIDER)) throw new Error(`${PROVIDER} is missing: run bin/system-packages --trials`)
     const root = mkdtempSync(join(tmpdir(), 'paygate-galera-'))
@@ -83,25 +83,25 @@ export class GaleraCluster {
     return `mysql://${USER}:${encodeURIComponent(PASSWORD)}@${hosts.join(',')}/${DATABASE}`
   }
 
-  /** Ends a node with -9. */
+  /** Kills a node with -9. */
   async kill(number: number): Promise<void> {
     await this.#end(this.#node(number), 'SIGKILL')
   }
 
-  /** Starts a node that was killed; it catches up with the others, and is synced when this returns. */
+  /** Restarts a killed node; it has caught up with the others when this returns. */
   async join(number: number): Promise<void> {
     const node = this.#node(number)
     await this.#launch(node, ['--wsrep-start-position=' + this.#positionOf(node)])
     await this.#untilSynced(node)
   }
 
-  /** Tells the one node that is left to go on alone. */
+  /** Makes the remaining node continue alone. */
   async goOnAlone(number: number): Promise<void> {
     await this.ask(number, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
     await this.#untilSynced(this.#node(number))
   }
 
-  /** Runs a statement at a node as its administrator. */
+  /** Runs a statement on a node as its administrator. */
   async ask(number: number, sql: string): Promise<RowDataPacket[]> {
     const { folder } = this.#node(number)
     const connection = await createConnection({ socketPath: join(folder, 'sock'), user: 'root' })
@@ -113,13 +113,13 @@ export class GaleraCluster {
     }
   }
 
-  /** Ends all nodes and removes what they stored. */
+  /** Stops all nodes and removes their data. */
   async stop(): Promise<void> {
     await Promise.all(this.#nodes.map((node) => this.#end(node, 'SIGKILL')))
     rmSync(this.#root, { recursive: true, force: true })
   }
 
-  /** The end of a node's log, for the message of a failure. */
+  /** The end of a node's log, for error messages. */
   logOf(number: number): string {
     return readFileSync(join(this.#node(number).folder, 'log'), 'utf8').slice(-3000)
   }
@@ -147,7 +147,7 @@ export class GaleraCluster {
     await this.ask(0, `CREATE USER '${USER}'@'127.0.0.1' IDENTIFIED BY '${PASSWORD}'`)
     await this.ask(0, `GRANT ALL ON ${DATABASE}.* TO '${USER}'@'127.0.0.1'`)
     await this.#end(first, 'SIGTERM')
-    // The others begin with the same data at the same position: nothing has to be copied to them.
+    // The others start with the same data at the same position, so no state transfer is needed.
     for (const { folder } of others)
       cpSync(join(first.folder, 'data'), join(folder, 'data'), {
         recursive: true,
@@ -173,7 +173,7 @@ export class GaleraCluster {
     await once(node.server, 'spawn')
   }
 
-  /** A file of its own, the only one that is read: the scripts that copy a node's data read it, too. */
+  /** The node's only configuration file, which the scripts of state transfers read, too. */
   #settingsOf({ number, folder, ports: { sql, group, increments, copies } }: Node): string {
     const everyNode = this.#nodes.map((node) => `127.0.0.1:${node.ports.group}`).join(',')
     return `[mysqld]
@@ -211,7 +211,7 @@ wsrep-sst-receive-address=127.0.0.1:${copies}
 `
   }
 
-  /** What a node that was killed holds, as Debian's service finds it out at each start. */
+  /** The position of a killed node, determined as Debian's service does at each start. */
   #positionOf({ folder }: Node): string {
     const log = join(folder, 'recovery.log')
     rmSync(log, { force: true })
@@ -221,7 +221,7 @@ wsrep-sst-receive-address=127.0.0.1:${copies}
       { stdio: 'ignore' },
     )
     const position = /Recovered position: (\S+)/.exec(readFileSync(log, 'utf8'))?.[1]
-    if (position === undefined) throw new Error(`the position of ${folder} is not known`)
+    if (position === undefined) throw new Error(`the position of ${folder} is unknown`)
     return position
   }
 
@@ -245,7 +245,7 @@ wsrep-sst-receive-address=127.0.0.1:${copies}
       const values = new Map(rows.map((row) => [row['Variable_name'] as string, row['Value'] as string]))
       return `${values.get('wsrep_local_state_comment')} ${values.get('wsrep_cluster_status')}`
     } catch {
-      return 'away'
+      return 'unreachable'
     }
   }
 
@@ -271,7 +271,7 @@ function program(name: string): string {
   return path
 }
 
-/** Ports that are free now, all held until the last is found, so that none comes twice. */
+/** Free ports, all kept open until the last one is found, so that they differ. */
 async function freePorts(count: number): Promise<number[]> {
   const probes = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
   const ports: number[] = []

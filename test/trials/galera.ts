@@ -25,9 +25,9 @@ export interface GaleraOptions {
   /** In each part of the trial. */
   readonly payments: number
   readonly endUsers: number
-  /** Subscriptions whose first reminder is due, in the quiet part, and again when a node is killed. */
+  /** Subscriptions whose first reminder is due in the undisturbed part, and again when a node is killed. */
   readonly reminders: number
-  /** Who pay at the same time. */
+  /** Concurrent payers. */
   readonly payers: number
 }
 
@@ -36,10 +36,10 @@ export interface GaleraFigures {
   readonly payments: number
   readonly parts: readonly PartFigures[]
   readonly webhooks: number
-  /** Webhooks that came again because their outcome was lost with a node. */
+  /** Webhooks that were repeated because their outcome was lost with a node. */
   readonly repeated: number
   readonly mails: number
-  /** Mails of which nobody knows whether they left, since their node died meanwhile: they are not sent again. */
+  /** Mails that may or may not have been sent because their node died meanwhile: they are not sent again. */
   readonly unconfirmed: number
   readonly retries: number
 }
@@ -50,13 +50,13 @@ interface PartFigures {
   /** Answers 503 and 429, which say when to try again. */
   readonly putOff: number
   readonly slowestMs: number
-  /** From what happened to the first payment that began after it. */
+  /** From the event until the answer to the first payment that began after it. */
   readonly recoveryMs?: number
 }
 
 const SUCCESS = 'https://shop.example/ok'
 const DEADLINE_MS = 120_000
-/** The longest that anybody waits for an answer: 10 s of tries, the last of which may meet a silent server. */
+/** The longest wait for an answer: 10 s of attempts, the last of which may meet an unresponsive server. */
 const LONGEST_REQUEST_MS = 30_000
 const POLL_MS = 50
 const BEGAN_DAYS_AGO = 28
@@ -64,10 +64,10 @@ const PLAN_EVERY = 10
 const MOST_PUT_OFF = 0.01
 
 /**
- * Three daemons on a cluster of three nodes, each at a node of its own, sell to a few end users at the same time: first in peace, then
- * while a node is killed and comes back, while two are killed, and while the schema changes. Throws where an answer is neither success
- * nor the word to try again, where what was acknowledged is not found at another node or is gone later, where a payment counts twice,
- * where an attempt of a webhook or a mail goes out twice, or where the ledger has a discrepancy.
+ * Three daemons on a cluster of three nodes, each using another node, sell to a few end users at the same time: first undisturbed, then
+ * while a node is killed and comes back, while two are killed, and while the schema changes. Throws if an answer is neither success nor
+ * a retryable error, if an acknowledged payment is missing on another node or lost later, if a payment counts twice, if an attempt of a
+ * webhook or a mail is sent twice, or if the ledger has a discrepancy.
  */
 export async function galera(options: GaleraOptions): Promise<GaleraFigures> {
   const cluster = await GaleraCluster.start()
@@ -89,12 +89,12 @@ export async function galera(options: GaleraOptions): Promise<GaleraFigures> {
       await whileTwoDie(trial),
       await whileTheSchemaChanges(trial),
     ]
-    const told = await untilTold(trial)
+    const deliveries = await untilDelivered(trial)
     await checkBooks(trial)
     const mails = await checkMails(trial)
     const retries = await retriesOf(daemons)
     checkLogs(daemons)
-    return { payments: options.payments * parts.length, parts, ...told, ...mails, retries }
+    return { payments: options.payments * parts.length, parts, ...deliveries, ...mails, retries }
   } catch (error) {
     const warned = daemons.flatMap(({ logged }) => logged).filter((line) => !line.startsWith('{"level":"info"'))
     throw new Error(
@@ -126,9 +126,9 @@ interface Trial {
   readonly options: GaleraOptions
   readonly receiver: Receiver
   readonly home: string
-  /** How many payments of each end user were answered. */
+  /** The number of answered payments of each end user. */
   readonly acknowledged: Map<string, number>
-  /** Payments that were begun so far, in all parts. */
+  /** Payments begun so far, in all parts. */
   opened: number
 }
 
@@ -136,7 +136,7 @@ interface Tally {
   paid: number
   putOff: number
   slowestMs: number
-  /** When something happened to the cluster, and when the first payment that began after it was answered. */
+  /** The time of the event in the cluster, and of the answer to the first payment that began after it. */
   happenedMs: number
   recoveredMs: number
 }
@@ -146,21 +146,21 @@ function settingsOf(cluster: GaleraCluster, home: string, number: number): Recor
     BILLING_DATABASE_URL: cluster.url(number),
     BILLING_HOME: home,
     BILLING_SWEEP_SECONDS: '0.3',
-    // What a daemon or a node held that died must be free again while the trial lasts: the lease follows the timeout.
+    // Leases follow this timeout: short, so that those of a dead daemon or node expire during the trial.
     BILLING_WEBHOOK_TIMEOUT_MS: '1000',
     BILLING_WEBHOOK_RETRY_MINUTES: '0.02,0.05,0.1,0.2',
   }
 }
 
-/** A node that is told to change the schema by itself would part from the others. */
+/** A node configured to change the schema by itself would diverge from the others. */
 async function refusesSchemaByNode(cluster: GaleraCluster): Promise<void> {
   await cluster.ask(0, "SET GLOBAL wsrep_osu_method = 'RSU'")
   const { db, close } = await openTestDb(cluster.url())
   try {
     const refusal = await runMigrations(db).then(() => 'it migrated', messageOf)
-    if (!refusal.includes('RSU')) throw new Error(`migrate, where a node changes its schema alone: ${refusal}`)
+    if (!refusal.includes('RSU')) throw new Error(`migrate with RSU did not refuse: ${refusal}`)
     const [table] = await cluster.ask(0, 'SHOW TABLES FROM paygate')
-    if (table) throw new Error('migrate made a table before it refused')
+    if (table) throw new Error('migrate created a table before it refused')
   } finally {
     await close()
     await cluster.ask(0, "SET GLOBAL wsrep_osu_method = 'TOI'")
@@ -176,10 +176,10 @@ async function openShop(ctx: TestContext, receiver: Receiver): Promise<Shop> {
 async function inPeace(trial: Trial): Promise<PartFigures> {
   await remindersFallDue(trial, 'quiet')
   const figures = await sell(trial, 'in peace', () => Promise.resolve())
-  // On a machine that runs much besides, conflicts may last for the 10 s now and then.
+  // On a busy machine, conflicts occasionally last for 10 s.
   if (figures.putOff > trial.options.payments * MOST_PUT_OFF)
     throw new Error(`in peace ${figures.putOff} answers said to try again`)
-  await untilTold(trial)
+  await untilDelivered(trial)
   const { events, attempts } = await countEvents(trial.ctx)
   const { length: arrived } = trial.receiver.received
   if (arrived !== events || attempts !== events)
@@ -197,7 +197,7 @@ async function whileOneDies(trial: Trial): Promise<PartFigures> {
   return figures
 }
 
-/** One node of three is no majority: it serves nobody until an operator says that the others are gone. */
+/** One node of three is not a majority: it serves nobody until an operator bootstraps it. */
 async function whileTwoDie(trial: Trial): Promise<PartFigures> {
   const { cluster } = trial
   const figures = await sell(trial, 'kill -9 of two nodes', async (tally) => {
@@ -219,7 +219,7 @@ async function whileTheSchemaChanges(trial: Trial): Promise<PartFigures> {
   })
 }
 
-/** A next version's change, of tables that every payment writes. */
+/** A change of a next version to tables that every payment writes. */
 class Later1800000000000 implements Migration {
   readonly work = { transactions: ['instant'], events: ['index'] } as const
 
@@ -229,15 +229,15 @@ class Later1800000000000 implements Migration {
   }
 
   async down(): Promise<void> {
-    await Promise.reject(new Error('the database ends with the trial'))
+    await Promise.reject(new Error('not reversible'))
   }
 }
 
-/** Payments by several payers at once; `happen` is called when half of them are answered. */
+/** Payments of several concurrent payers; `happen` is called when half of them are answered. */
 async function sell(trial: Trial, part: string, happen: (tally: Tally) => Promise<void>): Promise<PartFigures> {
   const { payments, endUsers, payers } = trial.options
   const tally: Tally = { paid: 0, putOff: 0, slowestMs: 0, happenedMs: Infinity, recoveredMs: 0 }
-  // Payments of one end user follow each other, so that all payers are at few end users at a time.
+  // Payments of an end user follow each other, so that all payers work on a few end users at a time.
   const numbers = Array.from({ length: payments }, (_, number) => Math.floor((number * endUsers) / payments))
   const startedMs = performance.now()
   const selling = inTurns(numbers, (endUser) => sellOne(trial, tally, `user-${endUser}`), payers)
@@ -258,7 +258,7 @@ async function sell(trial: Trial, part: string, happen: (tally: Tally) => Promis
   }
 }
 
-/** One sale: opened at a daemon, confirmed at both others at once, and looked at where it was opened. */
+/** One sale: opened at a daemon, confirmed at both others at once, and read where it was opened. */
 async function sellOne(trial: Trial, tally: Tally, externalRef: string): Promise<void> {
   const { daemons, shop, acknowledged } = trial
   const number = (trial.opened += 1)
@@ -293,7 +293,7 @@ async function sellOne(trial: Trial, tally: Tally, externalRef: string): Promise
   if (startedMs > tally.happenedMs) tally.recoveredMs ||= performance.now()
 }
 
-/** Without a key: where its commit meets the death of a node, the daemon alone can know that the plan is its own. */
+/** Without an Idempotency-Key: if a node dies at the commit, only the daemon can know that it created the plan. */
 async function makePlan({ shop }: Trial, tally: Tally, daemon: DaemonProcess, code: string): Promise<void> {
   const prices = [{ amount: 10_000, currency: 'VND', interval_unit: 'month', interval_count: 1 }]
   let tries = 0
@@ -316,7 +316,7 @@ interface Answer {
 
 const JSON_BODY = { 'content-type': 'application/json' }
 
-/** Asks until the answer is success; anything else must say when to try again. Returns `data`. */
+/** Repeats the call until it succeeds; any other answer must be retryable. Returns `data`. */
 async function untilAnswered(tally: Tally, ask: () => Promise<Answer>): Promise<unknown> {
   const deadlineMs = performance.now() + DEADLINE_MS
   for (;;) {
@@ -370,8 +370,8 @@ async function remindersFallDue({ ctx, shop: { app, price }, options }: Trial, n
   await begin({ ...ctx, clock }, app, price, options.reminders, `due-${name}`)
 }
 
-/** Waits until every event is delivered; how many webhooks came, and how many of them came before. No attempt came twice. */
-async function untilTold({ ctx, receiver }: Trial): Promise<{ webhooks: number; repeated: number }> {
+/** Waits until every event is delivered; returns the number of webhooks and of repeated ones. No attempt may arrive twice. */
+async function untilDelivered({ ctx, receiver }: Trial): Promise<{ webhooks: number; repeated: number }> {
   await until('all events are delivered', async () => (await countEvents(ctx)).open === 0)
   const attempts = receiver.received.map(({ eventId, attempt }) => `${eventId} ${attempt}`)
   const twice = attempts.find((name, index) => attempts.indexOf(name) !== index)
@@ -389,7 +389,7 @@ async function countEvents({ db }: TestContext): Promise<{ events: number; attem
   return { events: Number(row!['events']), attempts: Number(row!['attempts']), open: Number(row!['open']) }
 }
 
-/** Each mail that is due was sent once, or is listed as one of which nobody knows. */
+/** Each due mail was sent once, or is listed as unconfirmed. */
 async function checkMails({ ctx, home }: Trial): Promise<{ mails: number; unconfirmed: number }> {
   const count = async (): Promise<Record<string, number>> => {
     const rows: { status: string; n: string }[] = await ctx.db.query(
@@ -412,7 +412,7 @@ async function checkMails({ ctx, home }: Trial): Promise<{ mails: number; unconf
   return { mails: receivers.length, unconfirmed: claimed }
 }
 
-/** Each end user has what its payments bought, and each payment is there once. */
+/** Each end user has what their payments bought, and each payment exists once. */
 async function checkBooks({ ctx, acknowledged, options }: Trial): Promise<void> {
   const rows: { ref: string; payments: string }[] = await ctx.db.query(
     `SELECT s.external_ref AS ref, COUNT(a.id) AS payments
@@ -451,7 +451,7 @@ async function until(what: string, holds: () => boolean | Promise<boolean>): Pro
   }
 }
 
-/** Transactions that were run again. */
+/** Transactions that were retried. */
 async function retriesOf(daemons: readonly DaemonProcess[]): Promise<number> {
   const counts = await Promise.all(
     daemons.map(async ({ url }) => {
@@ -463,8 +463,8 @@ async function retriesOf(daemons: readonly DaemonProcess[]): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** No job is taken for hung because it waits for its node. */
+/** No job is treated as hung because it waits for its node. */
 function checkLogs(daemons: readonly DaemonProcess[]): void {
   const hung = daemons.flatMap(({ logged }) => logged).find((line) => /"reason":"(hung|overdue)"/.test(line))
-  if (hung) throw new Error(`a job was taken for hung: ${hung}`)
+  if (hung) throw new Error(`a job was treated as hung: ${hung}`)
 }

@@ -17,16 +17,16 @@ export interface AbuseOptions {
 
 export interface AbuseFigures {
   readonly slowSockets: number
-  /** When the last of them was cut off. */
+  /** When the last slow sender was cut off. */
   readonly slowestCutMs: number
-  /** The slowest answer to an honest caller meanwhile. */
+  /** The slowest answer to an honest caller during the attack. */
   readonly slowestHonestMs: number
   readonly refused: number
 }
 
 const BASE_URL = 'https://pay.example'
 const EVIL = 'evil.example'
-/** Headers must be there after 10 s, a whole request after 30 s; the server looks each second. */
+/** Headers must be complete after 10 s, a whole request after 30 s; the server checks each second. */
 const HEADERS_MS = 10_000
 const REQUEST_MS = 30_000
 const SLACK_MS = 5000
@@ -35,8 +35,8 @@ const DRIP_MS = 400
 const PIPELINED = 20
 
 /**
- * Speaks HTTP to a daemon as attackers do. Throws where a slow sender keeps its connection beyond the deadline or makes others wait,
- * where a request is read as two, where a link is made from `Host`, where a token leads elsewhere, or where anything answers 5xx.
+ * Attacks a daemon over HTTP. Throws if a slow sender keeps its connection beyond the deadline or makes others wait, if
+ * a request is read as two, if a link is made from `Host`, if a token leads elsewhere, or if anything answers 5xx.
  */
 export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions): Promise<AbuseFigures> {
   const ctx = testContext({}, {}, new TestClock(formatTimestamp(systemClock.now())))
@@ -77,7 +77,7 @@ function slowBodyHead(token: string): string {
   return `POST /checkout/${token}/resolve HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n`
 }
 
-/** Sends the beginning and then a byte at a time until it is cut off; after how many milliseconds. */
+/** Sends the beginning and then a byte at a time; returns after how many milliseconds it is cut off. */
 async function drip(url: string, beginning: string, deadlineMs: number = HEADERS_MS): Promise<number> {
   const socket = await open(url)
   const startedMs = performance.now()
@@ -94,7 +94,7 @@ async function drip(url: string, beginning: string, deadlineMs: number = HEADERS
       throw new Error(`a slow sender was not cut off in ${deadlineMs + SLACK_MS} ms`)
     }
   }
-  if (received !== '' && !received.startsWith('HTTP/1.1 408 ')) throw new Error(`a slow sender was told ${received}`)
+  if (received !== '' && !received.startsWith('HTTP/1.1 408 ')) throw new Error(`a slow sender received ${received}`)
   return performance.now() - startedMs
 }
 
@@ -102,11 +102,11 @@ async function open(url: string): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
-  // A reset is how it is cut off.
+  // A cut-off connection may be reset.
   return socket.on('error', () => undefined)
 }
 
-/** Asks for a checkout's state all the time, as a payer's page would; ends with how long the slowest answer took. */
+/** Polls the state of a checkout, as a payer's page does; returns the time of the slowest answer. */
 function watchHonest(url: string, token: string): { end: () => Promise<number> } {
   let isOver = false
   const watching = (async () => {
@@ -131,7 +131,7 @@ function watchHonest(url: string, token: string): { end: () => Promise<number> }
   }
 }
 
-/** Many requests in one packet are answered one by one, in their order. */
+/** Many requests in one packet are answered one by one, in order. */
 async function checkPipelining(url: string): Promise<void> {
   const socket = await open(url)
   let received = ''
@@ -148,7 +148,7 @@ async function checkPipelining(url: string): Promise<void> {
   if (statuses.join() !== expected.join()) throw new Error(`pipelined requests were answered ${statuses.join()}`)
 }
 
-/** What two servers in a row may take for one request or for two: refused, and what follows is never read. */
+/** What a proxy and a server may parse differently, as one request or two: refused, and the rest is never read. */
 async function checkSmuggling(url: string): Promise<number> {
   const hidden = 'GET /healthz HTTP/1.1\r\nHost: hidden\r\n\r\n'
   const lengths: readonly (readonly string[])[] = [
@@ -182,7 +182,7 @@ async function checkSmuggling(url: string): Promise<number> {
   return lengths.length
 }
 
-/** Links come from the base address alone, whatever the request calls the host. */
+/** Links use the base address only, whatever `Host` says. */
 async function checkHosts(url: string, token: string): Promise<number> {
   const page = `/checkout/${token}`
   const hosts = [
@@ -201,9 +201,10 @@ async function checkHosts(url: string, token: string): Promise<number> {
     for (const target of [page, `http://${EVIL}${page}`, `${page}/bank`, `/renew/${'0'.repeat(64)}`]) {
       const lines = [...headers, ['Connection', 'close']].map(([name, value]) => `${name}: ${value}`)
       const answer = await sendRaw(url, `GET ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
-      const told = JSON.stringify([answer.headers, answer.text])
+      const content = JSON.stringify([answer.headers, answer.text])
       if (answer.status >= 500 || answer.status === 0) throw new Error(`${target} was answered ${answer.status}`)
-      if (told.includes(EVIL)) throw new Error(`${target} with ${JSON.stringify(headers)} tells of ${EVIL}: ${told}`)
+      if (content.includes(EVIL))
+        throw new Error(`${target} with ${JSON.stringify(headers)} contains ${EVIL}: ${content}`)
     }
   }
   const form = 'payment_method=test'
@@ -224,7 +225,7 @@ async function checkHosts(url: string, token: string): Promise<number> {
   return hosts.length * 4 + 2
 }
 
-/** A token that is none leads nowhere. */
+/** An invalid token leads nowhere. */
 async function checkTokens(url: string, token: string): Promise<number> {
   const tokens = [
     ...['..', '%2e%2e', '..%2f..%2fhealthz', '..%5c..%5chealthz', '.%00.', '%00', '%ff', '%', '%zz', '%c0%ae%c0%ae'],

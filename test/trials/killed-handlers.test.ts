@@ -2,8 +2,8 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { killedHandlers } from './killed-handlers.ts'
 
-describe('trial: a notification is taken by a process that is killed', () => {
-  it('killed with -9 between statements, then told again: nothing half done, everything once', async () => {
+describe('trial: the process of a notification is killed', () => {
+  it('killed with -9 between statements, then notified again: nothing is half done, everything is done once', async () => {
     const { statements, kills } = await killedHandlers({ every: 3 })
     expect(statements.card).to.be.greaterThan(6)
     expect(statements.payos).to.be.greaterThan(6)

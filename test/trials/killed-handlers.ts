@@ -30,8 +30,8 @@ const KEYS = { clientId: 'client', apiKey: 'api', checksumKey: 'checksum' }
 const CARD = { secretKey: 'sk_test_trial', webhookSecret: 'whsec_trial' }
 
 /**
- * Kills the process that takes a card or PayOS notification with -9 before one statement after the other, then has the provider tell
- * it again. Throws where something is half done after the kill, or not done exactly once after the repetition.
+ * Kills the process of a card or PayOS notification with -9 before each of its statements, then repeats the notification. Throws if
+ * something is half done after the kill, or not done exactly once after the repetition.
  */
 export async function killedHandlers({ every }: KilledOptions): Promise<KilledFigures> {
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
@@ -47,11 +47,11 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
     let kills = 0
     for (const kind of ['card', 'payos'] as const) {
       for (let diesBefore = 1; ; diesBefore += every) {
-        const { transactionId, order } = await paid(ctx, app, price, kind, diesBefore)
-        const ended = await receiveAndDie(settings, order)
+        const { transactionId, command } = await paid(ctx, app, price, kind, diesBefore)
+        const ended = await receiveAndDie(settings, command)
         await checkWhole(ctx, `${kind}, killed before statement ${diesBefore}`)
-        await tellAgain(ctx, order)
-        await checkOnce(ctx, transactionId, `${kind}, told again after a kill before statement ${diesBefore}`)
+        await notifyAgain(ctx, command)
+        await checkOnce(ctx, transactionId, `${kind}, notified again after a kill before statement ${diesBefore}`)
         if (ended !== 'killed') {
           statements[kind] = ended.statements
           break
@@ -75,12 +75,17 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
     const externalRef = `${kind}-${diesBefore}`
     const checkout = await aCheckout(context, app, { price_id: price, external_ref: externalRef })
     await chooseMethod(context, tokenOf(checkout), kind)
-    const told = kind === 'card' ? tellOfCard() : tellOfTransfer()
-    const order: DyingCommand = { kind, diesBefore, signature: told.signature, body: told.body.toString('base64') }
-    return { transactionId: checkout.transaction_id!, order }
+    const notification = kind === 'card' ? cardNotification() : transferNotification()
+    const command: DyingCommand = {
+      kind,
+      diesBefore,
+      signature: notification.signature,
+      body: notification.body.toString('base64'),
+    }
+    return { transactionId: checkout.transaction_id!, command }
   }
 
-  function tellOfCard(): { signature: string; body: Buffer } {
+  function cardNotification(): { signature: string; body: Buffer } {
     const session = stripe.sessions.at(-1)!
     stripe.pay(session)
     const at = unixSeconds(systemClock.now())
@@ -88,17 +93,17 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
     return { signature: event.headers['Stripe-Signature']!, body: event.body }
   }
 
-  function tellOfTransfer(): { signature: string; body: Buffer } {
+  function transferNotification(): { signature: string; body: Buffer } {
     const link = payos.links.at(-1)!
-    const told = payosNotification(KEYS.checksumKey, link, payos.transfer(link, link.amount))
-    return { signature: '', body: Buffer.from(JSON.stringify(told)) }
+    const body = payosNotification(KEYS.checksumKey, link, payos.transfer(link, link.amount))
+    return { signature: '', body: Buffer.from(JSON.stringify(body)) }
   }
 }
 
-/** Runs the receiver in a process; what it printed, or that it was killed. */
+/** Runs the receiver in a process; returns its output, or that it was killed. */
 async function receiveAndDie(
   settings: Readonly<Record<string, string>>,
-  order: DyingCommand,
+  command: DyingCommand,
 ): Promise<'killed' | { decision: { status: string }; statements: number }> {
   const environment = { PATH: process.env['PATH'] ?? '', ...testEnvironment(settings) }
   const child = spawn(process.execPath, [RECEIVER], { env: environment, stdio: ['pipe', 'pipe', 'pipe'] })
@@ -106,19 +111,19 @@ async function receiveAndDie(
   let complained = ''
   child.stdout.on('data', (data: Buffer) => (printed += data.toString()))
   child.stderr.on('data', (data: Buffer) => (complained += data.toString()))
-  child.stdin.end(JSON.stringify(order))
+  child.stdin.end(JSON.stringify(command))
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
   if (signal === 'SIGKILL') return 'killed'
   if (code !== 0) throw new Error(`the receiver ended with ${code ?? signal ?? ''}: ${printed}${complained}`)
   return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: { status: string }; statements: number }
 }
 
-async function tellAgain(ctx: TestContext, order: DyingCommand): Promise<void> {
-  const body = Buffer.from(order.body, 'base64')
+async function notifyAgain(ctx: TestContext, command: DyingCommand): Promise<void> {
+  const body = Buffer.from(command.body, 'base64')
   ctx.clock.set(formatTimestamp(systemClock.now()))
   const decision =
-    order.kind === 'card'
-      ? await receiveCardEvent(ctx, { signature: order.signature, body })
+    command.kind === 'card'
+      ? await receiveCardEvent(ctx, { signature: command.signature, body })
       : await receivePayosNotification(ctx, body)
   if (!['processed', 'duplicate', 'already_completed'].includes(decision.status)) {
     throw new Error(`the repetition was ${decision.status}`)
@@ -133,15 +138,15 @@ async function checkWhole(ctx: TestContext, when: string): Promise<void> {
 async function checkOnce(ctx: TestContext, transactionId: number, when: string): Promise<void> {
   await checkWhole(ctx, when)
   const payments = await listPaymentsOf(ctx.db, transactionId)
-  const [row]: { status: string; flag: string | null; effects: string; told: string }[] = await ctx.db.query(
+  const [row]: { status: string; flag: string | null; effects: string; events: string }[] = await ctx.db.query(
     `SELECT status, flag_reason AS flag,
        (SELECT COUNT(*) FROM payment_applications WHERE transaction_id = ?) AS effects,
        (SELECT COUNT(*) FROM events WHERE event_type = 'subscription.updated' AND app_id = t.app_id
-         AND external_ref = t.external_ref) AS told
+         AND external_ref = t.external_ref) AS events
      FROM transactions t WHERE id = ?`,
     [transactionId, transactionId],
   )
-  const found = `${row!.status}, ${row!.flag ?? 'no flag'}, ${payments.length} payments, ${row!.effects} effects, ${row!.told} events`
+  const found = `${row!.status}, ${row!.flag ?? 'no flag'}, ${payments.length} payments, ${row!.effects} effects, ${row!.events} events`
   if (found !== 'completed, no flag, 1 payments, 1 effects, 1 events') throw new Error(`${when}: ${found}`)
 }
 

@@ -22,27 +22,27 @@ export interface KilledMailersFigures {
   readonly mails: number
   readonly kills: number
   readonly recorded: number
-  /** Handed over and never recorded: shown to operators. */
+  /** Handed over but never recorded: shown to operators. */
   readonly unconfirmed: number
 }
 
 const SWEEP_ONCE = join(import.meta.dirname, '../renewals/sweep-once.ts')
 
 /**
- * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws where a
- * mail came twice, where one never came that nobody killed in its answer, or where one is neither recorded nor shown to operators.
+ * T06: sweeps are killed around SMTP DATA, each at another moment of another mail, until the last one runs to its end. Throws if a mail
+ * arrived twice, if one never arrived without a kill during its answer, or if one is neither recorded nor shown to operators.
  */
 export async function killedMailers({ mails, kills, seed }: KilledMailersOptions): Promise<KilledMailersFigures> {
   const random = seededRandom(seed)
   const scene = await aScene()
   try {
     for (let n = 1; n <= mails; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
-    // A sandbox app may not send so many in a day.
+    // A sandbox app may not send so many mails in a day.
     await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
     scene.ctx.clock.set('2026-03-29 10:00:00')
     for (let kill = 1; kill <= kills; kill += 1) {
       await killedSweep(scene, 1 + Math.floor(random() * Math.max(1, mails / kills)), random() < 0.5)
-      // What the dead had claimed and not handed over is free by then.
+      // By then the claims of dead sweeps that were not handed over have expired.
       scene.ctx.clock.advance('2m')
     }
     await sendDueReminders(scene.ctx)
@@ -55,7 +55,7 @@ export async function killedMailers({ mails, kills, seed }: KilledMailersOptions
   }
 }
 
-/** A sweep in a process of its own, killed at its n-th mail: before the server's go-ahead, or with the whole mail in its hands. */
+/** A sweep in a separate process, killed at its n-th mail: before the server's go-ahead, or after it received the whole mail. */
 async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolean): Promise<void> {
   const { smtpUrl, mailFrom } = scene.ctx.config
   const settings = { BILLING_SMTP_URL: smtpUrl ?? '', BILLING_MAIL_FROM: mailFrom ?? '', BILLING_LOG_LEVEL: 'silent' }
@@ -85,12 +85,12 @@ async function judge(scene: Scene, mails: number, kills: number): Promise<Killed
     arrivals.set(key, (arrivals.get(key) ?? 0) + 1)
   }
   const twice = [...arrivals].filter(([, times]) => times > 1)
-  if (twice.length > 0) throw new Error(`came twice: ${twice.map(([key]) => key).join(', ')}`)
+  if (twice.length > 0) throw new Error(`arrived twice: ${twice.map(([key]) => key).join(', ')}`)
   const rows: { id: string }[] = await scene.ctx.db.query(`SELECT id FROM reminders WHERE status = 'sent'`)
   const unconfirmed = await countUnconfirmedReminders(scene.ctx)
   if (rows.length + unconfirmed !== mails) {
     throw new Error(`${mails} mails, ${rows.length} recorded and ${unconfirmed} shown to operators`)
   }
-  if (arrivals.size < rows.length) throw new Error(`${rows.length} are recorded as sent, ${arrivals.size} came`)
+  if (arrivals.size < rows.length) throw new Error(`${rows.length} are recorded as sent, ${arrivals.size} arrived`)
   return { mails, kills, recorded: rows.length, unconfirmed }
 }

@@ -4,11 +4,11 @@ import { hmacHex } from '#shared/crypto.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { mutatedMail } from './mutated-mail.ts'
 
-/** What the thread that sends is told. */
+/** The parameters of the sending thread. */
 export interface SenderTask {
   readonly url: string
   readonly secret: string
-  /** What the service takes for now, in unix seconds. */
+  /** The service's current time, in unix seconds. */
   readonly timestamp: number
   readonly mails: number
   readonly seed: number
@@ -41,7 +41,7 @@ async function post(raw: Buffer): Promise<string> {
     body,
   })
   const decision = (await answer.json()) as { status?: string; reason?: string }
-  // As the relay does: a busy machine may take longer over a mail than it may take.
+  // As the relay does: a busy machine may exceed the time limit of a mail.
   if (statusCode === 503) return post(raw)
   const isTooLarge = body.length > LARGEST_BODY
   if (isTooLarge !== (statusCode === 400)) throw new Error(`a post of ${body.length} bytes was answered ${statusCode}`)

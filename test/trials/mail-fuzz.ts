@@ -16,9 +16,9 @@ export interface FuzzFigures {
   readonly seed: number
   readonly mails: number
   readonly answers: SenderResult
-  /** Mails at which the reading thread gave up or was replaced. */
+  /** Mails on which the reading thread gave up or was replaced. */
   readonly unread: number
-  /** Longest time for which the thread that answers requests was held. */
+  /** The longest block of the thread that answers requests. */
   readonly longestHoldMs: number
   readonly seconds: number
 }
@@ -27,8 +27,8 @@ const SECRET = 'relay-secret-for-trials'
 const LONGEST_HOLD_MS = 250
 
 /**
- * Posts mutated mails to the relay's endpoint, from a thread of its own. Throws where one is answered with anything but a decision
- * that it is no payment, or with 400 other than for its size, and where the service's event loop was held for 250 ms.
+ * Posts mutated mails to the relay's endpoint, from another thread. Throws if one is answered with anything but a decision
+ * that it is not a payment, or with 400 other than for its size, and if the service's event loop was blocked for 250 ms.
  */
 export async function mailFuzz({ mails, seed, connections }: FuzzOptions): Promise<FuzzFigures> {
   const service = await startService({ BILLING_RELAY_SECRET: SECRET, BILLING_RELAY_AUTHSERV_IDS: OUR_MX })
@@ -71,6 +71,6 @@ function check(figures: FuzzFigures): void {
   }
   if (answered !== figures.mails) throw new Error(`seed ${figures.seed}: ${answered} of ${figures.mails} were answered`)
   if (figures.longestHoldMs >= LONGEST_HOLD_MS) {
-    throw new Error(`seed ${figures.seed}: the event loop was held for ${figures.longestHoldMs} ms`)
+    throw new Error(`seed ${figures.seed}: the event loop was blocked for ${figures.longestHoldMs} ms`)
   }
 }

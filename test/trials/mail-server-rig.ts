@@ -7,11 +7,11 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { KEY, OUR_MX } from '../support/bank-mails.ts'
 
-/** A real mail server of the seller's: Postfix with OpenDKIM, a name server for the keys, and a pipe into `bin/bank-mail-relay`. */
+/** The seller's mail server, a real one: Postfix with OpenDKIM, a name server for the keys, and a pipe into `bin/bank-mail-relay`. */
 export interface MailServer {
-  /** Delivers a mail by SMTP (swaks) to the server that writes down what it found, or to one that is silent about unsigned mails. */
+  /** Delivers a mail by SMTP (swaks) to the server that always adds its results, or to one that adds none to unsigned mails. */
   deliver(mail: string, to: string, port: 'outspoken' | 'silent'): void
-  /** Tries again now to deliver what waits. */
+  /** Retries deferred mails now. */
   flush(): void
   log(): string
   stop(): Promise<void>
@@ -21,7 +21,7 @@ export const MAIL_PROGRAMS = ['/usr/sbin/postfix', '/usr/sbin/opendkim', '/usr/s
 const RELAY = join(import.meta.dirname, '../../bin/bank-mail-relay')
 const UP_MS = 15_000
 
-/** Why the mail server cannot be started here; null where it can. */
+/** Why the mail server cannot be started here; null if it can. */
 export function mailServerLacks(): string | null {
   const missing = MAIL_PROGRAMS.filter((path) => !existsSync(path))
   if (missing.length > 0) return `${missing.join(', ')}: bin/system-packages --trials`
@@ -36,13 +36,13 @@ interface Ports {
   readonly silent: number
 }
 
-/** Starts everything on loopback, on free ports, in a folder of its own; nothing of the system's configuration is read or changed. */
+/** Starts everything on loopback, on free ports, in a separate folder; neither reads nor changes the system's configuration. */
 export async function startMailServer(relay: {
   readonly baseUrl: string
   readonly secret: string
 }): Promise<MailServer> {
   const folder = mkdtempSync(join(tmpdir(), 'paygate-mx-'))
-  // Postfix's own user and the pipe's user look into it.
+  // Postfix's user and the pipe's user read it.
   chmodSync(folder, 0o755)
   const [dns = 0, outspokenMilter = 0, silentMilter = 0, outspoken = 0, silent = 0] = await freePorts(5)
   const ports: Ports = { dns, outspokenMilter, silentMilter, outspoken, silent }
@@ -89,7 +89,7 @@ function swaks(folder: string, mail: string, to: string, port: number): void {
   execFileSync('/usr/bin/swaks', [...args, '--suppress-data', '--timeout', '20'], { stdio: 'pipe' })
 }
 
-/** Keys of the bank, and of somebody else. */
+/** Keys of the bank and of an attacker. */
 function writeNameServer(folder: string, { dns }: Ports): void {
   const key = KEY.publicKey.toString('base64')
   const record = `"v=DKIM1; k=rsa; p=${key.slice(0, 200)}","${key.slice(200)}"`
@@ -121,7 +121,7 @@ function writeMilters(folder: string, ports: Ports): void {
     'Background no',
     'Syslog no',
     `ResolverConfiguration ${join(folder, 'resolver.conf')}`,
-    // Else mails from loopback, such as ours, are not checked.
+    // Otherwise mails from loopback, such as these, are not checked.
     `InternalHosts ${join(folder, 'nobody')}`,
     `ExternalIgnoreList ${join(folder, 'nobody')}`,
   ]
@@ -191,7 +191,7 @@ function writePostfix(
   )
 }
 
-/** A folder that the pipe's user alone can read. */
+/** A folder that only the pipe's user can read. */
 function writeCredentials(folder: string, secret: string): string {
   const credentials = join(folder, 'relay')
   const file = join(credentials, 'BILLING_RELAY_SECRET')
@@ -202,7 +202,7 @@ function writeCredentials(folder: string, secret: string): string {
   return credentials
 }
 
-/** Ports that nobody listens on at the moment. */
+/** Free ports. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
   await Promise.all(servers.map((server) => once(server, 'listening')))

@@ -21,9 +21,9 @@ const SETTINGS = { ...RELAY_SETTINGS, BILLING_ENV: 'production', BILLING_LOG_LEV
 const DECIDED_MS = 30_000
 
 /**
- * The whole way of a bank's mail with real programs: swaks, Postfix, OpenDKIM with keys in a real name server, the pipe, the relay, a
- * daemon in production. The genuine mails are taken once each, also those that came while the daemon was away; no forgery is, on a
- * mail server that always writes down what it found, and on one that is silent about unsigned mails.
+ * The whole route of a bank's mail with real programs: swaks, Postfix, OpenDKIM with keys in a real name server, the pipe, the relay, a
+ * daemon in production. Genuine mails are accepted once each, including those that arrived while the daemon was down; no forgery is, on
+ * a mail server that always adds its results, and on one that adds none to unsigned mails.
  */
 export async function mailServer(): Promise<MailServerFigures> {
   const lack = mailServerLacks()
@@ -39,7 +39,7 @@ export async function mailServer(): Promise<MailServerFigures> {
     await scenario.genuine()
     await scenario.forged()
     await daemon.stop()
-    const waiting = await scenario.whileAway()
+    const waiting = await scenario.whileDown()
     daemon = await startDaemonProcess(daemonSettings)
     await waiting()
     await check(ctx, scenario)
@@ -55,8 +55,8 @@ interface Scenario {
   readonly paid: Transaction[]
   genuine(): Promise<void>
   forged(): Promise<void>
-  /** Delivers a mail while nobody takes it; resolves once it waits, to what waits for its decision. */
-  whileAway(): Promise<() => Promise<void>>
+  /** Delivers a mail while the daemon is down; once it is deferred, returns a function that waits for its decision. */
+  whileDown(): Promise<() => Promise<void>>
 }
 
 async function openScenario(ctx: TestContext, server: MailServer): Promise<Scenario> {
@@ -110,14 +110,14 @@ async function openScenario(ctx: TestContext, server: MailServer): Promise<Scena
           await expectDecision(mail, address, port, 'rejected untrusted_sender')
       }
     },
-    async whileAway() {
+    async whileDown() {
       const before = await newestMail(ctx)
       server.deliver(await genuineTimo(await pay()), address, 'outspoken')
       await until(server, () => server.log().includes('status=deferred'))
       return async () => {
         server.flush()
         const decided = describeDecision(await untilDecided(ctx, server, before?.id ?? 0))
-        if (decided !== 'processed') throw new Error(`a mail that waited was ${decided}`)
+        if (decided !== 'processed') throw new Error(`a deferred mail was ${decided}`)
       }
     },
   }
@@ -150,7 +150,7 @@ async function untilDecided(ctx: TestContext, server: MailServer, afterId: numbe
 async function until(server: MailServer, holds: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + DECIDED_MS
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`nothing came of a mail:\n${server.log().slice(-3000)}`)
+    if (performance.now() > deadline) throw new Error(`a mail has no decision:\n${server.log().slice(-3000)}`)
     await delay(50)
   }
 }
@@ -164,7 +164,7 @@ async function check(ctx: TestContext, { victim, paid }: Scenario): Promise<void
   if (states.some((status) => status !== 'completed')) throw new Error(`payments are ${states.join(', ')}`)
   const untouched = await findTransaction(ctx.db, victim.id)
   if (untouched?.status !== 'pending' || untouched.amountReceived !== 0)
-    throw new Error('a forgery was taken for money')
+    throw new Error('a forgery was booked as money')
   await requireCleanLedger(ctx, 'after all mails')
 }
 

@@ -2,7 +2,7 @@ import { BANK_MAILS, bankMail, OUR_MX, takenBy, TRANSFER, type MailBank } from '
 
 export type Random = () => number
 
-/** A mail in which a few things are wrong, or one thing to excess. Most pass for genuine, so that their bodies are read. */
+/** A mail with a few mutations, or one excessive one. Most pass as genuine, so that their bodies are read. */
 export function mutatedMail(random: Random): Buffer {
   if (random() < 0.1) return Buffer.from(pick(random, EXCESSES)(random), 'latin1')
   const [header, body] = soundMail(random)
@@ -10,7 +10,7 @@ export function mutatedMail(random: Random): Buffer {
   let head: Buffer = Buffer.from(header)
   let tail: Buffer = Buffer.from(body)
   for (let number = 0; number < mutations; number += 1) {
-    // The results on top stay valid in most, else nothing behind them is ever looked at.
+    // In most, the results on top stay valid: otherwise nothing below them would be read.
     if (random() < 0.75) tail = mutate(random, tail)
     else head = Buffer.concat([head.subarray(0, FINDINGS.length), mutate(random, head.subarray(FINDINGS.length))])
   }
@@ -18,7 +18,7 @@ export function mutatedMail(random: Random): Buffer {
 }
 
 const FINDINGS = `Authentication-Results: ${OUR_MX}; dkim=pass header.i=@acb.com.vn\r\n`
-/** Covers what the body is: where it stands, the body is read under any character set. */
+/** The signature covers the body, so that it is read in any character set. */
 const SIGNATURE =
   'DKIM-Signature: v=1; a=rsa-sha256; d=acb.com.vn; s=mail; h=from:subject:content-type:content-transfer-encoding; bh=x; b=x\r\n'
 
@@ -98,7 +98,7 @@ function mutate(random: Random, bytes: Buffer): Buffer {
   return pick(random, MUTATIONS)(random, bytes, Math.floor(random() * bytes.length))
 }
 
-/** About as much as the service takes, in base64 within 256 KB. */
+/** About the largest mail that the service accepts, in base64 within 256 KB. */
 const FULL = 190_000
 
 const proven = (fields: string, body: string): string =>
@@ -110,7 +110,7 @@ const nested = (depth: number, kind: string): string =>
     (_, level) => `Content-Type: multipart/${kind}; boundary=b${level}\r\n\r\n--b${level}\r\n`,
   ).join('')
 
-/** One thing to excess each. */
+/** One excess each. */
 const EXCESSES: readonly ((random: Random) => string)[] = [
   (random) => ofType('text/plain', 'x'.repeat(FULL + Math.floor(random() * 20_000))),
   () => ofType('multipart/mixed; boundary=x', '--x\r\n'.repeat(FULL / 5)),

@@ -4,28 +4,28 @@ import type { LoadRequest } from '../../bench/workers/load.ts'
 
 export interface OfferOrder {
   readonly origin: string
-  /** Sent one after the other, again and again. */
+  /** Sent in turn, again and again. */
   readonly requests: readonly LoadRequest[]
-  /** Requests are sent at their due time, whatever became of those before. */
+  /** Requests are sent at their due time, whether or not earlier ones are answered. */
   readonly perSecond: number
   readonly seconds: number
 }
 
 export interface OfferResult {
   readonly offered: number
-  /** How many were answered so, by status; 0 stands for a connection that broke. */
+  /** The number of answers by status; 0 stands for a broken connection. */
   readonly answers: Readonly<Record<number, number>>
-  /** How long each that was answered with a 2xx took since it was due, in milliseconds, the fastest first. */
+  /** The time of each 2xx answer since the request was due, in milliseconds, ascending. */
   readonly acceptedMs: readonly number[]
-  /** The same of those that were answered 429. */
+  /** The same for 429. */
   readonly refusedMs: readonly number[]
-  /** Those among the 429 that did not say when to try again. */
+  /** 429 answers without Retry-After. */
   readonly withoutRetryAfter: number
 }
 
-/** How often is looked what is due. */
+/** The interval of checks for due requests. */
 const TICK_MS = 4
-/** The machine is to be slow, not this process: it has as many connections as it needs. */
+/** Enough connections that this process is not the bottleneck. */
 const MOST_CONNECTIONS = 15_000
 const KEPT_CONNECTIONS = 1000
 const CONNECTIONS_AT_ONCE = 100
@@ -61,7 +61,7 @@ answerOrders(async ({ origin, requests, perSecond, seconds }: OfferOrder): Promi
     if (retryAfter === undefined) withoutRetryAfter += 1
   }
 
-  // As a proxy keeps them: making connections is not what is measured.
+  // Kept alive, as by a proxy: opening connections is not measured.
   while (clients.length < KEPT_CONNECTIONS) {
     const more = Array.from({ length: CONNECTIONS_AT_ONCE }, takeClient)
     await Promise.all(more.map((client) => ask(client, { method: 'GET', path: '/healthz', headers: {} })))

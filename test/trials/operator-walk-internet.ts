@@ -11,12 +11,12 @@ import type { Response, SellerKeys } from '../support/api.ts'
 import { anAuthority, type Authority } from '../support/certificates.ts'
 import { Receiver } from '../support/receiver.ts'
 
-/** Public addresses, since webhooks go to no others; in the network of the trial they lead nowhere else. */
+/** Public addresses, since webhooks are sent to no others; they exist only inside the trial's network. */
 export const INTERNET = '5.0.0.1'
 export const PAY = 'pay.example.com'
 export const SHOP = 'shop.example.com'
 export const SMTP = 'smtp.example.com'
-/** As docs/operating.md has it. */
+/** As in docs/operating.md. */
 const SMTP_USER = { username: 'user', password: 'password' }
 const THANKS_PORT = 8443
 
@@ -25,7 +25,7 @@ export interface CallOptions {
   readonly body?: Buffer | string
 }
 
-/** Everybody else: payers with their browsers, the seller's shop, the mail server, and an authority whose certificates all of them have. */
+/** The rest of the internet: payers with browsers, the seller's shop, the mail server, and a certificate authority that all of them trust. */
 export class Internet {
   readonly authority: Authority
   readonly receiver: Receiver
@@ -58,21 +58,21 @@ export class Internet {
       disableReverseLookup: true,
       onAuth({ username, password }, _session, done) {
         if (username === SMTP_USER.username && password === SMTP_USER.password) done(null, { user: username })
-        else done(new Error('who is that?'))
+        else done(new Error('unknown host'))
       },
     })
     await new Promise<void>((resolve) => smtp.listen(465, INTERNET, resolve))
     return new Internet(authority, receiver, thanks, smtp)
   }
 
-  /** What the name of the service means from now on. */
+  /** Points the service's name to this address. */
   pointTo(address: string): void {
     this.#payAddress = address
     void this.#agent.destroy()
     this.#agent = this.#openAgent()
   }
 
-  /** An https request to the service, whose certificate is checked. */
+  /** An https request to the service; checks its certificate. */
   async call(method: string, path: string, { headers = {}, body }: CallOptions = {}): Promise<Response> {
     const answer = await request(`https://${PAY}${path}`, {
       method: method as 'GET',
@@ -84,7 +84,7 @@ export class Internet {
     return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
   }
 
-  /** A call that a seller's server signs. */
+  /** A call signed by a seller's server. */
   signed({ apiKey, secret }: SellerKeys, method: string, path: string, value?: object): Promise<Response> {
     const body = Buffer.from(value === undefined ? '' : JSON.stringify(value))
     const timestamp = String(unixSeconds(systemClock.now()))
@@ -98,7 +98,7 @@ export class Internet {
     return this.call(method, path, { headers: keyed, body })
   }
 
-  /** A post of the bank-mail relay, of about this size. */
+  /** A post of the bank-mail relay of about this size. */
   relayed(secret: string, bytes: number): Promise<Response> {
     const raw = Buffer.from(`Subject: x\r\n\r\n${'x'.repeat(Math.floor(bytes * 0.75))}`).toString('base64')
     const body = JSON.stringify({ envelope_to: `bank+0000000000@${PAY}`, raw })
@@ -108,7 +108,7 @@ export class Internet {
     return this.call('POST', '/api/v1/webhooks/bank-transfer', { headers, body })
   }
 
-  /** Pays on the hosted page, in a browser; the title of the page where the payer ends. */
+  /** Pays on the hosted page in a browser; returns the title of the last page. */
   async payInBrowser(checkoutUrl: string): Promise<string> {
     const names = `MAP ${PAY} ${this.#payAddress},MAP ${SHOP} ${INTERNET}`
     const browser = await chromium.launch({
@@ -116,7 +116,7 @@ export class Internet {
       args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', `--host-resolver-rules=${names}`],
     })
     try {
-      // The authority is not among the browser's own; every other client here checks it.
+      // The browser does not know the authority; every other client here checks the certificate.
       const page = await (await browser.newContext({ ignoreHTTPSErrors: true, locale: 'en' })).newPage()
       await page.goto(checkoutUrl)
       await page.locator('button[name=payment_method][value=test]').click()
@@ -156,16 +156,16 @@ function parsed(text: string): unknown {
 
 export interface Payment {
   readonly externalRef: string
-  /** When the payer was told that it is done. */
+  /** When the payer got the confirmation. */
   readonly answeredMs: number
 }
 
-/** End users who pay one after another, each again until it is done. */
+/** End users who pay one after another, each repeating until it is done. */
 export class Payers {
   readonly done: Payment[] = []
-  /** Answers, or the lack of one, that a payer met instead of being done. */
+  /** Failed attempts of payers, answered or not. */
   readonly refusals: string[] = []
-  /** The longest that nobody was done. */
+  /** The longest time without a completed payment. */
   longestGapMs = 0
   readonly #internet: Internet
   readonly #keys: SellerKeys
@@ -180,7 +180,7 @@ export class Payers {
     this.#running.catch(() => undefined)
   }
 
-  /** Until so many more are done. */
+  /** Waits for that many more payments. */
   async waitFor(more: number): Promise<void> {
     const target = this.done.length + more
     while (this.done.length < target) {
@@ -220,7 +220,7 @@ export class Payers {
   }
 }
 
-/** Opens a checkout of the first price; its link. */
+/** Opens a checkout of the first price; returns its link. */
 export async function openCheckout(internet: Internet, keys: SellerKeys, externalRef: string): Promise<string> {
   const answer = await internet.signed(keys, 'POST', '/api/v1/checkout-sessions', {
     ...{ external_ref: externalRef, mode: 'subscription', price_id: 'price_1' },

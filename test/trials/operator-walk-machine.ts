@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** What a machine answered. */
+/** The result of a command on a machine. */
 export interface Ran {
   readonly code: number | null
   readonly stdout: string
@@ -14,15 +14,15 @@ export interface Ran {
 
 const BASE = join(import.meta.dirname, '../../var/trials/debian-12')
 const SUITE = 'bookworm'
-/** Where this machine says its packages come from. */
+/** This machine's package sources. */
 const SOURCES = ['etc/apt/sources.list', 'etc/apt/sources.list.d/debian.sources']
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-/** Where the machine sees the network that packages come from; its own leads to the trial alone. */
+/** The path at which the machine sees the network of the package sources; its own network contains only the trial. */
 const OUTSIDE = '/srv/outside'
 const BOOT_MS = 60_000
 const COMMAND_MS = 1_200_000
 
-/** The least Debian that starts: no package but what systemd needs. Made once, and copied for each machine. */
+/** The smallest Debian that boots: only what systemd needs. Created once, and copied for each machine. */
 export function prepareDebian(): void {
   if (existsSync(BASE)) return
   const unfinished = `${BASE}.${process.pid}`
@@ -46,11 +46,11 @@ export interface MachineOptions {
   readonly hosts: readonly string[]
   /** A folder of the trial that the machine sees as `/srv/origin`. */
   readonly origin: string
-  /** A process in the network that packages come from. */
+  /** A process in the network of the package sources. */
   readonly outsidePid: number
 }
 
-/** A machine of its own with systemd as process 1: file system, processes, network; the kernel is shared. */
+/** A container with systemd as process 1 and its own file system, processes and network. */
 export class Machine {
   readonly folder: string
   readonly address: string
@@ -64,14 +64,14 @@ export class Machine {
     this.#options = options
   }
 
-  /** A machine with nothing but Debian on it, or a copy of one that is off. */
+  /** A machine with plain Debian, or a copy of one that is off. */
   static install(options: MachineOptions, from: Machine | null = null): Machine {
-    // Node's own copy loses owners.
+    // Node's copy loses file owners.
     execFileSync('cp', ['-a', '--reflink=auto', from?.folder ?? BASE, options.folder])
     const machine = new Machine(options)
     const hosts = ['127.0.0.1 localhost', ...options.hosts]
     writeFileSync(machine.path('/etc/hosts'), hosts.map((line) => `${line}\n`).join(''))
-    // There is no name server: the hosts file has all names that the machine may know.
+    // There is no name server: the hosts file has all names.
     writeFileSync(machine.path('/etc/resolv.conf'), 'nameserver 127.0.0.1\n')
     machine.#leadOut()
     return machine
@@ -86,7 +86,7 @@ export class Machine {
     const { folder, origin, outsidePid, gateway, address } = this.#options
     this.#leader = 0
     this.#container = spawn(
-      // It goes with the trial.
+      // It is removed with the trial.
       'setpriv',
       [
         ...['--pdeathsig', 'KILL', 'systemd-nspawn'],
@@ -99,7 +99,7 @@ export class Machine {
     )
     const complaints = text(this.#container.stderr!)
     const exited = once(this.#container, 'exit').then(async () => {
-      throw new Error(`the machine went off at once: ${await complaints}`)
+      throw new Error(`the machine stopped at once: ${await complaints}`)
     })
     this.#leader = await Promise.race([this.#leaderOf(this.#container.pid!), exited])
     exited.catch(() => undefined)
@@ -127,7 +127,7 @@ export class Machine {
     }
   }
 
-  /** Runs a script as its root would, a line that fails ends it; throws where it fails. */
+  /** Runs a script as root, up to the first failing line; throws if it fails. */
   async run(script: string, options: { readonly input?: string } = {}): Promise<string> {
     const { code, stdout, stderr } = await this.try(script, options)
     if (code !== 0) throw new Error(`exit code ${code ?? 'none'} of:\n${script}\n${stdout}\n${stderr}`)
@@ -159,11 +159,11 @@ export class Machine {
     await off
   }
 
-  /** As when somebody pulls the plug. */
+  /** Like a power cut. */
   async cutPower(): Promise<void> {
     if (!this.#container || this.#container.exitCode !== null || this.#container.signalCode !== null) return
     const off = once(this.#container, 'exit')
-    // Without one it did not come so far; 0 would mean the trial itself.
+    // Without one the machine did not start; 0 would address the trial itself.
     if (this.#leader > 0) process.kill(this.#leader, 'SIGKILL')
     else this.#container.kill('SIGKILL')
     await off
@@ -180,7 +180,7 @@ export class Machine {
     }
   }
 
-  /** Programs that fetch packages have a way out, the one that this machine has; nothing else on it has. */
+  /** Programs that fetch packages use this machine's network; nothing else on the machine has one. */
   #leadOut(): void {
     mkdirSync(this.path(OUTSIDE), { recursive: true })
     writeFileSync(this.path(`${OUTSIDE}/net`), '')
@@ -207,7 +207,7 @@ function npmRegistry(): string {
   return execFileSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).trim()
 }
 
-/** Removes what machines leave; they must be off. */
+/** Removes the machines, which must be off. */
 export function removeMachines(folder: string): void {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -15,21 +15,21 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
   const operating = page.text
   const scripts = page.blocks('Operating', 'bash')
 
-  it('has scripts that bash can read, of programs and folders that the project has', () => {
+  it('has valid bash scripts with existing programs and folders', () => {
     expect(scripts.length).to.be.above(5)
     for (const script of scripts) execFileSync('bash', ['-n'], { input: script })
     for (const [path] of scripts.join('\n').matchAll(/\b(bin|templates)\/[\w/.-]+/g))
       expect(existsSync(join(ROOT, path)), path).to.equal(true)
   })
 
-  it('names the secrets and the unit as the service has them', () => {
+  it('names the secrets and the unit like the service', () => {
     for (const secret of CREDENTIALS) expect(operating).to.contain(`\`${secret}\``)
     const units = [...scripts.join('\n').matchAll(/(?:systemctl [a-z -]+|journalctl -u )(billing[\w-]*)/g)]
     expect(units.length).to.be.above(4)
     for (const [, unit] of units) expect(UNIT_FILE.endsWith(`/${unit}.service`), unit).to.equal(true)
   })
 
-  it('has reverse proxies that fit the sample of the settings: one proxy, the address of the client, the port, the largest mail', () => {
+  it('has reverse proxies that match the sample settings: one proxy, the client’s address, the port, the largest mail', () => {
     const setting = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(SAMPLE_ENVIRONMENT)?.[1]
     const listens = `${setting('BILLING_HOST')}:${setting('BILLING_PORT')}`
     const host = new URL(setting('BILLING_BASE_URL')!).host
@@ -43,13 +43,13 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     expect(Number(kilobytes) * 1024).to.be.above(RELAY_BODY_BYTES)
     const caddy = page.block('Reverse proxy', 'caddy')
     expect(caddy).to.match(new RegExp(`^${host} {$`, 'm'))
-    // It sets X-Forwarded-For by itself.
+    // Caddy sets X-Forwarded-For by default.
     expect(caddy).to.match(new RegExp(`^ *reverse_proxy ${listens}$`, 'm'))
     expect(caddy).to.contain('respond /metrics 404')
     for (const proxy of [nginx, caddy]) expect(proxy).to.contain('Strict-Transport-Security max-age=31536000')
   })
 
-  it('installs a unit in which systemd finds no fault, and that exposes no more than the page says', () => {
+  it('installs a unit that systemd accepts, and that exposes no more than the page says', () => {
     const file = join(scratchFolder('unit'), 'billing-daemon.service')
     writeFileSync(file, renderUnit({ root: ROOT, prefix: '' }))
     const [, claimed = ''] = /`systemd-analyze security`: ([\d.]+)/.exec(operating) ?? []

@@ -13,9 +13,9 @@ import { Machine, prepareDebian, removeMachines } from './operator-walk-machine.
 
 export interface WalkFigures {
   readonly seconds: Readonly<Record<string, number>>
-  /** Payments that were answered over TLS. */
+  /** Payments answered over TLS. */
   readonly payments: number
-  /** The longest that no payer was done while the daemon was upgraded and started again. */
+  /** The longest time without a completed payment while the daemon was upgraded and restarted. */
   readonly upgradeGapMs: number
   /** Score of `systemd-analyze security`. */
   readonly exposure: number
@@ -28,7 +28,7 @@ const FIRST = '5.0.0.11'
 const SECOND = '5.0.0.12'
 const DEADLINE_MS = 120_000
 
-/** Why the walk cannot be made here; null where it can. */
+/** Why the trial cannot run here; null if it can. */
 function whatIsMissing(): string | null {
   if (process.getuid?.() !== 0) return 'root, who may start machines'
   if (!existsSync('/usr/bin/apt-get')) return 'Debian, whose packages it installs'
@@ -39,23 +39,23 @@ function whatIsMissing(): string | null {
 }
 
 /**
- * Follows docs/operating.md on a fresh Debian with systemd as process 1, by the very text of its blocks: install, TLS in front by each
- * proxy, payments, upgrade, backup, a power cut, restore on another machine, rotation of the key. Throws where a step does not do what
+ * Follows docs/operating.md on a fresh Debian with systemd as process 1, running the text of its blocks: install, TLS by each
+ * proxy, payments, upgrade, backup, a power cut, restore on another machine, key rotation. Throws if a step does not do what
  * the page says.
  */
 export async function operatorWalk(): Promise<WalkFigures> {
   const lack = whatIsMissing()
   if (lack !== null) throw new Error(`the operator's walk needs ${lack}`)
   prepareDebian()
-  // In a network of its own, where all addresses and ports are free.
+  // In a separate network, where all addresses and ports are free.
   const walk = spawn('unshare', ['--net', process.execPath, import.meta.filename], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  const told = once(walk, 'message') as Promise<[WalkFigures]>
+  const message = once(walk, 'message') as Promise<[WalkFigures]>
   const ended = (once(walk, 'exit') as Promise<[number | null]>).then(([code]) => {
     throw new Error(`the walk ended with ${code ?? 'a signal'}`)
   })
-  const [figures] = await Promise.race([told, ended])
+  const [figures] = await Promise.race([message, ended])
   await ended.catch(() => undefined)
   return figures
 }
@@ -128,7 +128,7 @@ async function walkOn(walk: Walk): Promise<WalkFigures> {
   await first.run('systemctl disable --now nginx')
   await diary.step('TLS by Caddy', () => putInFront(walk, first, 'caddy', seller))
   await diary.step('logs', () => readLogs(walk, first, seller))
-  await diary.step('doctor has no fault', () => expectWell(first))
+  await diary.step('doctor finds no problem', () => expectHealthy(first))
   const upgrade = await diary.step('upgrade while payers pay', () => upgradeUnderLoad(walk, first, seller))
   const backup = await diary.step('backup while payers pay', () => backUp(walk, first, seller))
   await diary.step('a power cut', () => cutPower(walk, first, seller, backup.done))
@@ -148,7 +148,7 @@ async function walkOn(walk: Walk): Promise<WalkFigures> {
   }
 }
 
-/** What the machine's operator types when a block of the page opens an editor: a script of sed. */
+/** Replaces the editor that a block of the page opens with a sed script. */
 function typeIntoEditor(machine: Machine, script: string): void {
   writeFileSync(machine.path('/root/typed.sed'), script)
   const lines = ['#!/bin/sh', 'exec sed -i -f /root/typed.sed "$1"', '']
@@ -170,11 +170,11 @@ async function install({ page, internet, origin }: Walk, machine: Machine): Prom
   ]
   typeIntoEditor(machine, `s|^BILLING_BASE_URL=.*|BILLING_BASE_URL=https://${PAY}|\n$a ${settings.join('\\n')}\n`)
   const said = await machine.run(service)
-  // The newest migration comes with the upgrade.
+  // Only the upgrade has the newest migration.
   if (said.includes(origin.newestMigration)) throw new Error(`this version has ${origin.newestMigration}`)
 }
 
-/** What systemd makes of the unit: a user of its own without rights, system calls filtered, signs of life. Returns its exposure. */
+/** Checks the running unit: an unprivileged user of its own, filtered system calls, watchdog pings. Returns its exposure. */
 async function checkUnit({ page }: Walk, machine: Machine): Promise<number> {
   expectText(await machine.run('systemd-analyze verify billing-daemon.service 2>&1'), /^$/)
   const security = await machine.run('systemd-analyze security --no-pager billing-daemon')
@@ -209,7 +209,7 @@ const PROXY_FILES = {
 } as const
 type Proxy = keyof typeof PROXY_FILES
 
-/** Installs a proxy with its block of the page, and looks at the service through it. */
+/** Installs a proxy with its block of the page, and uses the service through it. */
 async function putInFront(walk: Walk, machine: Machine, proxy: Proxy, seller: SellerKeys): Promise<void> {
   await configureProxy(walk, machine, proxy)
   const { internet } = walk
@@ -251,7 +251,7 @@ async function checkAnswers(internet: Internet, seller: SellerKeys): Promise<voi
   expectText(String(unknown.headers['content-security-policy']), /frame-ancestors 'none'/)
 }
 
-/** A payment in a browser, by an end user whose name must be escaped in paths; the seller is told by https. */
+/** A payment in a browser, by an end user whose name must be escaped in paths; the seller is notified over https. */
 async function checkPayment(internet: Internet, seller: SellerKeys, externalRef: string): Promise<void> {
   const before = internet.receiver.received.length
   const checkout = await openCheckout(internet, seller, externalRef)
@@ -265,7 +265,7 @@ async function checkPayment(internet: Internet, seller: SellerKeys, externalRef:
   expectEqual([subscription.status, subscription.body.data?.status], [200, 'active'])
 }
 
-/** The proxy lets through what the service takes, and leaves it to the service to refuse more. */
+/** The proxy forwards everything that the service accepts, and leaves refusals to the service. */
 async function checkLimits(internet: Internet, seller: SellerKeys): Promise<void> {
   const relayed = await internet.relayed(RELAY_SECRET, 250 * 1024)
   expectEqual([relayed.status, relayed.body.status], [200, 'ignored'])
@@ -275,7 +275,7 @@ async function checkLimits(internet: Internet, seller: SellerKeys): Promise<void
   expectEqual([large.status, large.body.error?.code], [413, 'payload_too_large'])
 }
 
-/** Figures are for nobody without a token behind a proxy, and the daemon itself is not on the network. */
+/** Without a token nobody reads metrics behind a proxy, and the daemon itself is not reachable from the network. */
 async function checkHidden(internet: Internet, machine: Machine): Promise<void> {
   for (const path of ['/metrics', '/metrics/', '/METRICS', '//metrics', '/%6detrics', '/metrics?x=1']) {
     const { status } = await internet.call('GET', path)
@@ -289,7 +289,7 @@ async function checkHidden(internet: Internet, machine: Machine): Promise<void> 
   expectText(String(code), /ECONNREFUSED/)
 }
 
-/** The commands of docs/operating.md, Logs: one request is found by its id, with the address that the client had. */
+/** The commands of docs/operating.md, Logs: a request is found by its id, with the client's address. */
 async function readLogs({ page, internet }: Walk, machine: Machine, seller: SellerKeys): Promise<void> {
   const [follow = '', find = ''] = page.block('Logs', 'bash').trim().split('\n')
   const headers = { 'X-Forwarded-For': '198.51.100.7' }
@@ -303,8 +303,8 @@ async function readLogs({ page, internet }: Walk, machine: Machine, seller: Sell
     expectText(log, new RegExp(`^(?!.*${secret})`, 's'))
 }
 
-/** Nothing is wrong, and nothing is worth a look. */
-async function expectWell(machine: Machine): Promise<void> {
+/** `doctor` reports neither failures nor warnings. */
+async function expectHealthy(machine: Machine): Promise<void> {
   let unwell: unknown
   const isWell = async () => {
     const { stdout, code } = await machine.try('billing-cli doctor --json')
@@ -335,7 +335,7 @@ async function upgradeUnderLoad(
 }
 
 interface Backup {
-  /** Payments that were answered before the backup began. */
+  /** Payments answered before the backup began. */
   readonly before: readonly string[]
   readonly done: readonly string[]
 }
@@ -351,7 +351,7 @@ async function backUp({ page, internet }: Walk, machine: Machine, seller: Seller
   return { before, done: payers.done.map(({ externalRef }) => externalRef) }
 }
 
-/** After a power cut everything starts again by itself, and no answered payment is gone. */
+/** After a power cut everything restarts by itself, and no answered payment is lost. */
 async function cutPower(
   { internet }: Walk,
   machine: Machine,
@@ -385,7 +385,7 @@ async function checkRestored(
   await expectActive(internet, seller, before)
   await checkPayment(internet, seller, 'after the restore')
   await machine.run('billing-cli webhook test 1')
-  await expectWell(machine)
+  await expectHealthy(machine)
   await machine.run('billing-cli ledger verify')
 }
 
@@ -410,12 +410,12 @@ async function expectActive(internet: Internet, seller: SellerKeys, refs: readon
 }
 
 /**
- * The repository that machines clone: first the version that is checked out here, then a next one with one more migration and another
- * list of packages. (An earlier version would be held against a page that is not its own.)
+ * The repository that machines clone: first the checked-out version, then a next one with one more migration and another
+ * list of packages. (An earlier version would have an earlier page.)
  */
 class Origin {
   readonly folder: string
-  /** What the upgrade brings. */
+  /** What the upgrade adds. */
   readonly newestMigration = 'Walk9000000000000'
 
   constructor(folder: string) {
@@ -451,12 +451,12 @@ async function until(what: string | (() => string), holds: () => Promise<boolean
   const deadline = performance.now() + DEADLINE_MS
   while (!(await holds())) {
     if (performance.now() > deadline)
-      throw new Error(`in vain waited until ${typeof what === 'string' ? what : what()}`)
+      throw new Error(`timed out waiting until ${typeof what === 'string' ? what : what()}`)
     await delay(200)
   }
 }
 
-/** The status of an answer; null where none came. */
+/** The status of an answer; null if there was none. */
 async function statusOf(ask: () => Promise<{ readonly status: number }>): Promise<number | null> {
   try {
     return (await ask()).status

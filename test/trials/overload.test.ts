@@ -3,7 +3,7 @@ import { describe, it } from 'mocha'
 import { overload } from './overload.ts'
 
 describe('trial: more requests than the daemon can answer', () => {
-  it('three times as many checkouts as it can open: those that are too many are refused, and payments, webhooks and mails go on', async () => {
+  it('three times as many checkouts as it can open: the excess is refused, and payments, webhooks and mails continue', async () => {
     const figures = await overload({
       perSecond: 1,
       times: 3,
@@ -11,11 +11,11 @@ describe('trial: more requests than the daemon can answer', () => {
       capacitySeconds: 3,
       notifications: 10,
       reminders: 5,
-      // How long it takes is up to what else the machine does meanwhile: other tests, say.
+      // Times depend on what else the machine does, such as other tests.
       mostP99Ms: 60_000,
       leastShare: 0.3,
     })
-    // How many is up to what other trials leave of the machine once they have ended.
+    // The number depends on when other trials on the machine end.
     expect(figures.refused).to.be.greaterThan(0)
   })
 })

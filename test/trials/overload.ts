@@ -24,33 +24,33 @@ import { until } from '../support/until.ts'
 import type { OfferOrder, OfferResult } from './open-loop.ts'
 
 export interface OverloadOptions {
-  /** Checkouts a second that are offered at least. */
+  /** The minimum of checkouts offered per second. */
   readonly perSecond: number
-  /** As many times the capacity are offered, where that is more. */
+  /** The multiple of the capacity to offer, if that is more. */
   readonly times: number
-  /** How long they are offered. */
+  /** The duration of the overload. */
   readonly seconds: number
-  /** How long the capacity is measured, half of it before and half after. */
+  /** The duration of the capacity measurement, half before and half after the overload. */
   readonly capacitySeconds: number
-  /** Card payments that are reported meanwhile, evenly. */
+  /** Card payments reported during the overload, evenly. */
   readonly notifications: number
-  /** Mails that become due when it begins. */
+  /** Mails that become due when the overload begins. */
   readonly reminders: number
-  /** Of 100 that are accepted, 99 must be answered in this time. */
+  /** The limit of the 99th percentile of accepted requests. */
   readonly mostP99Ms: number
-  /** Of the capacity, this share must be left. */
+  /** The share of the capacity that must remain. */
   readonly leastShare: number
 }
 
 export interface OverloadFigures {
-  /** Checkouts a second of 32 connections that wait for each answer. */
+  /** Checkouts per second over 32 connections that wait for each answer. */
   readonly capacity: number
   readonly offered: number
-  /** Checkouts a second that were opened. */
+  /** Checkouts opened per second. */
   readonly goodput: number
-  /** Of the capacity. */
+  /** As a share of the capacity. */
   readonly goodputShare: number
-  /** Since they were due, as the other times of answers. */
+  /** Measured since the request was due, like the other times. */
   readonly acceptedP50Ms: number
   readonly acceptedP99Ms: number
   readonly refused: number
@@ -58,7 +58,7 @@ export interface OverloadFigures {
   readonly notifications: number
   readonly slowestNotificationMs: number
   readonly webhooks: number
-  /** Since the notification was due. */
+  /** Measured since the notification was due. */
   readonly slowestWebhookMs: number
   readonly reminders: number
   /** Sent before the overload ended. */
@@ -69,13 +69,13 @@ const SECRET_KEY = 'sk_test_trial'
 const WEBHOOK_SECRET = 'whsec_trial'
 const CONNECTIONS = 32
 const BUYERS = 1000
-/** A month's end is near enough then that the reminder of three days before is due. */
+/** Close enough to the end of a month that the reminder three days before it is due. */
 const BEGAN_DAYS_AGO = 28
 
 /**
- * Offers a daemon more checkouts a second than it can open, each at its due time, while card payments are reported, webhooks go out and
- * reminders become due. Throws where something else than 201 and 429 is answered, where a notification is not taken at once, where a
- * webhook or a mail never comes, where accepted requests take too long or too few are accepted, and where the ledger has a discrepancy.
+ * Offers a daemon more checkouts per second than it can open, each at its due time, while card payments are reported, webhooks are sent
+ * and reminders become due. Throws if an answer is neither 201 nor 429, if a notification is not accepted at once, if a
+ * webhook or a mail never arrives, if accepted requests take too long or too few are accepted, and if the ledger has a discrepancy.
  */
 export async function overload(options: OverloadOptions): Promise<OverloadFigures> {
   const { seconds, notifications, reminders } = options
@@ -142,7 +142,7 @@ export async function overload(options: OverloadOptions): Promise<OverloadFigure
   }
 }
 
-/** Card payments that were made at the provider, and not reported yet. */
+/** Card payments made at the provider but not reported yet. */
 async function openSessions(
   ctx: TestContext,
   stripe: StripePeer,
@@ -181,7 +181,7 @@ async function checkoutsOf(ctx: TestContext, app: TestApp, price: string): Promi
   )
 }
 
-/** Does the work `count` times, each at its time in so many seconds, however long those before take. */
+/** Does the work `count` times, evenly within the given seconds, however long earlier ones take. */
 async function evenly<T>(count: number, seconds: number, work: (number: number) => Promise<T>): Promise<T[]> {
   const startedMs = performance.now()
   const begun: Promise<T>[] = []
@@ -207,7 +207,7 @@ async function report(daemon: DaemonProcess, stripe: StripePeer, session: PeerSe
   const answer = await request(`${daemon.url}/api/v1/webhooks/card-provider`, { method: 'POST', headers, body })
   const text = await answer.body.text()
   if (answer.statusCode !== 200 || !text.includes('processed'))
-    throw new Error(`a card payment was reported, and answered ${answer.statusCode} ${text}`)
+    throw new Error(`a card notification was answered ${answer.statusCode} ${text}`)
   return { externalRef: `payer-${stripe.sessions.indexOf(session)}`, atMs, tookMs: performance.now() - atMs }
 }
 
@@ -218,7 +218,7 @@ async function beginLongAgo(ctx: TestContext, app: TestApp, price: string, numbe
   await paid(past, app, { external_ref: `due-${number}`, price_id: price, customer_id: `cus_${customer.id}` })
 }
 
-/** When the first webhook about each end user came. */
+/** When the first webhook about each end user arrived. */
 function noteArrivals(receiver: Receiver): ReadonlyMap<string, number> {
   const arrivedMs = new Map<string, number>()
   receiver.answer = (response, { body }) => {
@@ -231,11 +231,11 @@ function noteArrivals(receiver: Receiver): ReadonlyMap<string, number> {
 
 function checkAnswers({ answers, withoutRetryAfter }: OfferResult): void {
   const others = Object.keys(answers).filter((status) => status !== '201' && status !== '429')
-  if (others.length > 0) throw new Error(`what was offered was answered ${JSON.stringify(answers)}`)
-  if (withoutRetryAfter > 0) throw new Error(`${withoutRetryAfter} were not told when to try again`)
+  if (others.length > 0) throw new Error(`unexpected answers: ${JSON.stringify(answers)}`)
+  if (withoutRetryAfter > 0) throw new Error(`${withoutRetryAfter} answers had no Retry-After`)
 }
 
-/** In whole milliseconds; 0 of none. */
+/** In whole milliseconds; 0 for an empty list. */
 function quantile(ascending: readonly number[], part: number): number {
   return Math.round(ascending[Math.floor(ascending.length * part)] ?? 0)
 }

@@ -27,7 +27,7 @@ import { until } from '../support/until.ts'
 import { operator } from '#commands/caller.ts'
 
 export interface RaceOptions {
-  /** One after the other; each third one buys for life, and half of these by two checkouts of one end user. */
+  /** One after another; every third one buys a lifetime price, half of these through two checkouts of one end user. */
   readonly rounds: number
   readonly seed: number
 }
@@ -35,9 +35,9 @@ export interface RaceOptions {
 export interface RaceFigures {
   readonly seed: number
   readonly rounds: number
-  /** Who completed the transaction, by `stripe`, `bank_transfer` and `operator`. */
+  /** The numbers of transactions completed by `stripe`, `bank_transfer` and `operator`. */
   readonly winners: Readonly<Record<string, number>>
-  /** Rounds of two lifetime checkouts of one end user, of which one was applied and the other flagged. */
+  /** Rounds with two lifetime checkouts of one end user, of which one was applied and the other flagged. */
   readonly doubleLifetimes: number
   readonly polls: number
 }
@@ -60,23 +60,23 @@ interface Contested {
   readonly amount: number
   /** The card page at Stripe. */
   readonly session: PeerSession
-  /** Sends the provider's notification; what it was answered. */
+  /** Sends the provider's notification; returns the answer. */
   readonly tellCard: () => Promise<string>
-  /** Posts the bank's mail as the relay does; what it was answered. */
+  /** Posts the bank's mail as the relay does; returns the answer. */
   readonly tellBank: () => Promise<string>
 }
 
 const SECRET_KEY = 'sk_test_race'
 const WEBHOOK_SECRET = 'whsec_race'
 const RELAY_SECRET = 'relay-secret-of-the-race'
-/** What comes first differs from round to round: a mail takes longer to read than a notification. */
+/** The order differs from round to round, since a mail takes longer to read than a notification. */
 const LONGEST_HEAD_START_MS = 30
 const COPIES = 2
 
 /**
- * Has one payment confirmed by everybody at the same instant: the card's notification and the bank's mail, twice each, at two daemons,
- * and the operator, while the payer's page polls. Throws where it is not completed exactly once, where money is neither applied nor
- * flagged, where a purchase for life is applied twice, where anybody is told a fault, or where the ledger has one.
+ * Confirms one payment from all sides at the same time: the card's notification and the bank's mail, twice each, at two daemons,
+ * and the operator, while the payer's page polls. Throws if it is not completed exactly once, if money is neither applied nor
+ * flagged, if a lifetime purchase is applied twice, if anybody gets an error, or if the ledger has a discrepancy.
  */
 export async function paymentRace({ rounds, seed }: RaceOptions): Promise<RaceFigures> {
   const stripe = await startStripePeer(systemClock, [SECRET_KEY])
@@ -120,7 +120,7 @@ async function setStage(
   const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
   const created = await anApp(ctx, { sandbox: false, methods: ['bank_transfer'] })
   await enableMethod(ctx, 'trial', created.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
-  // Transfers by hand are offered beside PayOS (contract 4).
+  // Manual transfers are offered besides PayOS (contract 4).
   await enableMethod(ctx, 'trial', created.app, 'payos', { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' })
   const account = await addBankAccount(ctx, 'trial', { bank: 'ACB', number: TRANSFER.account, holder: 'NGUYEN VAN A' })
   await assignBankAccount(ctx, 'trial', created.app, account.id)
@@ -157,7 +157,7 @@ async function race(
 }
 
 /**
- * The card pays one purchase for life and the bank another of the same end user: one is applied, the other flagged. The card page that
+ * The card pays one lifetime purchase and the bank another of the same end user: one is applied, the other flagged. The card page that
  * the bank's payer left open is closed.
  */
 async function raceForLife(stage: Stage, externalRef: string): Promise<void> {
@@ -170,13 +170,13 @@ async function raceForLife(stage: Stage, externalRef: string): Promise<void> {
     [first, second].map(async ({ id }) => (await findTransaction(ctx.db, id))!.flagReason),
   )
   if (flags.filter((flag) => flag === 'already_lifetime').length !== 1 || !flags.includes(null)) {
-    throw new Error(`${externalRef}: bought twice for life, and the flags are ${JSON.stringify(flags)}`)
+    throw new Error(`${externalRef}: two lifetime purchases, and the flags are ${JSON.stringify(flags)}`)
   }
   await until(() => second.session.status === 'expired')
   await checkEffects(stage, externalRef, true)
 }
 
-/** Opens a checkout that can be paid by card and by transfer, has the payer pay it, and prepares what tells of it. */
+/** Opens a checkout that can be paid by card and by transfer, has the payer pay it, and prepares the notifications. */
 async function contest(
   stage: Stage,
   externalRef: string,
@@ -217,8 +217,8 @@ async function contest(
 
 async function post(url: string, headers: Readonly<Record<string, string>>, body: Buffer | string): Promise<string> {
   const answer = await request(url, { method: 'POST', headers, body })
-  const told = (await answer.body.json()) as { status?: string; data?: { status: string }; error?: { code: string } }
-  return `${answer.statusCode} ${told.status ?? told.data?.status ?? told.error?.code ?? ''}`
+  const reply = (await answer.body.json()) as { status?: string; data?: { status: string }; error?: { code: string } }
+  return `${answer.statusCode} ${reply.status ?? reply.data?.status ?? reply.error?.code ?? ''}`
 }
 
 async function headStart<T>({ random }: Stage, act: () => Promise<T>): Promise<T> {
@@ -241,7 +241,7 @@ async function complete({ ctx }: Stage, transactionId: number): Promise<boolean>
   }
 }
 
-/** Polls as the payer's page does, until it is ended: what was completed must stay so. */
+/** Polls like the payer's page until it is stopped: a completed payment must stay completed. */
 function poll({ daemons }: Stage, token: string): { end: () => Promise<number> } {
   const state = { isOver: false, count: 0 }
   const polling = (async () => {
@@ -257,10 +257,10 @@ function poll({ daemons }: Stage, token: string): { end: () => Promise<number> }
       }
       last = status
     }
-    if (last !== 'completed') throw new Error(`everybody has confirmed, and the page says ${last}`)
+    if (last !== 'completed') throw new Error(`all sides have confirmed, but the page says ${last}`)
     return state.count
   })()
-  // Awaited at the end; a failure before that must not count as unhandled.
+  // Awaited at the end; an earlier failure must not count as unhandled.
   polling.catch(() => undefined)
   return {
     end: () => {
@@ -270,7 +270,7 @@ function poll({ daemons }: Stage, token: string): { end: () => Promise<number> }
   }
 }
 
-/** Both payments are in the books, one was needed: the transaction is flagged, and one period was given. */
+/** Both payments are booked, and one was needed: the transaction is flagged, and one period was granted. */
 async function checkRound({ ctx, ...stage }: Stage, { id, amount }: Contested, externalRef: string): Promise<void> {
   const transaction = (await findTransaction(ctx.db, id))!
   const money = (await listPaymentsOf(ctx.db, id)).map((payment) => payment.provider).sort()
@@ -282,17 +282,17 @@ async function checkRound({ ctx, ...stage }: Stage, { id, amount }: Contested, e
 }
 
 async function checkEffects({ ctx, app }: Stage, externalRef: string, isForLife: boolean): Promise<void> {
-  const [row]: Record<'effects' | 'told' | 'open' | 'revision' | 'life', string | number>[] = await ctx.db.query(
+  const [row]: Record<'effects' | 'events' | 'open' | 'revision' | 'life', string | number>[] = await ctx.db.query(
     `SELECT s.revision, s.current_period_end IS NULL AS life,
        (SELECT COUNT(*) FROM payment_applications a WHERE a.subscription_id = s.id) AS effects,
-       (SELECT COUNT(*) FROM events e WHERE e.app_id = s.app_id AND e.external_ref = s.external_ref) AS told,
+       (SELECT COUNT(*) FROM events e WHERE e.app_id = s.app_id AND e.external_ref = s.external_ref) AS events,
        (SELECT COUNT(*) FROM transactions t WHERE t.app_id = s.app_id AND t.external_ref = s.external_ref
           AND t.status <> 'completed') AS open
      FROM subscriptions s WHERE s.app_id = ? AND s.external_ref = ?`,
     [app.app.id, externalRef],
   )
-  const { effects, told, open, revision, life } = row!
-  const found = `${effects} effects, ${told} events, ${open} open, revision ${revision}, for life ${life}`
-  const expected = `1 effects, 1 events, 0 open, revision 1, for life ${Number(isForLife)}`
+  const { effects, events, open, revision, life } = row!
+  const found = `${effects} effects, ${events} events, ${open} open, revision ${revision}, lifetime ${life}`
+  const expected = `1 effects, 1 events, 0 open, revision 1, lifetime ${Number(isForLife)}`
   if (found !== expected) throw new Error(`${externalRef}: ${found}; expected ${expected}`)
 }

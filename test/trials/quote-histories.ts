@@ -24,7 +24,7 @@ import { aCheckout, aPlan, priceId, SERVER } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'
 
 export interface HistoryOptions {
-  /** Each is the history of an end user of its own. */
+  /** Each is the history of a different end user. */
   readonly histories: number
   readonly seed: number
 }
@@ -32,9 +32,9 @@ export interface HistoryOptions {
 export interface HistoryFigures extends HistoryOptions {
   readonly steps: number
   readonly payments: number
-  /** How many payments were given back, all of them or in part. */
+  /** The number of payments refunded, completely or in part. */
   readonly refunded: number
-  /** How many payments were flagged, by reason. */
+  /** The number of flagged payments, by reason. */
   readonly flags: Readonly<Record<string, number>>
 }
 
@@ -42,9 +42,9 @@ const OPERATOR = operator('trial')
 const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void: 'void' } as const
 
 /**
- * Random interleavings of open, renew, switch, pay (late, out of order, twice), refund, end and complete, by the service's own commands on the
- * database. After each step plan, price, end, flags, renewals and what the pages show are those of a model that was written from the
- * contract; after each history its ledger replays without a fault, and at the end the books add up. Throws where something does not hold.
+ * Random interleavings of open, renew, switch, pay (late, out of order, twice), refund, end and complete, by the service's commands on the
+ * database. After each step plan, price, end, flags, renewals and pages must agree with a model that was written from the
+ * contract; after each history its ledger must replay without a discrepancy, and at the end all ledgers must add up. Throws otherwise.
  */
 export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
   const scenario = await startBankScenario({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })
@@ -74,7 +74,7 @@ export async function quoteHistories({ histories: count, seed }: HistoryOptions)
   }
 }
 
-/** The prices of the histories, on sale; in their order. */
+/** The active prices of the histories, in order. */
 async function sellPrices(scenario: Scenario): Promise<string[]> {
   const { ctx } = scenario.service
   const ids = new Map<object, string>()
@@ -92,7 +92,7 @@ function bodyOf({ days, trialDays }: (typeof PRICES)[number]): object {
   return { amount: 100_000, currency: 'VND', ...length, ...(trialDays === null ? {} : { trial }) }
 }
 
-/** One end user, in the service and in the model. Another kind of step is a case in `take`, and one in the model. */
+/** One end user, in the service and in the model. A new kind of step needs a case in `take`, and one in the model. */
 class History {
   readonly #scenario: Scenario
   readonly #ref: string
@@ -147,7 +147,7 @@ class History {
     await this.#compare()
   }
 
-  /** The ledger of this end user replays without a fault. */
+  /** The ledger of this end user replays without a discrepancy. */
   async requireReplay(): Promise<void> {
     const { db } = this.#scenario.service.ctx
     const subscription = await findSubscription(db, this.#scenario.app.app.id, this.#ref)
@@ -170,7 +170,7 @@ class History {
     deepStrictEqual(purpose, offer.purpose)
   }
 
-  /** By the renewal link, to the bank page. */
+  /** Through the renewal link, to the bank page. */
   async #renew(): Promise<void> {
     const { ctx } = this.#scenario.service
     const offer = this.#model.renew()
@@ -203,7 +203,7 @@ class History {
       paidAt: addMs(ctx.clock.now(), -late * SECOND_MS),
     }
     await confirmPayment(ctx, payment)
-    // The same money reported again changes nothing.
+    // Reporting the same money again changes nothing.
     await confirmPayment(ctx, payment)
   }
 
@@ -241,7 +241,7 @@ class History {
     deepStrictEqual(after.amountRefunded - before.amountRefunded, (part ?? 0) * before.amount)
   }
 
-  /** Runs it; throws where it is refused and the model allows it, or the reverse. Null where it was refused. */
+  /** Runs it; throws if it is refused and the model allows it, or the reverse. Null if it was refused. */
   async #agrees<T>(isAllowed: boolean, run: () => Promise<T>): Promise<T | null> {
     const result = await run().catch((error: unknown) => {
       if (error instanceof AppError && error.status < 500) return error
@@ -273,7 +273,7 @@ class History {
     }
   }
 
-  /** The page of an open checkout shows what a payment does now, and takes no money for what will not happen. */
+  /** The page of an open checkout shows the effect of a payment now, and takes no money that would not be applied. */
   async #comparePage(offer: Offer, transactionId: number): Promise<void> {
     const { ctx } = this.#scenario.service
     const session = await findSessionOfTransaction(ctx.db, transactionId)

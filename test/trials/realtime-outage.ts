@@ -8,7 +8,7 @@ import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/fa
 import { startOidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 
-/** What the database does while payments are made. */
+/** The behaviour of the database while payments are made. */
 export type Outage = 'unreachable' | 'hanging' | 'refusing' | 'unauthorized' | 'dying'
 export const OUTAGES: readonly Outage[] = ['unreachable', 'hanging', 'refusing', 'unauthorized', 'dying']
 
@@ -24,8 +24,8 @@ const CALL_MS = 6000
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
 /**
- * End users start trials and pay over real HTTP while the realtime database fails in one way or another. Throws where a payment does
- * not complete, a call takes 6 s or more, or `resync --failed` leaves anything but what should be there; then the ledger must be clean.
+ * End users start trials and pay over real HTTP while the realtime database fails in one way or another. Throws if a payment does
+ * not complete, a call takes 6 s or more, `resync --failed` leaves an outdated node, or the ledger has a discrepancy.
  */
 export async function realtimeOutage(outage: Outage, endUsers: number, seed: number): Promise<OutageFigures> {
   const issuer = await startOidcIssuer()
@@ -42,7 +42,7 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
       { ...MONTHLY, trial: PAID_TRIAL },
     )
     const refs = Array.from({ length: endUsers }, (_, index) => `user-${index}`)
-    // Some have a node from before.
+    // Some already have a node.
     for (const ref of refs.filter(() => random() < 0.5)) await buy(scenario, ref, prices[0]!)
     await begin(peer, outage, random)
     const paying = refs.map((ref) => buy(scenario, ref, prices[Math.floor(random() * prices.length)]!))
@@ -50,13 +50,13 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     const slowestMs = Math.max(...durations)
     if (slowestMs >= CALL_MS) throw new Error(`a call took ${Math.round(slowestMs)} ms`)
     await end(peer)
-    // By now the trials are over, and the months are not.
+    // By now the trials have ended, but the months have not.
     scenario.clock.set('2026-03-20 00:00:00')
     const counts = await countRealtimeWrites(scenario.service.ctx.db, scenario.app.app.id)
     const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
     const { written, failed } = await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), failed: true })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
-    if (written < counts.failed) throw new Error(`${counts.failed} writes had failed, ${written} were made up for`)
+    if (written < counts.failed) throw new Error(`${counts.failed} writes had failed, but ${written} were repeated`)
     for (const ref of refs) await compare(scenario, peer, ref)
     const { faults } = await verifyLedger(scenario.service.ctx, null)
     if (faults.length > 0) throw new Error(`the ledger has discrepancies: ${JSON.stringify(faults)}`)
@@ -87,7 +87,7 @@ async function end(peer: RealtimePeer): Promise<void> {
   await peer.reopen()
 }
 
-/** One purchase over HTTP; how long each call of it took, in milliseconds. */
+/** One purchase over HTTP; returns the time of each of its calls, in milliseconds. */
 async function buy(scenario: ClientScenario, ref: string, priceId: string): Promise<number[]> {
   const { service } = scenario
   const input = { external_ref: ref, mode: 'subscription', price_id: priceId, ...URLS }
@@ -114,7 +114,7 @@ async function buy(scenario: ClientScenario, ref: string, priceId: string): Prom
   return durations
 }
 
-/** The node must say what the subscription says; what expired since was not failed, or is free now. */
+/** The node must agree with the subscription; one that has expired since was not failed, or is free now. */
 async function compare(scenario: ClientScenario, peer: RealtimePeer, ref: string): Promise<void> {
   const { body } = await scenario.as(ref).get(`/api/v1/subscriptions/${ref}`)
   const end = body.data.current_period_end as string | null

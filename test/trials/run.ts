@@ -29,7 +29,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const REPORT = join(import.meta.dirname, 'trials.md')
 
 interface Trial {
-  /** Null where nothing is drawn at random. */
+  /** Null if nothing is random. */
   readonly seed: number | null
   readonly run: () => Promise<unknown>
 }
@@ -37,7 +37,7 @@ interface Trial {
 const fixed = (run: () => Promise<unknown>): Trial => ({ seed: null, run })
 const seeded = (seed: number, run: (seed: number) => Promise<unknown>): Trial => ({ seed, run: () => run(seed) })
 
-/** The long form of each trial; the short ones are in the test suite. Each ends with a verified ledger and throws where something does not hold. */
+/** The long form of each trial; the short ones are in the test suite. Each ends with a verified ledger and throws if a condition fails. */
 const TRIALS: Readonly<Record<string, Trial>> = {
   'crash-payments': fixed(() => crashPayments({ payments: 200, kills: 5 })),
   'card-one-event': seeded(11, (seed) =>
@@ -85,7 +85,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
 
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
-/** Runs the trials that the arguments name, or all, and writes their figures into the report; the exit code is 1 where one failed. */
+/** Runs the trials named by the arguments, or all, and writes their figures into the report; exits with 1 if one failed. */
 async function runTrials(names: readonly string[]): Promise<void> {
   const unknown = names.filter((name) => !(name in TRIALS))
   if (unknown.length > 0)
@@ -117,7 +117,7 @@ async function runTrials(names: readonly string[]): Promise<void> {
       await emptyTestDatabase()
       await stopTestDatabase()
     }
-    // After each, so that a run that is cut short has told what it saw.
+    // After each, so that an interrupted run keeps its results.
     writeReport(REPORT, all, runs, false)
   }
   if (runs.length === all.length) writeReport(REPORT, all, runs, true)

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 
-/** Each of them needs servers or a machine of its own. */
+/** These need separate servers or machines. */
 const LONG_ONLY = ['galera', 'mailServer', 'operatorWalk']
 
 const read = (file: string): string => readFileSync(join(import.meta.dirname, file), 'utf8')
 
 describe('the trials', () => {
-  it('have a short form each in the suite, but for those that need servers of their own', () => {
+  it('have a short form in the suite, except those that need separate servers', () => {
     const imports = read('run.ts').matchAll(/^import \{ (.+) \} from '\.\/(?!write-report)/gm)
     const trials = [...imports].flatMap(([, names = '']) => names.split(', ')).filter((name) => /^[a-z]/.test(name))
     expect(trials.length).to.be.above(LONG_ONLY.length + 10)

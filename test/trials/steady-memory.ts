@@ -8,7 +8,7 @@ import { testEnvironment } from '../support/context.ts'
 export interface SteadyMemoryOptions {
   readonly sweeps: number
   readonly mailsPerSweep: number
-  /** Kilobytes by which the heap may grow from the second sweep to the last. */
+  /** The heap growth in kilobytes allowed from the second sweep to the last. */
   readonly mostGrowthKb: number
 }
 
@@ -19,8 +19,8 @@ export interface SteadyMemoryFigures {
 }
 
 /**
- * One process sends reminders sweep after sweep. Throws where a mail is missing, or where its heap, after the garbage is collected, has
- * grown by more than is allowed: what a mail leaves behind would add up.
+ * One process sends reminders sweep after sweep. Throws if a mail is missing, or if its heap, after a garbage collection, has
+ * grown by more than is allowed.
  */
 export async function steadyMemory(options: SteadyMemoryOptions): Promise<SteadyMemoryFigures> {
   const { sweeps, mailsPerSweep, mostGrowthKb } = options
@@ -38,8 +38,8 @@ export async function steadyMemory(options: SteadyMemoryOptions): Promise<Steady
       heapsKb.push(Math.round((await sender.ask('sweep')) / 1024))
     }
     const sent = (await mailbox.ask('count')).mails
-    if (sent !== mails) throw new Error(`${sent} mails of ${mails} came`)
-    // The first sweep loads and compiles.
+    if (sent !== mails) throw new Error(`${sent} of ${mails} mails arrived`)
+    // The first sweep loads and compiles code.
     const [firstHeapKb, lastHeapKb] = [heapsKb[1] ?? NaN, heapsKb.at(-1) ?? NaN]
     if (!(lastHeapKb - firstHeapKb <= mostGrowthKb)) throw new Error(`the heap grew: ${heapsKb.join(', ')} KB`)
     return { mails, firstHeapKb, lastHeapKb }

@@ -8,11 +8,11 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { until } from '../support/until.ts'
 
 export interface SteadyRequestsOptions {
-  /** At least so many are answered. */
+  /** The minimum of answered requests. */
   readonly requests: number
-  /** How long each kind of request is sent in one turn; all of them lie within the five minutes of a signature. */
+  /** How long each kind of request is sent per round; a round takes less than the five minutes of a signature. */
   readonly turnSeconds: number
-  /** Kilobytes by which the heap may grow from the end of the first turn to that of the last. */
+  /** The heap growth in kilobytes allowed from the end of the first round to that of the last. */
   readonly mostGrowthKb: number
 }
 
@@ -27,8 +27,8 @@ const CONNECTIONS = 32
 const HEAP = /^\{"heap":(\d+)\}$/
 
 /**
- * One daemon answers turn after turn of reads, checkouts, calls under made-up keys and pages that are not there. Throws where its heap,
- * after the garbage is collected, has grown by more than is allowed: what a request leaves behind would add up.
+ * One daemon answers round after round of reads, checkouts, calls with invented keys and missing pages. Throws if its heap,
+ * after a garbage collection, has grown by more than is allowed.
  */
 export async function steadyRequests(options: SteadyRequestsOptions): Promise<SteadyRequestsFigures> {
   const { requests, turnSeconds, mostGrowthKb } = options
@@ -53,7 +53,7 @@ export async function steadyRequests(options: SteadyRequestsOptions): Promise<St
     await daemon.stop()
   }
 
-  /** What is sent in one turn, signed now; each names what no turn before it named. */
+  /** The requests of one round, signed now; each uses values of no earlier round. */
   function kindsOf(sold: Shop): Omit<LoadOrder, 'origin' | 'isRepeated'>[] {
     const refs = Array.from({ length: END_USERS }, (_, number) => `user-${number}`)
     const reads = refs.map((ref) => signed(sold, 'GET', `/api/v1/subscriptions/${ref}`))
@@ -82,7 +82,7 @@ export async function steadyRequests(options: SteadyRequestsOptions): Promise<St
   }
 }
 
-/** Of a daemon that `report-heap.ts` was loaded into. Forgets what it has logged so far. */
+/** The heap of a daemon with `report-heap.ts` preloaded. Clears its log. */
 async function heapKb({ pid, logged }: DaemonProcess): Promise<number> {
   logged.length = 0
   process.kill(pid, 'SIGUSR2')

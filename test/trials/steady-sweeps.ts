@@ -9,7 +9,7 @@ setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 const opening = openContext({ config: loadConfig(), thread: 'trial', poolSize: 6 })
 
-/** Sends all reminders that are due; returns the bytes of heap that are in use afterwards. */
+/** Sends all due reminders; returns the bytes of heap in use afterwards. */
 answerOrders(async (): Promise<number> => {
   const { ctx } = await opening
   await sendDueReminders(ctx)

@@ -12,7 +12,7 @@ import { seededRandom } from '../support/seeded-random.ts'
 export interface StopOptions {
   /** How often a daemon is started, loaded and stopped. */
   readonly stops: number
-  /** Connections that are kept, each with a request under way at any time. */
+  /** Kept connections, each with a request under way at any time. */
   readonly connections: number
   readonly seed: number
 }
@@ -21,22 +21,22 @@ export interface StopFigures {
   readonly seed: number
   readonly stops: number
   readonly answered: number
-  /** Requests that were sent on a kept connection and never answered: none, whenever they were sent. */
+  /** Requests on kept connections without an answer: must be none. */
   readonly cutOff: number
   readonly slowestStopMs: number
-  /** Webhooks that the next daemon delivered. */
+  /** Webhooks delivered by the next daemon. */
   readonly leftToNext: number
 }
 
 const DEADLINE_MS = 30_000
-/** Requests that each connection has answered, on average, when the signal comes. */
+/** The average number of answered requests per connection when the signal is sent. */
 const REQUESTS_BEFORE = 4
 /** Far more than can be answered before the signal. */
 const PAYMENTS_PER_CONNECTION = 12
 
 /**
- * Stops a daemon by SIGTERM while payments come over kept connections, again and again. Throws where it does not exit 0 in time, where
- * it cuts off a request, keeps a lease, or loses what it answered; then the next daemon must deliver what is left, and the ledger be clean.
+ * Repeatedly stops a daemon with SIGTERM while payments arrive over kept connections. Throws if it does not exit 0 in time, cuts off
+ * a request, keeps a lease or loses an answered payment; the next daemon must deliver the rest, and the ledger must be clean.
  */
 export async function stopUnderLoad({ stops, connections, seed }: StopOptions): Promise<StopFigures> {
   const random = seededRandom(seed)
@@ -71,7 +71,7 @@ export async function stopUnderLoad({ stops, connections, seed }: StopOptions): 
 }
 
 interface Round {
-  /** Tokens of the payments that were answered 200. */
+  /** Tokens of the payments answered 200. */
   readonly paid: string[]
   readonly cutOff: number
   readonly stopMs: number
@@ -92,7 +92,7 @@ async function stopOnce(tokens: string[], connections: number, random: () => num
           else if (status !== 200) throw new Error(`a payment was answered ${status}`)
           else answered.push(token)
         }
-        throw new Error('the daemon was stopped, and takes requests for ever')
+        throw new Error('the daemon was stopped, but keeps accepting requests')
       }),
     )
     loading.catch(() => undefined)
@@ -110,11 +110,11 @@ async function stopOnce(tokens: string[], connections: number, random: () => num
 }
 
 interface Client {
-  /** The status of the answer; `closed`: the connection was closed before anything was sent; `cut off`: it was closed on the request. */
+  /** The status of the answer; `closed`: the connection was closed before the request; `cut off`: it was closed during the request. */
   pay(token: string): Promise<number | 'closed' | 'cut off'>
 }
 
-/** A client that keeps its connection, and does as HTTP says: it sends nothing more where the answer said `Connection: close`. */
+/** A client that keeps its connection, and sends nothing more after an answer with `Connection: close`. */
 async function openClient({ url }: DaemonProcess): Promise<Client> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -138,7 +138,7 @@ async function openClient({ url }: DaemonProcess): Promise<Client> {
   }
 }
 
-/** One answer with a `Content-Length`; null where the connection ended before it was whole. */
+/** One answer with a `Content-Length`; null if the connection ended before it was complete. */
 function readAnswer(socket: Socket): Promise<string | null> {
   return new Promise((resolve) => {
     let received = ''
@@ -170,7 +170,7 @@ async function checkStopped(ctx: TestContext, paid: readonly string[]): Promise<
   if (Number(done!.count) !== paid.length) throw new Error(`${done!.count} of ${paid.length} payments are complete`)
 }
 
-/** Starts one more daemon, which delivers what the others left; every event must arrive once, since none was interrupted. */
+/** Starts one more daemon, which delivers the rest; every event must arrive once, since no attempt was interrupted. */
 async function deliverRest(ctx: TestContext, receiver: Receiver): Promise<number> {
   const before = receiver.received.length
   const [row]: { count: string }[] = await ctx.db.query('SELECT COUNT(*) AS count FROM events')
@@ -182,7 +182,7 @@ async function deliverRest(ctx: TestContext, receiver: Receiver): Promise<number
   }
   const distinct = new Set(receiver.received.map(({ eventId }) => eventId)).size
   if (distinct !== Number(row!.count) || receiver.received.length !== distinct) {
-    throw new Error(`${row!.count} events, ${distinct} of them told, by ${receiver.received.length} webhooks`)
+    throw new Error(`${row!.count} events, ${distinct} of them delivered, by ${receiver.received.length} webhooks`)
   }
   return distinct - before
 }
@@ -193,8 +193,8 @@ export interface HungStopFigures {
 }
 
 /**
- * Stops a daemon while a receiver of webhooks does not answer. By one signal it must end in time with the lease given back, so that the
- * next daemon delivers; by a second signal it must end at once.
+ * Stops a daemon while a webhook receiver does not answer. After one signal it must exit in time with the lease released, so that the
+ * next daemon delivers; after a second signal it must exit at once.
  */
 export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: number }): Promise<HungStopFigures> {
   const receiver = await Receiver.start()
@@ -245,7 +245,7 @@ async function deliverAgain(
   const daemon = await startDaemonProcess(settings)
   try {
     await receiver.waitFor(receiver.received.length + 1)
-    if (receiver.received.at(-1)!.attempt !== 2) throw new Error('the attempt that hung was not counted')
+    if (receiver.received.at(-1)!.attempt !== 2) throw new Error('the hanging attempt was not counted')
     const isDelivered = async (): Promise<boolean> => {
       const rows: object[] = await ctx.db.query(`SELECT id FROM events WHERE delivery_status <> 'delivered'`)
       return rows.length === 0

@@ -28,12 +28,12 @@ export interface TwoDaemonsFigures {
 
 const DEADLINE_MS = 120_000
 const POLL_MS = 50
-/** A month's end is near enough then that the reminder of three days before is due. */
+/** Close enough to the end of a month that the reminder three days before it is due. */
 const BEGAN_DAYS_AGO = 28
 
 /**
- * Lets several daemons work on one database while payments come and reminders are due. Throws where a webhook or a mail goes out
- * twice or never, or where the ledger has a discrepancy.
+ * Runs several daemons on one database while payments arrive and reminders are due. Throws if a webhook or a mail is sent
+ * twice or never, or if the ledger has a discrepancy.
  */
 export async function twoDaemons({ payments, reminders, daemons }: TwoDaemonsOptions): Promise<TwoDaemonsFigures> {
   const startedMs = performance.now()

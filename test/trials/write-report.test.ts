@@ -25,7 +25,7 @@ describe('the report of the trials', () => {
       .split('\n')
       .filter((line) => /^\| (first|second|third|old) /.test(line))
 
-  it('has a row for each trial, in their order, with its figures', () => {
+  it('has a row with figures for each trial, in order', () => {
     writeReport(path, NAMES, [aRun('second', { seed: null }), aRun('first')], true)
     const figures = 'rounds 500, seconds (start 1.5, stop 2), gone null'
     expect(rows()).to.deep.equal([
@@ -35,7 +35,7 @@ describe('the report of the trials', () => {
     expect(existsSync(`${path}.tmp`)).to.equal(false)
   })
 
-  it('keeps the rows of the trials that a run of some left out, and no row of one that is gone', () => {
+  it('keeps the rows of trials that a partial run left out, except of removed trials', () => {
     writeReport(
       path,
       ['old', ...NAMES],
@@ -52,7 +52,7 @@ describe('the report of the trials', () => {
     ])
   })
 
-  it('is written anew as a whole by a run of all', () => {
+  it('is rewritten completely by a run of all trials', () => {
     writeReport(path, NAMES, [aRun('first'), aRun('second')], true)
     writeReport(path, NAMES, [aRun('third')], true)
     expect(rows().map((row) => row.split(' ')[1])).to.deep.equal(['third'])

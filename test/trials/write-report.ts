@@ -4,11 +4,11 @@ import { formatTimestamp } from '#shared/time.ts'
 /** One run of one trial's long form. */
 export interface TrialRun {
   readonly name: string
-  /** Null where nothing is drawn at random. */
+  /** Null if nothing is random. */
   readonly seed: number | null
   readonly startedAt: Date
   readonly seconds: number
-  /** What the machine was: `2 cores, Node v24.21.0, MariaDB 10.11.11`. */
+  /** The machine: `2 cores, Node v24.21.0, MariaDB 10.11.11`. */
   readonly machine: string
   readonly outcome: { readonly figures: unknown } | { readonly error: string }
 }
@@ -17,7 +17,7 @@ const HEAD = ['trial', 'result', 'started (UTC)', 'seconds', 'seed', 'machine', 
 const INTRODUCTION = `# Trials
 
 The last run of the long form of each trial, written by \`npm run trials\`. A run of some trials replaces their rows, a run of all of them the whole table.
-What each trial does, and what must hold, is said in the file of its name in this folder.
+The file of each name in this folder says what the trial does and checks.
 `
 const LONGEST_CELL = 1000
 
@@ -30,14 +30,14 @@ export function writeReport(path: string, names: readonly string[], runs: readon
   writeTable(path, { introduction: INTRODUCTION, head: HEAD, names }, cells, isWhole)
 }
 
-/** A report: what stands above its table, the names of the columns, and those of the rows in their order. */
+/** A report: the text above its table, the column names, and the row names in order. */
 export interface Report {
   readonly introduction: string
   readonly head: readonly string[]
   readonly names: readonly string[]
 }
 
-/** Writes the rows that are given, by name, their names being their first cells; keeps the others, unless the report `isWhole`. */
+/** Writes the given rows by name (the first cell); keeps the others, unless the report `isWhole`. */
 export function writeTable(
   path: string,
   { introduction, head, names }: Report,
@@ -47,7 +47,7 @@ export function writeTable(
   const rows = isWhole ? new Map<string, string>() : rowsOf(path)
   for (const [name, row] of cells) rows.set(name, rowFrom(row))
   const lines = [rowFrom(head), rowFrom(head.map(() => '---')), ...names.flatMap((name) => rows.get(name) ?? [])]
-  // A run that is cut short leaves the old report or the new one.
+  // An interrupted run leaves either the old report or the new one.
   writeFileSync(`${path}.tmp`, `${introduction}\n${lines.join('\n')}\n`)
   renameSync(`${path}.tmp`, path)
 }

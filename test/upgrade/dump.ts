@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createConnection, escape, escapeId, type Connection, type RowDataPacket } from 'mysql2/promise'
 import type { Summary } from './year.ts'
 
-/** Rows of one statement: long enough to load quickly, short enough for a server's packet. */
+/** Rows per statement: enough to load quickly, and few enough for the server's packet size. */
 const ROWS = 100
 
 interface DumpFiles {
@@ -18,7 +18,7 @@ function filesOf(version: number): DumpFiles {
   return { sql: `${base}.sql.gz`, summary: `${base}.json.gz` }
 }
 
-/** Writes every table of the database at `url`, the migrations' own included, and what it comes to. */
+/** Writes every table of the database at `url`, including those of the migrations, and its summary. */
 export async function writeDump(url: string, version: number, summary: Summary): Promise<DumpFiles> {
   const files = filesOf(version)
   const connection = await createConnection({ uri: url, timezone: 'Z', dateStrings: true, supportBigNumbers: true })

@@ -1,12 +1,12 @@
 import type { SellerApp, World } from './world.ts'
 
-/** What an app's seller and its operators read: none of it may change by an upgrade. */
+/** What an app's seller and its operators read: an upgrade must not change any of it. */
 export interface AppReads {
   readonly subscriptions: readonly Readonly<Record<string, unknown>>[]
   readonly transactions: readonly Readonly<Record<string, unknown>>[]
   /** Received and refunded by currency. */
   readonly sums: readonly Readonly<Record<string, unknown>>[]
-  /** Amounts that wait for an operator on a flagged transaction, by currency. */
+  /** Amounts on flagged transactions that wait for an operator, by currency. */
   readonly flagged: Readonly<Record<string, number>>
   /** Number of events by type. */
   readonly events: Readonly<Record<string, number>>
@@ -26,7 +26,7 @@ const TRANSACTION = [
   ...['amount_received', 'currency', 'status', 'provider_code', 'flagged', 'flag_reason', 'created_at', 'completed_at'],
 ]
 
-/** Reads an app by the API where it takes signed calls, and by the command line. */
+/** Reads an app through the API if it takes signed calls, and through the command line. */
 export async function readApp(world: World, app: SellerApp): Promise<AppReads> {
   const { db } = world.service.ctx
   const anchors: { ref: string; day: number | null }[] = await db.query(

@@ -47,19 +47,19 @@ describe('an upgrade of a year of data', () => {
   const transaction = (id: number | null) => world.api(news(), 'get', `/api/v1/transactions/${id}`)
   const endOf = async (ref: string): Promise<string | null> =>
     (await world.api(news(), 'get', `/api/v1/subscriptions/${ref}`)).current_period_end
-  const requireCleanBooks = async (): Promise<void> => {
+  const requireCleanLedger = async (): Promise<void> => {
     const subscriptions = Object.values(summary.apps).reduce((sum, app) => sum + app.subscriptions.length, 0)
     const { checked, faults } = await world.cli('ledger', 'verify')
     expect(faults).to.deep.equal([])
     expect(checked).to.be.at.least(subscriptions)
   }
 
-  it('applies what came since, once; the books are clean', async () => {
-    expect(NEWER, 'what came since').not.to.deep.equal([])
+  it('applies the newer migrations once and leaves a clean ledger', async () => {
+    expect(NEWER, 'newer migrations').not.to.deep.equal([])
     expect(await pendingMigrations(upgraded.db)).to.deep.equal(NEWER)
     await world.cli('migrate')
     expect(await pendingMigrations(upgraded.db)).to.deep.equal([])
-    await requireCleanBooks()
+    await requireCleanLedger()
     migrated = await contentOf(upgraded.db)
     await world.cli('migrate')
     expect(await contentOf(upgraded.db)).to.deep.equal(migrated)
@@ -75,7 +75,7 @@ describe('an upgrade of a year of data', () => {
     })
   }
 
-  it('says of each payment what it was opened for, and of the last plan switch of each subscription when it was', async () => {
+  it('records the purpose of each payment, and the last plan switch of each subscription in its ledger', async () => {
     const rows = (sql: string) => upgraded.db.query<Record<string, unknown>[]>(sql)
     const wrong = await rows(`
       SELECT t.id, t.purpose, a.kind FROM transactions t
@@ -95,12 +95,12 @@ describe('an upgrade of a year of data', () => {
     expect(await rows(`SELECT id FROM payment_applications WHERE kind = 'switched'`)).to.not.deep.equal([])
   })
 
-  it('counts the money that waits, on flagged transactions and of mails that name none, and what came beyond an amount', async () => {
+  it('counts unapplied money, on flagged transactions and from unmatched mails, and surplus money', async () => {
     const waiting: { reason: string; amount_unapplied: number | null }[] = await world.cli(
       ...['payment', 'list', '--unallocated'],
     )
     const unmatched = waiting.filter(({ reason }) => reason === 'unmatched').map((row) => row.amount_unapplied)
-    // Without a code; a text that was not understood; to the address of an account that was given up.
+    // A transfer without a code; a text that was not understood; a mail to the address of a disabled account.
     expect(unmatched).to.deep.equal([77_000, null, 99_000])
     const flagged = news().flagged['VND']!
     const stats = await world.cli('stats')
@@ -110,15 +110,15 @@ describe('an upgrade of a year of data', () => {
     expect(stats.surplus).to.deep.equal([{ currency: 'VND', amount: 21_000 }])
   })
 
-  it('gives the schema of a new database', async () => {
+  it('results in the schema of a new database', async () => {
     expect(await schemaOf(upgraded.db.source)).to.deep.equal(await schemaOf(testDatabase().db.source))
   })
 
-  it('may be cut short after each statement and run again', async () => {
+  it('can be interrupted after each statement and run again', async () => {
     const cut = await load('cut')
     try {
       const cuts = await migrateWithCuts(cut.db)
-      // Each migration has a record of its own besides what it changes.
+      // Each migration writes a record besides its changes.
       expect(cuts).to.be.at.least(NEWER.length)
       expect(await schemaOf(cut.db.source)).to.deep.equal(await schemaOf(upgraded.db.source))
       const content = await contentOf(cut.db)
@@ -128,7 +128,7 @@ describe('an upgrade of a year of data', () => {
     }
   })
 
-  it('lets each payment that was open be paid by its method', async () => {
+  it('lets each open payment be paid by its method', async () => {
     const { open, prices, apps } = summary
     await world.settle(open.card.session.url!, 'card')
     await world.settle(`https://pay.payos.vn/web/${open.payos.link.id}`, 'payos')
@@ -147,20 +147,20 @@ describe('an upgrade of a year of data', () => {
     expect(tested).to.include({ price_id: prices.practiceMonthly, status: 'active' })
     const gone = await world.service.call('GET', `/checkout/${open.expired.token}`)
     expect(gone.status).to.equal(410)
-    await requireCleanBooks()
+    await requireCleanLedger()
   })
 
-  it('extends from the end that was there, whoever renews by the link of an old mail', async () => {
+  it('extends from the existing end when an end user renews by the link of an old mail', async () => {
     const before = { anh: '2026-11-04 06:00:00', 'old-2': '2026-05-15 12:00:00', chi: '2026-11-01 06:00:00' }
     for (const [ref, end] of Object.entries(before)) expect(await endOf(ref), ref).to.equal(end)
     await world.pay(await world.renewPath(news(), 'anh'), 'card')
     expect(await endOf('anh')).to.equal('2026-12-04 06:00:00')
     await world.pay(await world.renewPath(news(), 'chi'), 'bank_transfer')
     expect(await endOf('chi')).to.equal('2026-12-01 06:00:00')
-    await requireCleanBooks()
+    await requireCleanLedger()
   })
 
-  it('refunds payments of long ago: a card payment at Stripe, a transfer by hand', async () => {
+  it('refunds old payments: a card payment at Stripe, a transfer manually', async () => {
     const { cardTransaction, transfer } = summary.refundable
     const ends = [await endOf('anh'), await endOf('binh')]
     const refund = (id: number, ...more: string[]) =>
@@ -173,10 +173,10 @@ describe('an upgrade of a year of data', () => {
     for (const id of [cardTransaction, transfer])
       expect(await transaction(id)).to.include({ status: 'refunded', flagged: false })
     expect([await endOf('anh'), await endOf('binh')], 'periods stay').to.deep.equal(ends)
-    await requireCleanBooks()
+    await requireCleanLedger()
   })
 
-  it('books and resolves money that waited', async () => {
+  it('books and resolves unapplied money', async () => {
     const { open } = summary
     const [mail, code] = [String(open.unmatchedMail), String(open.expired.transactionId)]
     await world.cli('bank-mail', 'match', mail, code, '--note', 'the payer called')
@@ -187,15 +187,17 @@ describe('an upgrade of a year of data', () => {
     const note = ['--note', 'agreed by phone']
     await world.cli('transaction', 'resolve', code, '--action', 'complete', ...note)
     expect(await endOf('open-expired')).to.match(/^2026-11-01 05:1/)
-    for (const row of news().transactions.filter(({ flagged, status }) => flagged && status === 'completed')) {
+    const completed = news().transactions.filter(({ flagged, status }) => flagged && status === 'completed')
+    expect(completed).to.not.deep.equal([])
+    for (const row of completed) {
       const id = String(row['transaction_id'])
       await world.cli('transaction', 'resolve', id, '--action', 'refund', '--reference', `FT-${id}`, ...note)
       expect(await transaction(Number(id)), id).to.include({ flagged: false })
     }
-    await requireCleanBooks()
+    await requireCleanLedger()
   })
 
-  it('sends the events that waited', async () => {
+  it('sends the pending events', async () => {
     const receiver = await Receiver.start()
     try {
       const waiting = await world.cli('webhook', 'list', news().id, '--status', 'pending')
@@ -228,8 +230,8 @@ async function load(suffix: string): Promise<Upgraded> {
 class Cut extends Error {}
 
 /**
- * Migrates in as many runs as it takes: each is cut off after a statement that no run before it was cut off after, and the next begins
- * anew. Returns how often it was cut.
+ * Migrates in as many runs as it takes: each is interrupted after a statement that interrupted no earlier run. Returns the number of
+ * interruptions.
  */
 async function migrateWithCuts(db: TestDb): Promise<number> {
   const seen = new Set<string>()
@@ -251,7 +253,7 @@ function cuttingRunner(runner: QueryRunner, seen: Set<string>): QueryRunner {
   runner.query = async (...given: unknown[]) => {
     const answer = await query(...given)
     const statement = JSON.stringify(given)
-    // Each run takes the lease with a token of its own.
+    // Each run takes the lease with its own token.
     const isChange = !/^\s*(SELECT|SHOW|SET|UPDATE schema_lease)\b/i.test(String(given[0]))
     if (isChange && !seen.has(statement)) {
       seen.add(statement)
@@ -262,7 +264,7 @@ function cuttingRunner(runner: QueryRunner, seen: Set<string>): QueryRunner {
   return runner
 }
 
-/** Every row of every table but the migrations' own. */
+/** Every row of every table except those of the migrations. */
 async function contentOf(db: TestDb): Promise<Record<string, unknown>> {
   const tables: { name: string }[] = await db.query(
     `SELECT table_name AS name FROM information_schema.tables

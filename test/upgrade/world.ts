@@ -32,7 +32,7 @@ import {
   type StripePeer,
 } from '../support/stripe-peer.ts'
 
-/** What the sellers of the dump have at their providers. All of it is made up. */
+/** The credentials of the dump's sellers at their providers. All of them are invented. */
 export const STRIPE = { secretKey: 'sk_test_news', webhookSecret: 'whsec_news' } as const
 export const PAYOS = { clientId: 'client-news', apiKey: 'api-news', checksumKey: 'checksum-news' } as const
 const RELAY_SECRET = 'relay-secret-of-the-dump'
@@ -49,30 +49,30 @@ export interface Checkout {
   readonly transactionId: number | null
 }
 
-/** A running service with its providers beside it. Everything is done from outside: by HTTP, by the command line, by mails and notifications. */
+/** A running service with its providers. Everything goes through public interfaces: HTTP, the command line, mails and notifications. */
 export interface World {
   readonly service: TestService
   readonly stripe: StripePeer
   readonly payos: PayosPeer
-  /** `billing-cli … --json` in this process, on this world's clock. Throws where it refuses. */
+  /** `billing-cli … --json` in this process, on this world's clock. Throws if the command fails. */
   readonly cli: (...words: readonly string[]) => Promise<any>
-  /** A call of the API that must succeed; gives its `data`. */
+  /** A call of the API that must succeed; returns its `data`. */
   readonly api: (app: SellerApp, method: 'get' | 'post' | 'put' | 'patch', path: string, body?: object) => Promise<any>
   readonly checkout: (app: SellerApp, externalRef: string, body: object) => Promise<Checkout>
-  /** The payer opens `path` (`/checkout/…`, `/renew/…`), chooses the method, and is sent to the address that this gives. */
+  /** The payer chooses the method on `path` (`/checkout/…`, `/renew/…`); returns the address of the redirect. */
   readonly choose: (path: string, method: Method) => Promise<string>
-  /** Pays what `choose` led to, with another amount where one is named. */
+  /** Pays at the address that `choose` returned, optionally another amount. */
   readonly settle: (address: string, method: Method, amount?: number) => Promise<void>
   /** Chooses and pays. */
   readonly pay: (path: string, method: Method, amount?: number) => Promise<void>
-  /** A transfer arrives at the bank account, with this text; the answer to its mail. */
+  /** Reports a transfer with this text to the bank account; returns the answer to its mail. */
   readonly transfer: (content: string, amount: number, changes?: TransferOptions) => Promise<any>
-  /** What the payer reads on the bank page behind the address. */
+  /** The code on the bank page at the address. */
   readonly transferCode: (address: string) => Promise<string>
   readonly renewPath: (app: SellerApp, externalRef: string) => Promise<string>
   /** Moves the clock of the service and of the command line. */
   readonly at: (timestamp: string) => void
-  /** What the daemon does by itself: expiry, reminders, look-ups, webhooks. */
+  /** The daemon's jobs: expiry, reminders, polling of providers, webhooks. */
   readonly sweep: () => Promise<void>
   readonly stop: () => Promise<void>
 }
@@ -82,9 +82,9 @@ export interface TransferOptions {
   readonly account?: string
   /** The address that the mail is forwarded to. */
   readonly to?: string
-  /** The movement's number where a mail comes again. */
+  /** The number of the movement, to report one again. */
   readonly movement?: number
-  /** Sent in place of the bank's usual mail. */
+  /** Replaces the bank's usual mail. */
   readonly mail?: string
 }
 
@@ -93,13 +93,13 @@ export interface WorldOptions {
   /** Another database than the test's own. */
   readonly database?: { readonly url: string; readonly db: TestDb }
   readonly settings?: Readonly<Record<string, string>>
-  /** Where bank mails go unless told otherwise, and the account that they credit. */
+  /** The default address of bank mails, and the account that they credit. */
   readonly bank: () => { readonly to: string; readonly account: string }
 }
 
 export async function openWorld({ now, database, settings = {}, bank: receiving }: WorldOptions): Promise<World> {
   const clock = new TestClock(now)
-  // The command line has the machine's clock.
+  // The command line uses the machine's clock.
   const date = useFakeTimers({ now: clock.now(), toFake: ['Date'] })
   const stripe = await startStripePeer(clock, [STRIPE.secretKey])
   const payos = await startPayosPeer(clock, PAYOS)
@@ -114,7 +114,7 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
   }
   const service = await startService(environment, clock, database?.db)
   const { ctx } = service
-  // Nine digits that no world of another time names.
+  // Nine digits that a world of another time does not use.
   let movements = Math.floor(unixSeconds(clock.now()) / 10)
   const post = (path: string, raw: string | Buffer, headers: CallOptions['headers'] = {}) =>
     service.call('POST', path, { raw, headers: { 'Content-Type': 'application/json', ...headers } })
@@ -214,7 +214,7 @@ export async function openWorld({ now, database, settings = {}, bank: receiving 
   }
 }
 
-/** The bank's mail about a transfer that came this minute. */
+/** The bank's mail about a transfer of this minute. */
 function mailOfNow(clock: TestClock, bank: MailBank, transfer: Transfer): Promise<string> {
   const [day, time] = formatTimestamp(addMs(clock.now(), 7 * HOUR_MS)).split(' ') as [string, string]
   const [year, month, date] = day.split('-') as [string, string, string]
@@ -226,7 +226,7 @@ function mailOfNow(clock: TestClock, bank: MailBank, transfer: Transfer): Promis
   return genuineMailOf(bank, bankMail(bank, transfer, {}, body))
 }
 
-/** A mail of the bank, as it leaves our mail server. */
+/** A mail of the bank, as our mail server forwards it. */
 export async function genuineMailOf(bank: MailBank, mail: string): Promise<string> {
   return receivedBy(OUR_MX, await signed(mail, BANK_MAILS[bank].domain))
 }
@@ -248,7 +248,7 @@ function expectSuccess(answer: Response, what: string): Response {
   return answer
 }
 
-/** The program's own command tree with its output caught: one process less for each command. */
+/** Runs the command tree in this process and captures its output, which saves a process per command. */
 async function runInProcess(words: readonly string[], env: Readonly<Record<string, string>>): Promise<any> {
   Object.assign(process.env, env)
   const print = stub(console, 'log')

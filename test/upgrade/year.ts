@@ -32,10 +32,10 @@ const FREE_TRIAL = { amount: 0, interval_unit: 'day', interval_count: 7 }
 const PAID_TRIAL = { amount: 10_000, interval_unit: 'week', interval_count: 1 }
 const BOOK = { mode: 'payment', plan_ref: 'handbook', amount: 150_000, currency: 'VND' }
 
-/** The apps by the names under which the summary keeps them. */
+/** The apps, by their names in the summary. */
 type AppName = 'news' | 'school' | 'practice' | 'phone'
 
-/** What is still to be paid when the year ends, by how. */
+/** The payments that are open when the year ends, by method. */
 export interface OpenPayments {
   readonly card: Checkout & { readonly session: PeerSession }
   readonly payos: Checkout & { readonly link: PeerLink }
@@ -44,28 +44,28 @@ export interface OpenPayments {
   readonly underpaid: Checkout & { readonly transferCode: string }
   /** No method was chosen yet. */
   readonly untouched: Checkout
-  /** The same in the sandbox app. */
+  /** In the sandbox app. */
   readonly test: Checkout
   readonly expired: Checkout
-  /** Credit without a code, of 77 000 VND: the bank mail's id. */
+  /** The id of a bank mail about 77 000 VND without a code. */
   readonly unmatchedMail: number
 }
 
-/** What the dump holds, as the version that made it reads it. */
+/** The content of the dump, as read by the version that made it. */
 export interface Summary {
   /** The last instant of the year, in UTC. */
   readonly takenAt: string
   readonly apps: Readonly<Record<AppName, SellerApp & AppReads>>
   readonly prices: Readonly<Record<'monthly' | 'monthlyPlus' | 'practiceMonthly', string>>
-  /** Where the open bank payments' mails go, and the account that they credit. */
+  /** The address of the open bank payments' mails, and the account that they credit. */
   readonly bank: { readonly to: string; readonly account: string }
   readonly open: OpenPayments
-  /** A card payment of long ago, and a transfer, that were applied and never refunded. */
+  /** An old card payment and an old transfer that were applied and never refunded. */
   readonly refundable: { readonly card: PeerSession; readonly cardTransaction: number; readonly transfer: number }
 }
 
-/** Lives a year of four apps, from outside, and says what it came to. The database holds it then. */
-export async function liveAYear(): Promise<Summary> {
+/** Simulates a year of four apps through public interfaces; the database keeps it. Returns its summary. */
+export async function simulateYear(): Promise<Summary> {
   const receiver = await Receiver.start()
   const inbox = await SmtpInbox.open()
   const realtime = await startRealtimePeer()
@@ -106,7 +106,7 @@ export async function liveAYear(): Promise<Summary> {
     ...['--service-account', serviceAccount],
   )
 
-  // The first account is given up in spring; what comes to its address then is not the second's.
+  // The first account is disabled in spring; mail to its address must not count for the second one.
   const firstAccount = await cli(
     'bank-account',
     'add',
@@ -165,7 +165,7 @@ export async function liveAYear(): Promise<Summary> {
     await cli('transaction', 'resolve', String(id), '--action', action, ...note, ...more)
   }
 
-  // October: the first subscribers, each with a method of their own.
+  // October: the first subscribers, each with another method.
   const anh = await customer(news, 'Anh', {
     locale: 'vi',
     merchant_customer_id: 'm-anh',
@@ -211,7 +211,7 @@ export async function liveAYear(): Promise<Summary> {
   at('2025-10-31 10:00:00')
   await buy(news, 'linh', { price_id: monthly, customer_id: await customer(news, 'Linh') }, 'bank_transfer')
 
-  // November: subscribers of another service come over.
+  // November: subscribers of another service are imported.
   at('2025-11-03 03:00:00')
   const file = join(scratchFolder('year'), 'subscriptions.csv')
   writeFileSync(
@@ -226,8 +226,8 @@ export async function liveAYear(): Promise<Summary> {
   )
   await cli('subscription', 'import', news.id, file)
 
-  /** What happens once, by the month at whose end it does. */
-  const happenings: Record<number, () => Promise<void>> = {
+  /** One-time events, by the month at whose end they happen. */
+  const monthEndEvents: Record<number, () => Promise<void>> = {
     async 1() {
       await api(news, 'put', '/api/v1/subscriptions/dung/plan', { price_id: yearlyPlus })
       const refused = await bankPage(news, 'phuong', { price_id: monthly })
@@ -272,8 +272,9 @@ export async function liveAYear(): Promise<Summary> {
       }
       await resolve(ids['twice-back']!, 'refund', '--reference', 'FT-BACK-3')
       await resolve(ids['twice-gift']!, 'dismiss')
-      const told = await bankPage(news, 'told-twice', { price_id: monthly })
-      for (let time = 0; time < 2; time += 1) await world.transfer(told.transferCode, 99_000, { movement: 777_000_001 })
+      const reported = await bankPage(news, 'told-twice', { price_id: monthly })
+      for (let time = 0; time < 2; time += 1)
+        await world.transfer(reported.transferCode, 99_000, { movement: 777_000_001 })
     },
     async 5() {
       const lost = await bankPage(news, 'lost-code', { price_id: monthly })
@@ -285,7 +286,7 @@ export async function liveAYear(): Promise<Summary> {
       const [, gift, match] = (await cli('bank-mail', 'list', '--unmatched')).sort((a: any, b: any) => b.id - a.id)
       await cli('bank-mail', 'match', String(match.id), String(lost.transactionId), '--note', 'the payer called')
       await cli('bank-mail', 'close', String(gift.id), '--note', 'not ours')
-      // Another account takes the place of the first; one payer still transfers to the old one.
+      // Another account replaces the first; one payer still transfers to the old one.
       const slow = await bankPage(news, 'old-account', { price_id: monthly })
       const second = await cli(
         'bank-account',
@@ -325,7 +326,7 @@ export async function liveAYear(): Promise<Summary> {
       inbox.behaviour = 'refuse-recipient'
       await sweep()
       inbox.behaviour = 'accept'
-      // A month whose payment was under way while a year of another plan was bought.
+      // A monthly payment that was pending while a year of another plan was bought.
       await buy(news, 'late', { price_id: monthly }, 'card')
       const slow = await world.choose(await world.renewPath(news, 'late'), 'payos')
       at('2026-05-26 22:20:00')
@@ -362,7 +363,7 @@ export async function liveAYear(): Promise<Summary> {
       await world.pay(await world.renewPath(phone, 'sub-2'), 'test')
     },
     async 10() {
-      // A receiver that stays away until the last attempt has failed.
+      // A receiver that stays unreachable until the last attempt has failed.
       receiver.answer = 503
       await buy(news, 'reader-1', { price_id: monthly }, 'card')
       for (const time of ['26 20:01', '26 20:10', '26 20:30', '26 22:00', '27 03:00', '27 09:00']) {
@@ -373,7 +374,7 @@ export async function liveAYear(): Promise<Summary> {
     },
   }
 
-  // The months go by: some renew before the end, some after it, each by its method.
+  // Each month some renew before the end, some after it, each by its method.
   for (let month = 1; month <= 11; month += 1) {
     const day = (date: number, time: string): string =>
       `${month < 3 ? 2025 : 2026}-${String(((month + 9) % 12) + 1).padStart(2, '0')}-${String(date).padStart(2, '0')} ${time}`
@@ -406,7 +407,7 @@ export async function liveAYear(): Promise<Summary> {
       await sweep()
       receiver.answer = 200
     }
-    await happenings[month]?.()
+    await monthEndEvents[month]?.()
   }
 
   at('2026-10-01 04:00:00')
@@ -427,7 +428,7 @@ export async function liveAYear(): Promise<Summary> {
   const underpaid = await bankPage(news, 'open-underpaid', { price_id: monthly })
   await world.transfer(underpaid.transferCode, 40_000)
   const [mail] = await cli('bank-mail', 'list', '--unmatched')
-  // Events that wait to be sent.
+  // Pending events.
   await renew(news, 'anh', 'card')
   await renew(news, 'chi', 'payos')
   const open: OpenPayments = {
@@ -461,7 +462,7 @@ export async function liveAYear(): Promise<Summary> {
     },
   }
   const { faults } = await cli('ledger', 'verify')
-  if (faults.length > 0) throw new Error(`the year does not add up: ${JSON.stringify(faults)}`)
+  if (faults.length > 0) throw new Error(`the ledger of the year has discrepancies: ${JSON.stringify(faults)}`)
   for (const each of stops) await each.stop()
   return summary
 }

@@ -43,7 +43,7 @@ describe('a backlog of webhooks', () => {
     }
   }
 
-  /** The plans of the statements that `read` sends. */
+  /** The execution plans of the statements that `read` sends. */
   const plansOf = async (read: (db: Queries) => Promise<unknown>): Promise<Plan[]> => {
     const plans: Plan[] = []
     const explain: Send = async (sql, params) => {
@@ -54,7 +54,7 @@ describe('a backlog of webhooks', () => {
     return plans
   }
 
-  it('is found by the index, however many events were delivered before', async () => {
+  it('is found by the index, however many events have been delivered', async () => {
     const apps = [await anotherApp(), await anotherApp(), await anotherApp()]
     for (const { app } of apps) {
       await insertDue(app.id, 3000, 'delivered')
@@ -68,7 +68,7 @@ describe('a backlog of webhooks', () => {
     expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')
   })
 
-  it('is noticed by a look at each app, however many events were delivered before, whatever the server knows of the table', async () => {
+  it('is found with one lookup per app, however many events have been delivered, whatever the table’s statistics say', async () => {
     const { app } = await anotherApp()
     const idle = await anotherApp()
     await insertDue(app.id, 5000, 'delivered')
@@ -87,7 +87,7 @@ describe('a backlog of webhooks', () => {
     expect(read).to.be.lessThan(200)
   })
 
-  it('that failed, and events since a time, are found without a look at all others of the app', async () => {
+  it('of failed events, or of events since a time, is found without reading all other events of the app', async () => {
     const { app } = await anotherApp()
     await insertDue(app.id, 3000, 'delivered')
     await insertDue(app.id, 3000, 'failed')
@@ -100,7 +100,7 @@ describe('a backlog of webhooks', () => {
     expect(since).to.include({ key: 'events_app_created' })
   })
 
-  it('of one app does not hold back the others', async () => {
+  it('of one app does not delay the others', async () => {
     const [busy, quiet] = [await anotherApp(), await anotherApp()]
     await insertDue(busy.app.id, 2000)
     await insertDue(quiet.app.id, 5)
@@ -112,11 +112,11 @@ describe('a backlog of webhooks', () => {
     expect(position).to.be.lessThan(200)
   })
 
-  it('leaves the oldest first: of one app, what became due early is long gone when the last leaves', async () => {
+  it('is sent oldest first: an app’s earliest events are long delivered when the last one is sent', async () => {
     const { app } = await anotherApp()
     await insertDue(app.id, 300)
     await deliverDue(ctx)
-    // Many are under way at once, and single ones may be slow: the order is that of the crowd.
+    // Many attempts run at once and single ones may be slow: only the average order is fixed.
     const positions = new Map(receiver.received.map(({ eventId }, position) => [Number(eventId.slice(4)), position]))
     const ids = [...positions.keys()].sort((a, b) => a - b)
     const meanPosition = (part: readonly number[]) =>
@@ -133,12 +133,12 @@ describe('a backlog of webhooks', () => {
 
     afterEach(async () => {
       stop.abort()
-      // What is under way ends at once.
+      // Attempts under way end at once.
       await receiver.stop()
       await sending
     })
 
-    /** Starts a sender on 1,000 due events of each; returns when all places are taken. */
+    /** Starts a sender with 1,000 due events of each app; returns when all places are taken. */
     async function begin(answerMs: number): Promise<void> {
       receiver.answer = (response) => void setTimeout(() => response.writeHead(200).end(), answerMs)
       for (let count = 0; count < APPS; count += 1) await insertDue((await anotherApp()).app.id, 1000)
@@ -154,7 +154,7 @@ describe('a backlog of webhooks', () => {
     }
     const most = (webhooks: readonly ReceivedWebhook[]): number => Math.max(0, ...countsByApp(webhooks).values())
 
-    it('does not hold back one event of an app whose receiver answers at once', async () => {
+    it('does not delay an event of an app whose receiver answers promptly', async () => {
       await begin(900)
       const prompt = await Receiver.start()
       try {
@@ -171,7 +171,7 @@ describe('a backlog of webhooks', () => {
       }
     })
 
-    it('leaves in equal shares', async () => {
+    it('is sent in equal shares', async () => {
       await begin(300)
       await until(() => receiver.received.length >= 1500)
       const counts = [...countsByApp(receiver.received).values()]

@@ -20,7 +20,7 @@ import { Receiver } from '../support/receiver.ts'
 
 const ANN = operator('ann')
 
-describe('deliveries in the hands of an operator', () => {
+describe('commands of operators for deliveries', () => {
   let ctx: TestContext
   let receiver: Receiver
   let app: TestApp
@@ -44,7 +44,7 @@ describe('deliveries in the hands of an operator', () => {
   const retry = (eventId: number): Promise<Event> =>
     perform(ctx, ANN, retryEvent, { event_id: formatId('evt', eventId) }, {})
 
-  /** Claims what is due, as a sender does that crashes right after. */
+  /** Claims due events, like a sender that crashes right afterwards. */
   async function claimAll(): Promise<ClaimedEvent[]> {
     return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, presentIn(ctx)))
   }
@@ -71,7 +71,7 @@ describe('deliveries in the hands of an operator', () => {
     return error as AppError
   }
 
-  it('are listed newest first, with what became of them', async () => {
+  it('list deliveries newest first, with their status', async () => {
     const failed = await emitFailed()
     const waiting = await emit()
     expect((await listDeliveries(ctx, app.app)).rows).to.deep.equal([
@@ -103,7 +103,7 @@ describe('deliveries in the hands of an operator', () => {
     expect(await listDeliveryAttempts(ctx, failed)).to.have.length(6)
   })
 
-  it('a failed event is replayed with its id and bytes, and attempts count on', async () => {
+  it('replay a failed event with the same id and bytes; attempts continue to count', async () => {
     const id = await emitFailed()
     expect(await retry(id)).to.include({ deliveryStatus: 'pending', attempts: 6 })
     await deliverDue(ctx)
@@ -114,7 +114,7 @@ describe('deliveries in the hands of an operator', () => {
     expect((await findEvent(ctx.db, id))!.deliveryStatus).to.equal('delivered')
   })
 
-  it('a replay that fails again has the whole schedule before it', async () => {
+  it('restart the whole schedule for a replay that fails again', async () => {
     const id = await emitFailed()
     receiver.answer = 500
     await retry(id)
@@ -124,7 +124,7 @@ describe('deliveries in the hands of an operator', () => {
     expect(event.nextAttemptAt!.getTime() - ctx.clock.now().getTime()).to.equal(60_000)
   })
 
-  it('an event that waits for its retry is sent now', async () => {
+  it('send an event that waits for its retry now', async () => {
     receiver.nextAnswers.push(500)
     const id = await emit()
     await deliverDue(ctx)
@@ -132,7 +132,7 @@ describe('deliveries in the hands of an operator', () => {
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
   })
 
-  it('a delivered event can be sent again', async () => {
+  it('send a delivered event again', async () => {
     const id = await emit()
     await deliverDue(ctx)
     await retry(id)
@@ -140,14 +140,14 @@ describe('deliveries in the hands of an operator', () => {
     expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
 
-  it('an event from before the webhook was set up can be sent', async () => {
-    const silent = await anApp(ctx)
-    const id = await emit(silent)
+  it('send an event from before the webhook was set up', async () => {
+    const unconfigured = await anApp(ctx)
+    const id = await emit(unconfigured)
     expect((await refusal(retry(id))).message).to.include('has no webhook address')
     await inTransaction(ctx, (tx) =>
-      updateAppRow(tx, silent.app.id, {
+      updateAppRow(tx, unconfigured.app.id, {
         webhookUrl: receiver.url,
-        webhookSecret: ctx.keyring.seal(app.webhookSecret!, `apps.webhook_secret:${silent.apiKey}`),
+        webhookSecret: ctx.keyring.seal(app.webhookSecret!, `apps.webhook_secret:${unconfigured.apiKey}`),
       }),
     )
     await retry(id)
@@ -155,7 +155,7 @@ describe('deliveries in the hands of an operator', () => {
     expect(receiver.received.map(({ verified }) => verified)).to.deep.equal([true])
   })
 
-  it('an event under way is left alone', async () => {
+  it('refuse an event that is being sent', async () => {
     const id = await emit()
     await claimAll()
     expect((await refusal(retry(id))).message).to.include('at this moment')
@@ -163,11 +163,11 @@ describe('deliveries in the hands of an operator', () => {
     expect((await retry(id)).lease).to.equal(0)
   })
 
-  it('an event that does not exist is not_found', async () => {
+  it('answer not_found for an unknown event', async () => {
     expect(await refusal(retry(999_999))).to.include({ code: 'not_found' })
   })
 
-  it('all failed events of an app are replayed together', async () => {
+  it('replay all failed events of an app together', async () => {
     const now = ctx.clock.now()
     await ctx.db.query(
       `INSERT INTO events (app_id, event_type, body, delivery_status, attempts, retries_left, created_at, written_at)
@@ -180,7 +180,7 @@ describe('deliveries in the hands of an operator', () => {
     expect(receiver.received.filter(({ attempt }) => attempt === 7)).to.have.length(120)
   })
 
-  it('every replay is in the audit log', async () => {
+  it('write every replay to the audit log', async () => {
     const id = await emitFailed()
     await retry(id)
     await emitFailed()
@@ -195,7 +195,7 @@ describe('deliveries in the hands of an operator', () => {
   })
 
   describe('a test delivery', () => {
-    it('is sent at once, signed, and reports how the receiver answered', async () => {
+    it('is sent at once, signed, and reports the receiver’s answer', async () => {
       const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({ delivered: true, http_status: 200, error: null })
       expect(result.duration_ms).to.be.within(0, 10_000)
@@ -212,7 +212,7 @@ describe('deliveries in the hands of an operator', () => {
       expect(receiver.received).to.have.length(1)
     })
 
-    it('that fails is reported and not tried again', async () => {
+    it('that fails is reported and not retried', async () => {
       receiver.answer = (response) => response.writeHead(503).end('down for repairs')
       const result = await sendTestEvent(ctx, ANN, app.app)
       expect(result).to.include({
@@ -228,8 +228,8 @@ describe('deliveries in the hands of an operator', () => {
     })
 
     it('needs an address and a secret', async () => {
-      const silent = await anApp(ctx)
-      expect(await refusal(sendTestEvent(ctx, ANN, silent.app))).to.include({ code: 'invalid_request' })
+      const unconfigured = await anApp(ctx)
+      expect(await refusal(sendTestEvent(ctx, ANN, unconfigured.app))).to.include({ code: 'invalid_request' })
     })
   })
 })

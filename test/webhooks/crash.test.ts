@@ -13,7 +13,7 @@ import { testContext, testEnvironment, type TestContext } from '../support/conte
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
-// Leases of senders with this limit last 1.8 s.
+// With this timeout, leases last 1.8 s.
 const HASTY = { BILLING_WEBHOOK_TIMEOUT_MS: '200', BILLING_WEBHOOK_RETRY_MINUTES: '0,0,0,0,0' }
 const ONE_RETRY = { ...HASTY, BILLING_WEBHOOK_RETRY_MINUTES: '0' }
 const PATIENT = { ...HASTY, BILLING_WEBHOOK_TIMEOUT_MS: '10000' }
@@ -72,7 +72,7 @@ describe('senders that are killed', () => {
     }
   }
 
-  it('in the middle of an attempt lose nothing: another takes over, with the same event ids', async () => {
+  it('during an attempt lose nothing: another sender takes over, with the same event ids', async () => {
     await use(HASTY)
     await emit(10)
     const child = startSender()
@@ -89,7 +89,7 @@ describe('senders that are killed', () => {
     expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
   })
 
-  it('on every attempt of an event use up its retries', async () => {
+  it('on every attempt of an event exhaust its retries', async () => {
     await use(ONE_RETRY)
     await emit(1)
     for (let crash = 1; crash <= 2; crash += 1) {
@@ -104,7 +104,7 @@ describe('senders that are killed', () => {
     expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1, 2])
   })
 
-  it('on SIGTERM finish what is under way and leave no lease', async () => {
+  it('on SIGTERM finish their attempts and leave no lease', async () => {
     await use(PATIENT)
     await emit(50)
     const child = startSender()

@@ -85,7 +85,7 @@ describe('webhook delivery', () => {
     return listAttempts(ctx.db, id)
   }
 
-  /** Claims what is due, as a sender does that crashes right after. */
+  /** Claims due events, like a sender that crashes right afterwards. */
   async function claimAll(): Promise<ClaimedEvent[]> {
     return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, presentIn(ctx)))
   }
@@ -132,7 +132,7 @@ describe('webhook delivery', () => {
   })
 
   for (const status of [201, 202, 204, 299]) {
-    it(`takes ${status} for an acknowledgement`, async () => {
+    it(`accepts ${status} as an acknowledgement`, async () => {
       receiver.answer = status
       const [id] = await emit()
       await deliverDue(ctx)
@@ -141,7 +141,7 @@ describe('webhook delivery', () => {
   }
 
   for (const status of [301, 304, 400, 404, 410, 429, 500, 503]) {
-    it(`takes ${status} for a failure`, async () => {
+    it(`treats ${status} as a failure`, async () => {
       receiver.answer = status
       const [id] = await emit()
       expect(await deliverDue(ctx)).to.include({ delivered: 0, retried: 1 })
@@ -206,7 +206,7 @@ describe('webhook delivery', () => {
     expect(nextAttemptAt!.getTime() - startedAt.getTime()).to.equal(4000 + MINUTE_MS)
   })
 
-  it('fails the attempt where the last byte of a 2xx is not there in time', async () => {
+  it('fails the attempt if the last byte of a 2xx does not arrive in time', async () => {
     receiver.answer = (response) => void response.writeHead(200, { 'Content-Length': 2 }).write('o')
     const [id] = await emit()
     await deliverDue(ctx)
@@ -214,7 +214,7 @@ describe('webhook delivery', () => {
     expect((await attempts(id!))[0]).to.include({ httpStatus: 200, error: 'timeout' })
   })
 
-  it('goes by real time, whatever the test clock of the app says', async () => {
+  it('uses real time, whatever the app’s test clock says', async () => {
     await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { clockOffsetMs: 86_400_000 * 400 }))
     receiver.answer = 500
     const [id] = await emit()
@@ -223,7 +223,7 @@ describe('webhook delivery', () => {
     expect(receiver.received[0]!.timestamp * 1000).to.equal(ctx.clock.now().getTime())
   })
 
-  it('signs every waiting retry with the present secret once it was rotated', async () => {
+  it('signs pending retries with the new secret after a rotation', async () => {
     receiver.answer = 500
     await emit(60)
     await deliverDue(ctx)
@@ -238,14 +238,14 @@ describe('webhook delivery', () => {
     expect(receiver.received.filter(({ verified }) => verified)).to.have.length(60)
   })
 
-  it('keeps an event without sending it where the app has no webhook', async () => {
-    const silent = await anApp(ctx)
-    const [id] = await emit(1, silent)
+  it('stores an event without sending it if the app has no webhook', async () => {
+    const unconfigured = await anApp(ctx)
+    const [id] = await emit(1, unconfigured)
     await deliverDue(ctx)
     expect(await event(id!)).to.include({ deliveryStatus: 'not_configured', attempts: 0 })
   })
 
-  it('keeps a waiting event, unsent and not configured, once the address is gone', async () => {
+  it('marks a pending event as not configured once the address is removed', async () => {
     receiver.answer = 500
     const [id] = await emit()
     await deliverDue(ctx)
@@ -256,14 +256,14 @@ describe('webhook delivery', () => {
     expect(receiver.received).to.have.length(1)
   })
 
-  it('goes on for an app that was disabled meanwhile', async () => {
+  it('continues for an app that has been disabled', async () => {
     const [id] = await emit()
     await inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { disabledAt: tx.now }))
     await deliverDue(ctx)
     expect((await event(id!)).deliveryStatus).to.equal('delivered')
   })
 
-  it('sends waiting retries to the current address', async () => {
+  it('sends pending retries to the current address', async () => {
     receiver.answer = 500
     await emit()
     await deliverDue(ctx)
@@ -275,7 +275,7 @@ describe('webhook delivery', () => {
     expect(other.received).to.have.length(1)
   })
 
-  it('records a private receiver as blocked_address and never connects, where insecure receivers are not allowed', async () => {
+  it('records a private receiver as blocked_address and never connects, if insecure receivers are not allowed', async () => {
     const strict = { ...ctx, config: { ...ctx.config, webhook: { ...ctx.config.webhook, allowInsecure: false } } }
     await inTransaction(ctx, (tx) =>
       updateAppRow(tx, app.app.id, { webhookUrl: receiver.url.replace('http:', 'https:') }),
@@ -287,7 +287,7 @@ describe('webhook delivery', () => {
     expect(receiver.received).to.have.length(0)
   })
 
-  describe('where the secret cannot be opened', () => {
+  describe('if the secret cannot be decrypted', () => {
     const setSecret = (webhookSecret: string): Promise<unknown> =>
       inTransaction(ctx, (tx) => updateAppRow(tx, app.app.id, { webhookSecret }))
     let right: string
@@ -297,7 +297,7 @@ describe('webhook delivery', () => {
       await setSecret('v1.lost.AA.AA.AA')
     })
 
-    it('events wait, however long, and lose no attempt', async () => {
+    it('keeps events pending indefinitely, without using up attempts', async () => {
       const [id] = await emit()
       for (let minute = 0; minute < 30; minute += 1) {
         await deliverDue(ctx)
@@ -312,7 +312,7 @@ describe('webhook delivery', () => {
       expect(receiver.received.map(({ attempt, verified }) => [attempt, verified])).to.deep.equal([[1, true]])
     })
 
-    it('only some events of the app are tried, and those of others are sent', async () => {
+    it('tries only a few events of the app, and sends those of others', async () => {
       const other = await anApp(ctx, { webhookUrl: receiver.url })
       receiver.secret = other.webhookSecret
       await emit(300)
@@ -322,26 +322,17 @@ describe('webhook delivery', () => {
       expect(Number(tried)).to.be.within(1, 16)
     })
 
-    it('a test event is refused', async () => {
+    it('refuses a test event', async () => {
       const refused = await sendTestEvent(ctx, operator('ann'), app.app).catch((error: unknown) => error as Error)
       expect(refused).to.be.instanceOf(AppError).and.have.property('code', 'invalid_request')
       expect(await lastEventId()).to.equal(0)
     })
   })
 
-  it('never writes a secret or a body to the log', async () => {
-    receiver.answer = (response) => response.writeHead(500).end('a secret answer')
-    await emit(2)
-    await deliverDue(ctx)
-    const log = ctx.logged.join('')
-    expect(log).to.not.include(app.webhookSecret!)
-    expect(log).to.not.include('external_ref')
-    expect(log).to.not.include('a secret answer')
-  })
-
-  it('records the others where one attempt cannot be recorded, which is made again when its lease ends', async () => {
+  it('records the other attempts if one cannot be recorded, repeats that one when its lease expires, and logs no secret or body', async () => {
     const ids = await emit(30)
-    receiver.answer = (response, { eventId }) => response.writeHead(eventId === `evt_${ids[10]!}` ? 299 : 200).end()
+    receiver.answer = (response, { eventId }) =>
+      response.writeHead(eventId === `evt_${ids[10]!}` ? 299 : 200).end('a secret answer')
     await ctx.db.query(
       `CREATE TRIGGER refuse_299 BEFORE INSERT ON delivery_attempts FOR EACH ROW
        IF NEW.http_status = 299 THEN SIGNAL SQLSTATE '45000'; END IF`,
@@ -360,9 +351,12 @@ describe('webhook delivery', () => {
     }
     expect(await deliverDue(ctx)).to.include({ delivered: 1 })
     expect(await event(ids[10]!)).to.include({ deliveryStatus: 'delivered', attempts: 2 })
+    const log = ctx.logged.join('')
+    expect(log).to.include('delivery attempts cannot be recorded')
+    for (const secret of [app.webhookSecret!, 'external_ref', 'a secret answer']) expect(log).to.not.include(secret)
   })
 
-  it('claims the same events, as one attempt, where a claim is run again since its answer was lost', async () => {
+  it('claims the same events, as one attempt, if a claim is repeated because its answer was lost', async () => {
     const ids = await emit(3)
     const now = presentIn(ctx)
     const candidates = await listDue(ctx.db, [app.app.id], 10, now)
@@ -374,7 +368,7 @@ describe('webhook delivery', () => {
   })
 
   describe('after a crash', () => {
-    it('an event that was claimed and not finished is taken over when its lease ends, as the next attempt', async () => {
+    it('takes over an event that was claimed and not finished when its lease expires, as the next attempt', async () => {
       const [id] = await emit()
       const claimed = await claimAll()
       expect(claimed.map((event) => event.id)).to.deep.equal([id])
@@ -386,7 +380,7 @@ describe('webhook delivery', () => {
       expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 2, retriesLeft: 4 })
     })
 
-    it('senders that crash again and again make six automatic attempts, then the event has failed', async () => {
+    it('fails an event after six automatic attempts if senders crash again and again', async () => {
       const [id] = await emit()
       for (let crash = 1; crash <= 6; crash += 1) {
         expect(await claimAll()).to.have.length(1)
@@ -401,7 +395,7 @@ describe('webhook delivery', () => {
       })
     })
 
-    it('a sender that lost its lease ends nothing', async () => {
+    it('ignores the outcome of a sender that lost its lease', async () => {
       const [id] = await emit()
       const [stale] = await claimAll()
       ctx.clock.advance('5s')
@@ -415,7 +409,7 @@ describe('webhook delivery', () => {
   })
 
   describe('among several daemons', () => {
-    it('each due event is sent once, whoever claims it', async () => {
+    it('sends each due event once, whoever claims it', async () => {
       ctx = testContext()
       const ids = await emit(300)
       const tallies = await Promise.all([deliverDue(ctx), deliverDue(ctx), deliverDue(ctx)])
@@ -427,7 +421,7 @@ describe('webhook delivery', () => {
   })
 
   describe('a receiver that hangs', () => {
-    it('does not hold back the others', async () => {
+    it('does not delay the others', async () => {
       ctx = testContext()
       const hanging = await aReceiver()
       hanging.answer = () => undefined
@@ -438,7 +432,7 @@ describe('webhook delivery', () => {
       const controller = new AbortController()
       const delivering = deliverDue(ctx, { signal: controller.signal })
       await receiver.waitFor(100)
-      // None of those that hang has come to its time limit.
+      // None of the hanging attempts has timed out yet.
       const failed = await ctx.db.query('SELECT id FROM delivery_attempts WHERE http_status IS NULL')
       expect(failed).to.deep.equal([])
       controller.abort()
@@ -446,7 +440,7 @@ describe('webhook delivery', () => {
       await delivering
     })
 
-    it('takes one attempt at a time once it has not answered', async () => {
+    it('gets one attempt at a time after it has not answered', async () => {
       ctx = testContext({ BILLING_WEBHOOK_TIMEOUT_MS: '150' })
       const hanging = await aReceiver()
       let open = 0
@@ -465,7 +459,7 @@ describe('webhook delivery', () => {
   })
 
   describe('a sender that is stopped', () => {
-    it('finishes what is under way and releases what it has not sent', async () => {
+    it('finishes its attempts and releases unsent events', async () => {
       const answers: (() => void)[] = []
       receiver.answer = (response) => void answers.push(() => response.writeHead(200).end())
       const ids = await emit(30)

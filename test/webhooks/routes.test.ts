@@ -56,7 +56,7 @@ describe('GET /api/v1/events', () => {
     expect(body.data[0]).to.include({ delivery_status: 'delivered', attempts: 1 })
   })
 
-  it('goes through all of them page by page, also those of one instant', async () => {
+  it('pages through all of them, even those created at the same instant', async () => {
     for (let i = 0; i < 7; i += 1) await emit(`user-${i}`)
     const seen: string[] = []
     let cursor = ''
@@ -76,7 +76,7 @@ describe('GET /api/v1/events', () => {
     })
   }
 
-  it('GET /api/v1/events/{id} gives one event', async () => {
+  it('GET /api/v1/events/{id} returns one event', async () => {
     await emit('user-1')
     const listed = (await seller.get('/api/v1/events')).body.data[0]
     const { status, body } = await seller.get(`/api/v1/events/${listed.id}`)
@@ -84,7 +84,7 @@ describe('GET /api/v1/events', () => {
     expect(body.data).to.deep.equal(listed)
   })
 
-  it("answers not_found for another app's event and for what is no id", async () => {
+  it("answers not_found for another app's event and for anything that is not an id", async () => {
     await emit('user-1', await anApp(service.ctx))
     const [row]: { id: number }[] = await service.ctx.db.query('SELECT id FROM events')
     for (const id of [`evt_${row!.id}`, `${row!.id}`, 'evt_0', 'evt_x', `evt_0${row!.id}`, 'evt_999999999']) {

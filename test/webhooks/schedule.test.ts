@@ -7,21 +7,21 @@ const SCHEDULE = [1, 5, 15, 60, 240]
 const ENDED = asRealTime(new Date('2026-03-01T10:00:07.250Z'))
 
 describe('the retry schedule of webhooks', () => {
-  it('waits 1, 5, 15, 60 and 240 minutes after the end of the attempt that failed', () => {
+  it('waits 1, 5, 15, 60 and 240 minutes after the end of the failed attempt', () => {
     const gaps = [5, 4, 3, 2, 1].map((left) => nextAttemptAt(SCHEDULE, left, ENDED))
     expect(gaps).to.deep.equal(SCHEDULE.map((minutes) => addMs(ENDED, minutes * MINUTE_MS)))
   })
 
   it('gives up after the last retry', () => expect(nextAttemptAt(SCHEDULE, 0, ENDED)).to.equal(null))
 
-  it('takes fractions of a minute', () =>
+  it('accepts fractions of a minute', () =>
     expect(nextAttemptAt([0.01, 0.05], 2, ENDED)).to.deep.equal(addMs(ENDED, 600)))
 
-  it('begins with the first gap where an event has more retries than the schedule has now', () =>
+  it('starts with the first gap if an event has more retries than the current schedule', () =>
     expect(nextAttemptAt([2, 4], 5, ENDED)).to.deep.equal(addMs(ENDED, 2 * MINUTE_MS)))
 
-  it('ends with the last gap where the schedule has grown', () =>
+  it('ends with the last gap if the schedule has grown', () =>
     expect(nextAttemptAt([...SCHEDULE, 600], 1, ENDED)).to.deep.equal(addMs(ENDED, 600 * MINUTE_MS)))
 
-  it('never retries where the schedule is empty', () => expect(nextAttemptAt([], 3, ENDED)).to.equal(null))
+  it('never retries if the schedule is empty', () => expect(nextAttemptAt([], 3, ENDED)).to.equal(null))
 })

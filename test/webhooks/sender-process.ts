@@ -2,7 +2,7 @@ import { loadConfig } from '#config.ts'
 import { openContext } from '#open-context.ts'
 import { runSender } from '#webhooks/sender.ts'
 
-/** A sender in a process of its own, for tests that kill it. Ends in good order on SIGTERM. */
+/** A sender in a separate process, for tests that kill it. Stops gracefully on SIGTERM. */
 const { ctx, close } = await openContext({ config: loadConfig(), thread: 'sender' })
 const stop = new AbortController()
 process.on('SIGTERM', () => stop.abort())

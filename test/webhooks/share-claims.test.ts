@@ -2,34 +2,34 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { CLAIM_SIZE, MAX_READY, shareClaims } from '#webhooks/share-claims.ts'
 
-describe('which due webhooks are claimed next', () => {
+describe('the next claim of due webhooks', () => {
   const apps = (count: number, held: number, depth: number) =>
     Array.from({ length: count }, (_, appId) => ({ appId, held, depth }))
   const sum = (shares: ReadonlyMap<number, number>) => [...shares.values()].reduce((total, share) => total + share, 0)
 
-  it('of one app alone, as many as its receiver will take soon', () => {
+  it('takes as many of a single app as its receiver will accept soon', () => {
     expect(shareClaims(apps(1, 0, 8), 0)).to.deep.equal(new Map([[0, 8]]))
     expect(shareClaims(apps(1, 0, 1000), 0)).to.deep.equal(new Map([[0, CLAIM_SIZE]]))
   })
 
-  it('of many apps, the same of each', () => {
+  it('takes the same number of each of many apps', () => {
     const shares = shareClaims(apps(20, 0, 128), 0)
     expect(sum(shares)).to.equal(CLAIM_SIZE)
     expect(Math.max(...shares.values()) - Math.min(...shares.values())).to.be.at.most(1)
   })
 
-  it('one of an app of which none waits, however many of others do', () => {
+  it('takes one of an app without claimed events, however many others have', () => {
     const busy = apps(20, 10, 128)
     expect(shareClaims([...busy, { appId: 20, held: 0, depth: 8 }], 200)).to.deep.equal(new Map([[20, 1]]))
   })
 
-  it('of more apps than one claim holds, those that were claimed for longest ago', () => {
+  it('takes those of the apps that have waited longest if there are more apps than places', () => {
     expect([...shareClaims(apps(2 * CLAIM_SIZE, 0, 8), 0).keys()]).to.deep.equal(
       apps(CLAIM_SIZE, 0, 8).map(({ appId }) => appId),
     )
   })
 
-  it('never so many that they wait for longer than a lease lasts', () => {
+  it('never takes so many that they would wait longer than a lease lasts', () => {
     expect(sum(shareClaims(apps(1000, 0, 8), MAX_READY - 3))).to.equal(3)
     expect(shareClaims(apps(1000, 0, 8), MAX_READY)).to.deep.equal(new Map())
     let ready = 0
@@ -37,7 +37,7 @@ describe('which due webhooks are claimed next', () => {
     expect(ready).to.be.at.most(MAX_READY / 2)
   })
 
-  it('none of an app that may not begin any, nor of one whose waiting ones are not half used up', () => {
+  it('takes none of an app that may not start any, nor of one with more than half of its claimed events left', () => {
     expect(shareClaims(apps(3, 0, 0), 0)).to.deep.equal(new Map())
     expect(shareClaims(apps(3, 5, 8), 15)).to.deep.equal(new Map())
     expect(shareClaims(apps(1, 4, 8), 4)).to.deep.equal(new Map([[0, 4]]))

@@ -55,7 +55,7 @@ describe('webhook signatures', () => {
     expect(webhookHeaders(signingKeys(secret), DELIVERY)['webhook-signature']).to.equal(`v1,${expected}`)
   })
 
-  it('are over bytes: a body that is no UTF-8 is signed as it is', () => {
+  it('cover bytes: a body that is not UTF-8 is signed unchanged', () => {
     const body = Buffer.from([0x7b, 0xff, 0x00, 0x7d])
     const expected = createHmac('sha256', SECRET).update('1767225600.').update(body).digest('hex')
     expect(webhookHeaders(signingKeys(SECRET), { ...DELIVERY, body })['X-Gateway-Signature']).to.equal(expected)

@@ -50,12 +50,12 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     })
   }
 
-  /** Claims what is due, as a daemon does that dies right after. */
+  /** Claims due events, like a daemon that dies right afterwards. */
   async function claimAll(ctx: Context): Promise<LeasedEvent[]> {
     return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, presentIn(ctx)))
   }
 
-  /** How long from now, by the database's clock, the event is due. */
+  /** The milliseconds until the event is due, by the database's clock. */
   async function dueInMs(eventId: number): Promise<number> {
     const event = await findEvent(ahead.db, eventId)
     return event!.nextAttemptAt!.getTime() - (await databaseNow(ahead, ahead.db)).getTime()
@@ -70,7 +70,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     expect(receiver.received).to.have.length(100)
   })
 
-  it('are not taken from the one that is sending them', async () => {
+  it('are not taken from the daemon that is sending them', async () => {
     for (const [owner, other] of [
       [behind, ahead],
       [ahead, behind],
@@ -81,7 +81,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     }
   })
 
-  it('are not failed by the other one while the last attempt is under way', async () => {
+  it('are not marked as failed by the other daemon during the last attempt', async () => {
     for (const [owner, other] of [
       [behind, ahead],
       [ahead, behind],
@@ -97,13 +97,13 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     }
   })
 
-  it('are taken over when the lease of one that died ends', async () => {
+  it('are taken over when the lease of a dead daemon expires', async () => {
     await emit(ahead, 1)
     const [event] = await claimAll(ahead)
     expect(await dueInMs(event!.id)).to.be.within(0, 5 * SECOND_MS)
   })
 
-  it('are tried again after the gap of the schedule', async () => {
+  it('are retried after the gap of the schedule', async () => {
     receiver.answer = (response) => response.writeHead(500).end()
     for (const ctx of [ahead, behind]) {
       await emit(ctx, 1)
@@ -113,7 +113,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
     }
   })
 
-  it('are sent again at once where an operator says so', async () => {
+  it('are sent again at once by a command of an operator', async () => {
     await emit(ahead, 1)
     await deliverDue(behind)
     await perform(ahead, operator('ann'), retryEvent, { event_id: receiver.received[0]!.eventId }, {})

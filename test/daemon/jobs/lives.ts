@@ -1,8 +1,8 @@
 import { parentPort } from 'node:worker_threads'
 
 const beat = setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: null }), 20)
-parentPort?.on('message', (order) => {
-  if (order !== 'cancel') return
+parentPort?.on('message', (message) => {
+  if (message !== 'cancel') return
   clearInterval(beat)
   parentPort?.postMessage('cancelled')
   process.exit(0)
