@@ -2,10 +2,9 @@ import { realTime } from '#apps/app-time.ts'
 import { listApps } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { dueOf } from '#payments/balance.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { asRealTime, formatTimestamp, type RealTime } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
 import { suggest } from './suggest.ts'
@@ -48,15 +47,10 @@ export async function listBankMails(
   options: { readonly unmatched?: boolean } = {},
   page: unknown = { limit: '100' },
 ): Promise<Page<ListedMail>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const mails = await listBankMailRows(ctx.db, {
-    waiting: options.unmatched === true,
-    below: parseCursor(cursor),
-    limit: limit + 1,
-  })
-  const { rows, next } = pageBy(mails, limit, ({ receivedAt }) => receivedAt)
-  const candidates = rows.some(({ review }) => review !== null) ? await listCandidates(ctx) : []
-  return { rows: rows.map((mail) => present(mail, candidates)), next }
+  const list = (request: PageRequest) => listBankMailRows(ctx.db, { waiting: options.unmatched === true, ...request })
+  const mails = await listPage(page, list, ({ receivedAt }) => receivedAt)
+  const candidates = mails.rows.some(({ review }) => review !== null) ? await listCandidates(ctx) : []
+  return presentPage(mails, (mail) => present(mail, candidates))
 }
 
 interface PaymentCandidate {

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Position } from '#db/conditions.ts'
 import { invalidField } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
+import { validate } from '#shared/validate.ts'
 
 /** Query fields of every list that can grow (contract 2). */
 export const listQueryFields = {
@@ -37,6 +38,27 @@ export function pageBy<T extends Pick<Position, 'id'>>(
   const page = rows.slice(0, limit)
   const last = page.at(-1)
   return { rows: page, next: rows.length > limit && last ? { createdAt: timeOf(last), id: last.id } : null }
+}
+
+/** What a page asks of its list: rows below a position, and one row more than the page has. */
+export interface PageRequest {
+  readonly below: Position | null
+  readonly limit: number
+}
+
+/** The page that `query` asks for, of a list that has no query fields of its own. */
+export async function listPage<T extends Pick<Position, 'id'>>(
+  query: unknown,
+  list: (request: PageRequest) => Promise<readonly T[]>,
+  timeOf: (row: T) => Date,
+): Promise<Page<T>> {
+  const { limit, cursor } = validate(ListQuery, query)
+  return pageBy(await list({ below: parseCursor(cursor), limit: limit + 1 }), limit, timeOf)
+}
+
+/** The page with each row as callers see it. */
+export function presentPage<T, View>({ rows, next }: Page<T>, present: (row: T) => View): Page<View> {
+  return { rows: rows.map(present), next }
 }
 
 export function formatCursor(position: Position | null): string | null {

@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
-import { validate } from '#shared/validate.ts'
+import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { presentPayment } from './present.ts'
 import {
   listPaymentRows,
@@ -16,9 +15,8 @@ export async function listPayments(
   filter: { readonly appId: number | null; readonly waiting: boolean },
   page: unknown,
 ): Promise<Page<ListedPayment>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const rows = await listPaymentRows(ctx.db, { ...filter, below: parseCursor(cursor), limit: limit + 1 })
-  return pageBy(rows, limit, ({ receivedAt }) => receivedAt)
+  const list = (request: PageRequest) => listPaymentRows(ctx.db, { ...filter, ...request })
+  return listPage(page, list, ({ receivedAt }) => receivedAt)
 }
 
 /** A listed payment for operators; `reason` says why money of it waits: a transaction's flag, or `unmatched`. */

@@ -4,10 +4,9 @@ import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import { databaseNow } from '#db/database-now.ts'
 import type { Position } from '#db/conditions.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, pageBy, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { DAY_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
-import { countRefused, releaseRefused, listRefused, type RefusedReminder } from './store.ts'
+import { countSelected, listWithOwner, refused, releaseRefused, type ReminderWithOwner } from './store.ts'
 
 /** Longer than the stages of one period last. */
 const LISTED_FOR_MS = 14 * DAY_MS
@@ -27,31 +26,29 @@ export interface RefusedReminderView {
 
 /** A page of them, newest first. They are sent as soon as the customer has another address. */
 export async function listRefusedReminders(ctx: Context, page: unknown = {}): Promise<Page<RefusedReminderView>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const filter = { below: parseCursor(cursor), limit: limit + 1 }
-  const found = await listRefused(ctx.db, await listedSince(ctx), filter)
-  const { rows, next } = pageBy(found, limit, ({ refusedAt }) => refusedAt)
-  return { rows: rows.map(present), next }
+  const selected = refused(await listedSince(ctx))
+  const list = (request: PageRequest) => listWithOwner(ctx.db, selected, request)
+  return presentPage(await listPage(page, list, ({ claimedAt }) => claimedAt), present)
 }
 
 /** How many there are. */
 export async function countRefusedReminders(ctx: Context): Promise<number> {
-  return countRefused(ctx.db, await listedSince(ctx))
+  return countSelected(ctx.db, refused(await listedSince(ctx)))
 }
 
 async function listedSince(ctx: Context): Promise<RealTime> {
   return addMs(await databaseNow(ctx, ctx.db), -LISTED_FOR_MS)
 }
 
-function present(row: RefusedReminder): RefusedReminderView {
+function present(row: ReminderWithOwner): RefusedReminderView {
   return {
     reminder_id: row.id,
     app_id: row.appId,
     external_ref: row.externalRef,
     reminder_day: row.stage,
     period_end: formatTimestamp(row.periodEnd),
-    to: row.refusedTo,
-    refused_at: formatTimestamp(row.refusedAt),
+    to: row.refusedTo ?? '',
+    refused_at: formatTimestamp(row.claimedAt),
     last_error: row.lastError,
   }
 }
@@ -61,8 +58,9 @@ export async function retryRefusedReminders(ctx: Context, caller: Caller): Promi
   let retried = 0
   let below: Position | null = null
   do {
-    const found: RefusedReminder[] = await listRefused(ctx.db, await listedSince(ctx), { below, limit: BATCH + 1 })
-    const { rows, next }: Page<RefusedReminder> = pageBy(found, BATCH, ({ refusedAt }) => refusedAt)
+    const selected = refused(await listedSince(ctx))
+    const found: ReminderWithOwner[] = await listWithOwner(ctx.db, selected, { below, limit: BATCH + 1 })
+    const { rows, next }: Page<ReminderWithOwner> = pageBy(found, BATCH, ({ claimedAt }) => claimedAt)
     const reminderIds = rows.map(({ id }) => id)
     if (reminderIds.length > 0) retried += await perform(ctx, caller, retryBatch, undefined, { reminderIds })
     below = next

@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, id, int, realTime, text, words } from '#db/columns.ts'
-import { below, where, type Position, type Where } from '#db/conditions.ts'
+import { below, where, type Condition, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import type { Present } from '#db/database-now.ts'
@@ -399,66 +399,59 @@ export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastErr
   if (found === 1) await uncountMail(tx, claim)
 }
 
-/** A mail that waits until the customer has another address. */
-export interface RefusedReminder {
-  readonly id: number
-  readonly appId: number
-  readonly externalRef: string
-  readonly stage: Stage
-  readonly periodEnd: AppTime
-  readonly refusedTo: string
-  readonly lastError: string | null
-  readonly refusedAt: RealTime
+const WITH_OWNER = reminders.joined('r', { externalRef: exact('s.external_ref', 191) })
+/** A mail with the end user whose subscription it is about. */
+export type ReminderWithOwner = Reminder & { readonly externalRef: string }
+
+/** Mails that an operator looks after: which tables they are selected by, and the conditions. */
+interface Selection {
+  readonly joins: string
+  readonly conditions: readonly Condition[]
 }
 
 /**
- * Mails of current periods that were refused after `since` for the customer's present address, newest first. Subscriptions that were
- * renewed or opted out and those of disabled apps are left out.
+ * Mails of current periods that were refused after `since` for the customer's present address. Subscriptions that were renewed or opted
+ * out and those of disabled apps are left out.
  */
-export async function listRefused(
-  db: Queries,
-  since: RealTime,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<RefusedReminder[]> {
-  const refused = refusedSince(since, page.below)
-  return db.all(
-    shape({
-      id: id(),
-      appId: bigint(),
-      externalRef: text(),
-      stage: int().as<Stage>(),
-      periodEnd: appTime(),
-      refusedTo: text(),
-      lastError: text().nullable(),
-      refusedAt: realTime(),
-    }),
-    `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
-       r.refused_to AS refusedTo, r.last_error AS lastError, r.claimed_at AS refusedAt
-     ${refused.sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
-    [...refused.params, page.limit],
-  )
-}
-
-/** How many `listRefused` lists in all. */
-export async function countRefused(db: Queries, since: RealTime): Promise<number> {
-  const refused = refusedSince(since, null)
-  const counted = await db.one(shape({ mails: bigint() }), `SELECT COUNT(*) AS mails ${refused.sql}`, refused.params)
-  return counted?.mails ?? 0
-}
-
-function refusedSince(since: RealTime, position: Position | null): Where {
-  const { sql, params } = where(
-    [`r.status = 'refused' AND r.claimed_at >= ?`, since],
-    ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
-    below(position, 'r.claimed_at'),
-  )
+export function refused(since: RealTime): Selection {
   return {
-    sql: `FROM reminders r
-     JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
+    joins: `JOIN subscriptions s ON s.id = r.subscription_id AND s.current_period_end = r.period_end
      JOIN customers c ON c.id = s.customer_id AND c.email = r.refused_to
-     JOIN apps a ON a.id = s.app_id ${sql}`,
-    params,
+     JOIN apps a ON a.id = s.app_id`,
+    conditions: [
+      [`r.status = 'refused' AND r.claimed_at >= ?`, since],
+      ['s.reminders_stopped_at IS NULL AND a.disabled_at IS NULL'],
+    ],
   }
+}
+
+/** Mails that may have left: handed over at `before` or earlier, and not answered since. */
+export function unconfirmed(before: RealTime): Selection {
+  return {
+    joins: 'JOIN subscriptions s ON s.id = r.subscription_id',
+    conditions: [[`r.status = 'claimed' AND r.handed_over_at <= ?`, before]],
+  }
+}
+
+/** A page of the selected mails, the newest claim first. */
+export async function listWithOwner(
+  db: Queries,
+  { joins, conditions }: Selection,
+  page: { readonly below: Position | null; readonly limit: number },
+): Promise<ReminderWithOwner[]> {
+  const { sql, params } = where(...conditions, below(page.below, 'r.claimed_at'))
+  return db.all(WITH_OWNER, `${joins} ${sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`, [...params, page.limit])
+}
+
+/** How many `listWithOwner` lists in all. */
+export async function countSelected(db: Queries, { joins, conditions }: Selection): Promise<number> {
+  const { sql, params } = where(...conditions)
+  const found = await db.one(
+    shape({ mails: bigint() }),
+    `SELECT COUNT(*) AS mails FROM reminders r ${joins} ${sql}`,
+    params,
+  )
+  return found?.mails ?? 0
 }
 
 /** Whether any mail that was tried after `since` has failed. */
@@ -487,52 +480,6 @@ export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
 /** Records why a mail that was handed over is unconfirmed. */
 export async function noteUnconfirmed(tx: Tx, claim: Claim, lastError: string): Promise<void> {
   await tx.update(reminders, heldBy(claim), { lastError })
-}
-
-/** A mail that may have left: it was handed over, and no answer came. */
-export interface UnconfirmedMail {
-  readonly id: number
-  readonly appId: number
-  readonly externalRef: string
-  readonly stage: Stage
-  readonly periodEnd: AppTime
-  readonly claimedAt: RealTime
-  readonly handedOverAt: RealTime
-  readonly lastError: string | null
-}
-
-/** Mails that were handed over at `before` or earlier and not confirmed since; newest first. */
-export async function listUnconfirmed(
-  db: Queries,
-  before: RealTime,
-  page: { readonly below: Position | null; readonly limit: number },
-): Promise<UnconfirmedMail[]> {
-  const unconfirmed = where(
-    [`r.status = 'claimed' AND r.handed_over_at <= ?`, before],
-    below(page.below, 'r.claimed_at'),
-  )
-  return db.all(
-    shape({
-      id: id(),
-      appId: bigint(),
-      externalRef: text(),
-      stage: int().as<Stage>(),
-      periodEnd: appTime(),
-      claimedAt: realTime(),
-      handedOverAt: realTime(),
-      lastError: text().nullable(),
-    }),
-    `SELECT r.id, r.app_id AS appId, s.external_ref AS externalRef, r.stage, r.period_end AS periodEnd,
-       r.claimed_at AS claimedAt, r.handed_over_at AS handedOverAt, r.last_error AS lastError
-     FROM reminders r JOIN subscriptions s ON s.id = r.subscription_id
-     ${unconfirmed.sql} ORDER BY r.claimed_at DESC, r.id DESC LIMIT ?`,
-    [...unconfirmed.params, page.limit],
-  )
-}
-
-/** How many `listUnconfirmed` lists in all. */
-export async function countUnconfirmed(db: Queries, before: RealTime): Promise<number> {
-  return db.count(reminders, `WHERE status = 'claimed' AND handed_over_at <= ?`, [before])
 }
 
 /** A mail that a sweep has claimed and not finished. */

@@ -2,10 +2,9 @@ import { z } from 'zod'
 import { command } from '#commands/command.ts'
 import type { Context } from '#context.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
 import {
   countUnconfirmedReceipts as countRows,
   findReceipt,
@@ -36,10 +35,9 @@ export interface UnconfirmedReceipt {
 
 /** A page of them, newest first. The mail server's log shows what became of each; `settleReceipt` records it. */
 export async function listUnconfirmedReceipts(ctx: Context, page: unknown = {}): Promise<Page<UnconfirmedReceipt>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const found = await listRows(ctx.db, await confirmedBy(ctx), { below: parseCursor(cursor), limit: limit + 1 })
-  const { rows, next } = pageBy(found, limit, ({ nextTryAt }) => nextTryAt)
-  return { rows: rows.map(present), next }
+  const before = await confirmedBy(ctx)
+  const list = (request: PageRequest) => listRows(ctx.db, before, request)
+  return presentPage(await listPage(page, list, ({ nextTryAt }) => nextTryAt), present)
 }
 
 /** How many there are. */

@@ -5,21 +5,21 @@ import { findCustomer } from '#customers/store.ts'
 import { command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { findPlan } from '#plans/store.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { MINUTE_MS, addMs, formatTimestamp, type RealTime } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
 import { findSubscriptionById } from '#subscriptions/store.ts'
 import { recordSent, type SentReminder } from './record-sent.ts'
 import {
   claimOf,
-  countUnconfirmed,
+  countSelected,
   findReminder,
+  listWithOwner,
   releaseClaim,
-  listUnconfirmed,
+  unconfirmed,
   type Reminder,
-  type UnconfirmedMail,
+  type ReminderWithOwner,
 } from './store.ts'
 
 /** A mail that was handed over this long ago will not be confirmed any more. */
@@ -38,16 +38,14 @@ export interface UnconfirmedReminder {
 
 /** A page of them, newest first. The mail server's log shows what became of each; `settleReminder` records it. */
 export async function listUnconfirmedReminders(ctx: Context, page: unknown = {}): Promise<Page<UnconfirmedReminder>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const filter = { below: parseCursor(cursor), limit: limit + 1 }
-  const found = await listUnconfirmed(ctx.db, await confirmedBy(ctx), filter)
-  const { rows, next } = pageBy(found, limit, ({ claimedAt }) => claimedAt)
-  return { rows: rows.map(present), next }
+  const selected = unconfirmed(await confirmedBy(ctx))
+  const list = (request: PageRequest) => listWithOwner(ctx.db, selected, request)
+  return presentPage(await listPage(page, list, ({ claimedAt }) => claimedAt), present)
 }
 
 /** How many there are. */
 export async function countUnconfirmedReminders(ctx: Context): Promise<number> {
-  return countUnconfirmed(ctx.db, await confirmedBy(ctx))
+  return countSelected(ctx.db, unconfirmed(await confirmedBy(ctx)))
 }
 
 /** Whether the mail was handed over so long before `now`, by the database's clock, that no answer will come. */
@@ -59,14 +57,14 @@ async function confirmedBy(ctx: Context): Promise<RealTime> {
   return addMs(await databaseNow(ctx, ctx.db), -CONFIRMATION_MS)
 }
 
-function present(row: UnconfirmedMail): UnconfirmedReminder {
+function present(row: ReminderWithOwner): UnconfirmedReminder {
   return {
     reminder_id: row.id,
     app_id: row.appId,
     external_ref: row.externalRef,
     reminder_day: row.stage,
     period_end: formatTimestamp(row.periodEnd),
-    handed_over_at: formatTimestamp(row.handedOverAt),
+    handed_over_at: formatTimestamp(row.handedOverAt ?? row.claimedAt),
     last_error: row.lastError,
   }
 }

@@ -1,7 +1,6 @@
 import type { Context } from '#context.ts'
-import { ListQuery, pageBy, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { formatTimestamp } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
 import { listNotedEvents, type ProviderEvent } from './store.ts'
 
 const OUTCOMES = ['refused', 'noted'] as const
@@ -12,9 +11,8 @@ export async function listNotifications(
   appId: number | null,
   page: unknown,
 ): Promise<Page<ProviderEvent>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const filter = { appId, outcomes: OUTCOMES, below: parseCursor(cursor), limit: limit + 1 }
-  return pageBy(await listNotedEvents(ctx.db, filter), limit, ({ receivedAt }) => receivedAt)
+  const list = (request: PageRequest) => listNotedEvents(ctx.db, { appId, outcomes: OUTCOMES, ...request })
+  return listPage(page, list, ({ receivedAt }) => receivedAt)
 }
 
 export function presentNotification(event: ProviderEvent) {

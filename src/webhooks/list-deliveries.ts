@@ -1,9 +1,8 @@
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
-import { ListQuery, pageOf, parseCursor, type Page } from '#http/page-of.ts'
+import { listPage, presentPage, type Page, type PageRequest } from '#http/page-of.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
-import { validate } from '#shared/validate.ts'
 import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
 /** An event as operators see it. During an attempt `next_attempt_at` is the end of its lease. */
@@ -26,10 +25,8 @@ export async function listDeliveries(
   status: DeliveryStatus | null = null,
   page: unknown = { limit: '100' },
 ): Promise<Page<DeliveryView>> {
-  const { limit, cursor } = validate(ListQuery, page)
-  const filter = { appId: app.id, status, below: parseCursor(cursor), limit: limit + 1 }
-  const { rows, next } = pageOf(await listEventRows(ctx.db, filter), limit)
-  return { rows: rows.map(presentDelivery), next }
+  const list = (request: PageRequest) => listEventRows(ctx.db, { appId: app.id, status, ...request })
+  return presentPage(await listPage(page, list, ({ createdAt }) => createdAt), presentDelivery)
 }
 
 /** Times are real ones: a test clock does not move deliveries. */
