@@ -6,13 +6,13 @@ import { listProviders } from '#providers/providers.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { needsMailbox } from './banks/readers.ts'
 
-/** Whether the settings of the bank-mail relay fit each other and the apps that take bank transfers. */
+/** Whether the settings of the bank-mail relay are consistent with each other and with the apps that take bank transfers. */
 export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
   const [methods, apps] = await Promise.all([listAppsWithMethod(ctx.db, bankTransfer.method), listApps(ctx.db)])
   const running = new Set(apps.filter(({ disabledAt }) => disabledAt === null).map(({ id }) => id))
   const isUsed = methods.some(({ appId, isEnabled }) => isEnabled && running.has(appId))
-  const faults = [...relayFaults(ctx, isUsed), ...(await transferFaults(ctx)), ...(await mailboxFaults(ctx))]
-  if (faults.length > 0) return faults
+  const results = [...settingResults(ctx, isUsed), ...(await transferResults(ctx)), ...(await mailboxResults(ctx))]
+  if (results.length > 0) return results
   const { secret } = ctx.config.relay
   return [
     passed('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other'),
@@ -20,7 +20,7 @@ export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
 }
 
 /** `isUsed`: whether an app takes bank transfers, so that an untrusted mail may be lost money. */
-function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): CheckResult[] {
+function settingResults({ config: { relay, env } }: Context, isUsed: boolean): CheckResult[] {
   const { secret, authservIds, trustedForwarders, trustedArcSealers, address } = relay
   const others = [...authservIds, ...trustedForwarders, ...trustedArcSealers]
   if (secret === null) {
@@ -42,8 +42,8 @@ function relayFaults({ config: { relay, env } }: Context, isUsed: boolean): Chec
   return results
 }
 
-/** Accounts without a mailbox whose bank does not name them in its mails, so that these complete nothing. */
-async function mailboxFaults(ctx: Context): Promise<CheckResult[]> {
+/** Accounts without a mailbox whose bank does not name them in its mails, so that its mails complete no payment. */
+async function mailboxResults(ctx: Context): Promise<CheckResult[]> {
   const [apps, accounts] = await Promise.all([listApps(ctx.db), listBankAccountRows(ctx.db)])
   const lacking = accounts.filter(({ bin, mailbox, disabledAt }) => needsMailbox(bin) && !mailbox && !disabledAt)
   return lacking.flatMap(({ id, bank }): CheckResult[] => {
@@ -55,8 +55,8 @@ async function mailboxFaults(ctx: Context): Promise<CheckResult[]> {
   })
 }
 
-/** Apps that enabled manual bank transfer and cannot take it. */
-async function transferFaults(ctx: Context): Promise<CheckResult[]> {
+/** Apps with manual bank transfer enabled that cannot offer it. */
+async function transferResults(ctx: Context): Promise<CheckResult[]> {
   const reporters = listProviders().filter(({ reportsTransfers }) => reportsTransfers)
   const [methods, apps, accounts, ...reported] = await Promise.all([
     listAppsWithMethod(ctx.db, bankTransfer.method),
@@ -71,19 +71,19 @@ async function transferFaults(ctx: Context): Promise<CheckResult[]> {
     const app = apps.find(({ id }) => id === appId)
     if (!isEnabled || !app || app.disabledAt !== null) return []
     const name = `app ${appId} has ${bankTransfer.method} enabled and does not offer it:`
-    const findings: CheckResult[] = []
+    const results: CheckResult[] = []
     if (app.bankAccountId === null || !usable.has(app.bankAccountId)) {
       const mend = `run billing-cli bank-account assign ${appId} <bank_account_id>`
-      findings.push(warning('relay', `${name} no active bank account is assigned`, mend))
+      results.push(warning('relay', `${name} no active bank account is assigned`, mend))
     }
     if (!withReports.has(appId) && reporter) {
       const mend = `run billing-cli method enable ${appId} ${reporter.method}`
-      findings.push(warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend))
+      results.push(warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend))
     }
-    if (findings.length === 0 && ctx.config.relay.secret === null) {
+    if (results.length === 0 && ctx.config.relay.secret === null) {
       const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`
-      findings.push(warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and docs/payments.md'))
+      results.push(warning('relay', detail, 'set up the bank-mail relay: BILLING_RELAY_SECRET, and docs/payments.md'))
     }
-    return findings
+    return results
   })
 }

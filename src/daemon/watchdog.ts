@@ -22,8 +22,8 @@ const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 /** Why the process should be restarted; null where it is healthy. */
 export function findHang({ loopLagMs, heartbeats }: VitalSigns, startedAt: RealTime, now: RealTime): string | null {
   if (loopLagMs > MOST_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
-  const silent = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > LONGEST_SILENCE_MS)
-  return silent ? `the job ${silent[0]} is unresponsive` : null
+  const unresponsive = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > LONGEST_SILENCE_MS)
+  return unresponsive ? `the job ${unresponsive[0]} is unresponsive` : null
 }
 
 export interface Watchdog {

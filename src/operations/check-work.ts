@@ -26,14 +26,14 @@ export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
   const runs = new Map((await listLastJobRuns(ctx.db)).map((run) => [run.job, run]))
   if (runs.size === 0)
     return [warning('jobs', 'no job has run yet: the daemon is not running, or has only just started', START)]
-  const silent = JOBS.filter((job) => isSilent(ctx, runs.get(job)))
-  if (silent.length === JOBS.length) {
+  const unresponsive = JOBS.filter((job) => isUnresponsive(ctx, runs.get(job)))
+  if (unresponsive.length === JOBS.length) {
     return [warning('jobs', `the daemon is not running: ${lastRunOf([...runs.values()])}`, START)]
   }
-  return JOBS.map((job) => jobResult(job, runs.get(job), silent.includes(job)))
+  return JOBS.map((job) => jobResult(job, runs.get(job), unresponsive.includes(job)))
 }
 
-function isSilent(ctx: Context, run: JobRun | undefined): boolean {
+function isUnresponsive(ctx: Context, run: JobRun | undefined): boolean {
   if (!run) return true
   const limitMs = RUN_NOTED_MS + 2 * ctx.config.sweepSeconds * SECOND_MS
   return ctx.clock.now().getTime() - (run.finishedAt ?? run.startedAt).getTime() > limitMs
@@ -44,7 +44,7 @@ function lastRunOf(runs: readonly JobRun[]): string {
   return `the last run, ${last.job}, was at ${formatUtc(last.finishedAt ?? last.startedAt)}`
 }
 
-function jobResult(job: string, run: JobRun | undefined, isQuiet: boolean): CheckResult {
+function jobResult(job: string, run: JobRun | undefined, isOverdue: boolean): CheckResult {
   const look = `look for "${job}" in the daemon's log (journalctl -u billing-daemon)`
   if (!run) return warning('jobs', `${job}: never ran`, look)
   const at = `at ${formatUtc(run.finishedAt ?? run.startedAt)}`
@@ -52,7 +52,7 @@ function jobResult(job: string, run: JobRun | undefined, isQuiet: boolean): Chec
     const { error } = (run.summary ?? {}) as { error?: unknown }
     return failed('jobs', `${job}: ${run.outcome} ${at}${typeof error === 'string' ? `: ${error}` : ''}`, look)
   }
-  if (isQuiet) return failed('jobs', `${job}: silent since ${formatUtc(run.finishedAt ?? run.startedAt)}`, look)
+  if (isOverdue) return failed('jobs', `${job}: unresponsive since ${formatUtc(run.finishedAt ?? run.startedAt)}`, look)
   return passed('jobs', `${job}: ${run.outcome ?? 'began'} ${at}`)
 }
 

@@ -45,7 +45,7 @@ export async function examine(ctx: Context, options: ExamineOptions = {}): Promi
   return [...first, ...(await runChecks(ctx, THEN, options))]
 }
 
-/** One check that cannot be made is a fault, and no reason to leave out the others. */
+/** A check that throws is a failure, and does not keep the others from running. */
 async function runChecks(
   ctx: Context,
   checks: Readonly<Record<string, Check>>,

@@ -196,7 +196,7 @@ describe('doctor (contract 6)', () => {
     expect(await result(ctx, 'jobs')).to.include({ ok: true })
     expect((await result(ctx, 'jobs')).detail).to.include('the daemon is not running: the last run')
     for (const job of JOBS.slice(1)) await run(job, 0)
-    expect((await result(ctx, 'jobs')).detail).to.include(`${JOBS[0]}: silent since`)
+    expect((await result(ctx, 'jobs')).detail).to.include(`${JOBS[0]}: unresponsive since`)
     await run(JOBS[0], 0, 'failed')
     expect(await result(ctx, 'jobs')).to.include({ ok: false })
     expect((await result(ctx, 'jobs')).detail).to.include('out of paper')
