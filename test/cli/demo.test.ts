@@ -5,12 +5,14 @@ import { operator } from '#commands/caller.ts'
 import { DEMO_KEY } from '#operations/demo/mark.ts'
 import { removeDemo } from '#operations/demo/remove-demo.ts'
 import { appNamed } from '#apps/find-app.ts'
+import type { App } from '#apps/store.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { addMs, asRealTime, DAY_MS, formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { SmtpInbox } from '../mail/smtp-inbox.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { aPlan, anApp, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
@@ -107,11 +109,12 @@ describe('the command line: the demo', () => {
     const ctx = { ...testContext(), clock: systemClock }
     const caller = operator('tester')
     const other = await anApp(ctx)
-    expect(await refusalOf(perform(ctx, caller, removeDemo, undefined, { app: other.app }))).to.include('not the demo')
+    const removal = async (app: App) => (await refusalOf(perform(ctx, caller, removeDemo, undefined, { app }))).message
+    expect(await removal(other.app)).to.include('not the demo')
     await cli.json(['demo'])
     const app = await appNamed(ctx, DEMO_KEY)
     await testDatabase().db.query('UPDATE apps SET is_sandbox = 0 WHERE id = ?', [app.id])
-    expect(await refusalOf(perform(ctx, caller, removeDemo, undefined, { app }))).to.include('not the demo')
+    expect(await removal(app)).to.include('not the demo')
     await testDatabase().db.query('UPDATE apps SET is_sandbox = 1 WHERE id = ?', [app.id])
     const [flagged] = await cli.json(['transaction', 'list', '--app', String(app.id), '--flagged'])
     const outcome = await confirmPayment(ctx, {
@@ -132,13 +135,6 @@ describe('the command line: the demo', () => {
 
   itRunsEveryForm('demo.test.ts')
 })
-
-async function refusalOf(work: Promise<unknown>): Promise<string> {
-  return work.then(
-    () => 'it was done',
-    (error: unknown) => String(error),
-  )
-}
 
 /** The checks of doctor that fail. */
 async function failures(cli: Cli): Promise<string[]> {

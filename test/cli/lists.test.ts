@@ -31,7 +31,7 @@ describe('lists of the command line', () => {
 
   /** The colours in which a word is shown, wherever it stands as a cell. */
   const coloursOf = (lines: readonly ShownLine[], word: string): (number | null)[] =>
-    lines.flatMap(({ stretches }) => stretches.filter(({ text }) => text.trim() === word).map(({ colour }) => colour))
+    lines.flatMap(({ spans }) => spans.filter(({ text }) => text.trim() === word).map(({ colour }) => colour))
 
   it('show a transaction with its date, method, formatted amount and coloured status, at 80 columns too', async () => {
     const lines = await screenOf(['transaction', 'list'])

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -10,6 +9,7 @@ import { openWatch, sumOf } from '#support/read-watch.ts'
 import { lossyServer } from '../db/lossy-server.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { shownOn } from '../support/screen.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli } from './run-cli.ts'
@@ -42,9 +42,8 @@ describe('watch', () => {
         `paygate_http_request_seconds_count{route="/a",status="200"} ${requests}\npaygate_http_request_seconds_count{route="/b"} 5\npaygate_webhook_deliveries_total{outcome="delivered"} ${requests / 2}\n`,
       )
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    stops.push(() => new Promise((resolve) => server.close(resolve)))
-    return (server.address() as AddressInfo).port
+    stops.push(() => stopServer(server))
+    return listen(server)
   }
 
   it('counts requests and deliveries per second by the daemon’s own counters, with its token', async () => {

@@ -4,7 +4,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ApiError, ConnectionError, Paygate } from '../../client/src/index.ts'
-import { stopServer } from '../support/api.ts'
+import { stopServer } from '../support/http-server.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }

@@ -10,7 +10,7 @@ import { testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
 describe('backup and restore (docs/operating.md)', () => {
-  it('a dump taken as the documentation says, restored into another database, has a clean ledger and secrets that open', async () => {
+  it('a dump that is restored into another database has a clean ledger and secrets that can be decrypted', async () => {
     const ctx = testContext()
     const app = await anApp(ctx, { name: 'Đọc sách', webhookUrl: 'http://127.0.0.1:9/hooks' })
     const plan = await aPlan(ctx, app)
@@ -24,10 +24,10 @@ describe('backup and restore (docs/operating.md)', () => {
       execFileSync('mariadb', [...server, restored], { input: dump })
       const { db, close } = await openDatabase({ databaseUrl: urlOf(socketPath, restored), home: '' })
       try {
-        const there = { ...ctx, db }
+        const restoredCtx = { ...ctx, db }
         expect(await pendingMigrations(db)).to.deep.equal([])
-        expect(await verifyLedger(there, null)).to.deep.equal({ checked: 2, faults: [] })
-        expect(await checkSecrets(there)).to.deep.equal([
+        expect(await verifyLedger(restoredCtx, null)).to.deep.equal({ checked: 2, faults: [] })
+        expect(await checkSecrets(restoredCtx)).to.deep.equal([
           { check: 'keys', ok: true, detail: '2 secrets open under key "test"', mend: null },
         ])
         const [row] = await (await db.dataSource()).query('SELECT name FROM apps')

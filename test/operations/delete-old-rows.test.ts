@@ -26,8 +26,8 @@ const NOTHING = {
   receiptsDeleted: 0,
 }
 
-describe('rows that are kept for a time', () => {
-  it('are removed once it is over: answers of idempotency keys after a day, job runs after 30 days', async () => {
+describe('rows that are kept for a limited time', () => {
+  it('are deleted: idempotency keys after a day, job runs after 30 days', async () => {
     const ctx = testContext()
     const insertKey = (key: string): Promise<unknown> =>
       ctx.db.query(
@@ -58,7 +58,7 @@ describe('rows that are kept for a time', () => {
     expect([...keys.map(({ name }) => name), ...runs.map(({ job }) => job)]).to.deep.equal(['new', 'newer'])
   })
 
-  it('are removed once it is over: single delivery attempts after 400 days; the event tells the outcome for ever', async () => {
+  it('are deleted: delivery attempts after 400 days', async () => {
     const ctx = testContext()
     await noteAttempts(ctx, 120)
     ctx.clock.advance('400d')
@@ -69,7 +69,7 @@ describe('rows that are kept for a time', () => {
     expect(await ctx.db.query('SELECT id FROM delivery_attempts')).to.have.length(1)
   })
 
-  it('are removed once it is over: counts of an app’s mails of a day after 30 days', async () => {
+  it('are deleted: daily counts of mails after 30 days', async () => {
     const ctx = testContext()
     for (const day of ['2026-01-29', '2026-01-30', '2026-01-31'])
       await ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (1, ?, 5)', [day])
@@ -79,7 +79,7 @@ describe('rows that are kept for a time', () => {
     expect(left.map(({ day }) => day)).to.deep.equal(['2026-01-30', '2026-01-31'])
   })
 
-  it('are removed once it is over: tokens of commits after a day', async () => {
+  it('are deleted: commit tokens after a day', async () => {
     const ctx = testContext()
     await insertCommitToken(ctx.db, 'old', ctx.clock.now())
     ctx.clock.advance('24h')
@@ -91,7 +91,7 @@ describe('rows that are kept for a time', () => {
     expect(left.map(({ token }) => token)).to.deep.equal(['new'])
   })
 
-  it('are removed once it is over: receipts that were sent or dropped after 400 days, and no other', async () => {
+  it('are deleted: sent and dropped receipts after 400 days, and no other receipts', async () => {
     const ctx = testContext()
     const states = ['sent', 'dropped', 'due', 'handed_over'] as const
     for (const [index, status] of states.entries())
@@ -107,7 +107,7 @@ describe('rows that are kept for a time', () => {
     expect(left.map(({ status }) => status)).to.deep.equal(['due', 'handed_over'])
   })
 
-  it('end no work that was told to stop', async () => {
+  it('are not deleted by work that is already stopped', async () => {
     const ctx = testContext()
     await noteAttempts(ctx, 1)
     ctx.clock.advance('401d')
@@ -115,12 +115,12 @@ describe('rows that are kept for a time', () => {
   })
 })
 
-describe('what is kept for good', () => {
+describe('rows that are kept permanently', () => {
   let shop: BankShop
 
   afterEach(() => shop.service.stop())
 
-  it('is money: a bank reference is never payable again, unmatched money is never lost; mails without money go after 90 days', async () => {
+  it('are those of money: a bank reference is booked once, unmatched money stays; mails without money are deleted after 90 days', async () => {
     shop = await aBankShop()
     const { ctx } = shop.service
     const [booked, later] = [await shop.pay(), await shop.pay({ amount: 70_000, externalRef: 'user-2' })]

@@ -1,7 +1,6 @@
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { updateApp } from '#apps/update-app.ts'
@@ -22,6 +21,7 @@ import { retryEvent } from '#webhooks/retry-event.ts'
 import { enableMethod } from '../support/operators.ts'
 import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
@@ -36,7 +36,7 @@ async function result(ctx: TestContext, check: string): Promise<CheckResult> {
 }
 
 describe('doctor (contract 6)', () => {
-  it('finds nothing wrong with a service that works, and names every part that the contract lists', async () => {
+  it('passes every check of the contract on a healthy service', async () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -59,7 +59,7 @@ describe('doctor (contract 6)', () => {
     expect(schedule({ sweepSeconds: 60 }).map(({ name }) => name)).to.have.members([...JOBS])
   })
 
-  it('a missing migration is a fault, mended by migrate, and the tables are not looked at', async () => {
+  it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
     const ctx = aContext()
     const [row] = await ctx.db.query('SELECT name, applied_at FROM schema_migrations ORDER BY name LIMIT 1')
     await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [row.name])
@@ -74,7 +74,7 @@ describe('doctor (contract 6)', () => {
     }
   })
 
-  it('clocks that differ by more than two seconds are a fault', async () => {
+  it('clocks that differ by more than two seconds are a failure', async () => {
     const ctx = aContext()
     ctx.clock.advance('5s')
     const found = await result(ctx, 'clock')
@@ -82,7 +82,7 @@ describe('doctor (contract 6)', () => {
     expect(found.detail).to.match(/the database is [456]\.\d s behind this machine/)
   })
 
-  it('a secret whose key is missing is named, and so is one that was moved to another app', async () => {
+  it('a secret whose key is missing is named, as is one that was copied to another app', async () => {
     const ctx = aContext()
     const { app } = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     const closed = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'keys')
@@ -93,7 +93,7 @@ describe('doctor (contract 6)', () => {
     expect((await result(ctx, 'keys')).detail).to.include(`the api_secret of app ${other.app.id}: the secret at`)
   })
 
-  it('events that wait for a secret that does not open are a fault until they are sent', async () => {
+  it('events held because their secret cannot be decrypted are a failure until they are sent', async () => {
     const ctx = aContext()
     const receiver = await Receiver.start()
     try {
@@ -120,7 +120,7 @@ describe('doctor (contract 6)', () => {
     }
   })
 
-  it('secrets under an older key are a warning, mended by key rotate', async () => {
+  it('secrets under an older key are a warning, fixed by key rotate', async () => {
     const ctx = aContext()
     await anApp(ctx)
     const found = await result({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
@@ -128,32 +128,32 @@ describe('doctor (contract 6)', () => {
     expect(found.mend).to.include('key rotate')
   })
 
-  it('a mail server that does not answer is a fault; files in development are said to be files', async () => {
+  it('an unreachable mail server is a failure; in development mails are files', async () => {
     expect((await result(aContext(), 'smtp')).detail).to.include('development: mails are files in')
-    const away = await result(
+    const unreachable = await result(
       aContext({ BILLING_SMTP_URL: 'smtp://127.0.0.1:9', BILLING_MAIL_FROM: 'pay@example.com' }),
       'smtp',
     )
-    expect(away.ok).to.equal(false)
-    expect(away.mend).to.include('BILLING_SMTP_URL')
+    expect(unreachable.ok).to.equal(false)
+    expect(unreachable.mend).to.include('BILLING_SMTP_URL')
   })
 
-  it('relay settings that cannot work together are faults', async () => {
+  it('incomplete relay settings are a warning, and a failure where an app uses the relay', async () => {
     const alone = aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
     const unfinished = await result(alone, 'relay')
-    expect(unfinished, 'nobody takes bank transfers').to.include({ ok: true })
+    expect(unfinished, 'no app uses bank transfers').to.include({ ok: true })
     expect(unfinished.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
     const noSecret = await result(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
     expect(noSecret.mend).to.include('BILLING_RELAY_SECRET')
     const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
     expect(await result(aContext(both), 'relay')).to.include({ ok: true, mend: null })
     await anApp(alone, { methods: ['bank_transfer'] })
-    const believesNobody = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
-    expect(believesNobody?.detail).to.include('every bank mail is untrusted')
-    expect(believesNobody?.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
+    const failure = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
+    expect(failure?.detail).to.include('every bank mail is untrusted')
+    expect(failure?.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
   })
 
-  it('everything that an app with manual bank transfer lacks is named at once', async () => {
+  it('everything that an app with manual bank transfer lacks is reported at once', async () => {
     const ctx = aContext()
     const { app } = await anApp(ctx, { methods: ['bank_transfer'] })
     const relay = (await examine(ctx)).filter(({ check }) => check === 'relay')
@@ -164,27 +164,25 @@ describe('doctor (contract 6)', () => {
     ])
   })
 
-  it('credentials that the provider refuses are a fault, a provider that cannot be reached is a warning', async () => {
+  it('credentials that the provider refuses are a failure, an unreachable provider is a warning', async () => {
     const stripe = createServer((_request, response) => {
       response.writeHead(401, { 'Content-Type': 'application/json' })
       response.end(JSON.stringify({ error: { type: 'invalid_request_error', message: 'Invalid API Key provided' } }))
     })
-    await new Promise<void>((resolve) => stripe.listen(0, '127.0.0.1', resolve))
-    const base = `http://127.0.0.1:${(stripe.address() as AddressInfo).port}`
-    const ctx = aContext({ BILLING_STRIPE_API_BASE: base })
+    const ctx = aContext({ BILLING_STRIPE_API_BASE: `http://127.0.0.1:${await listen(stripe)}` })
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'mai', app, 'card', { secretKey: 'sk_test_wrong', webhookSecret: 'whsec_x' })
     const refused = await result(ctx, 'providers')
     expect(refused).to.include({ ok: false })
     expect(refused.detail).to.equal(`app ${app.id}, card: Stripe does not know this secret key`)
     expect(refused.mend).to.include(`method enable ${app.id} card`)
-    await new Promise((resolve) => stripe.close(resolve))
-    const away = await result(ctx, 'providers')
-    expect(away.ok).to.equal(true)
-    expect(away.mend).to.not.equal(null)
+    await stopServer(stripe)
+    const unreachable = await result(ctx, 'providers')
+    expect(unreachable.ok).to.equal(true)
+    expect(unreachable.mend).to.not.equal(null)
   })
 
-  it('jobs: a daemon that does not run is a warning, a job that failed or fell silent is a fault', async () => {
+  it('a daemon that is not running is a warning, a job that failed or stopped running is a failure', async () => {
     const ctx = aContext()
     expect((await result(ctx, 'jobs')).detail).to.include('the daemon is not running')
     const run = (job: string, minutesAgo: number, outcome: 'done' | 'failed' = 'done') => {
@@ -204,7 +202,7 @@ describe('doctor (contract 6)', () => {
     expect(await result(ctx, 'jobs')).to.include({ ok: true, mend: null })
   })
 
-  it('events that are overdue are a fault', async () => {
+  it('overdue events are a failure', async () => {
     const ctx = aContext()
     const app = await anApp(ctx, { webhookUrl: 'http://127.0.0.1:9/hooks' })
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -218,24 +216,24 @@ describe('doctor (contract 6)', () => {
     expect((await result(ctx, 'outbox')).mend).to.match(/if jobs \(above\) reports a running daemon.*start the daemon/)
   })
 
-  it('an app that does not take its webhooks is told since when it does not, whatever was delivered again in between', async () => {
+  it('reports since when an app has refused its webhooks, whatever was redelivered in between', async () => {
     const ctx = aContext()
     const receiver = await Receiver.start()
     try {
       const app = await anApp(ctx, { webhookUrl: receiver.url })
       const plan = await aPlan(ctx, app)
-      const tell = async (answer: number): Promise<string> => {
+      const deliver = async (answer: number): Promise<string> => {
         receiver.answer = answer
         ctx.clock.advance('1m')
-        // Each end user's first subscription is told in one event.
+        // The first subscription of an end user sends one event.
         await aSubscription(ctx, app, plan, { external_ref: `user-${formatTimestamp(ctx.clock.now())}` })
         await deliverDue(ctx)
         return formatTimestamp(ctx.clock.now())
       }
       const detail = async (): Promise<string> => (await result(ctx, 'webhooks')).detail
-      await tell(200)
-      const failingSince = await tell(500)
-      await tell(500)
+      await deliver(200)
+      const failingSince = await deliver(500)
+      await deliver(500)
       const name = `app ${app.app.id}`
       expect(await detail()).to.match(
         new RegExp(`^${name}: failing since ${failingSince} UTC: 0 events failed, 2 waiting`),
@@ -251,7 +249,7 @@ describe('doctor (contract 6)', () => {
       await perform(ctx, operator('linh'), retryEvent, { event_id: `evt_${first!.id}` }, {})
       expect(await detail(), 'waits to be delivered again').to.include(`failing since ${failingSince} UTC`)
       await deliverDue(ctx)
-      expect(await result(ctx, 'webhooks'), 'it mends itself').to.deep.include({
+      expect(await result(ctx, 'webhooks'), 'it recovers by itself').to.deep.include({
         ok: true,
         detail: `${name}: accepts events now; earlier 0 events failed, 2 waiting for a retry`,
         mend: null,
@@ -265,7 +263,7 @@ describe('doctor (contract 6)', () => {
         mend: `run billing-cli webhook retry --failed ${app.app.id}`,
       })
 
-      const failingAgain = await tell(503)
+      const failingAgain = await deliver(503)
       expect(await detail()).to.include(`failing since ${failingAgain} UTC: 2 events failed, 1 waiting for a retry`)
       expect(await result(ctx, 'webhooks'), 'a sandbox app').to.include({ ok: true })
       await ctx.db.query('UPDATE apps SET is_sandbox = 0')
@@ -277,7 +275,7 @@ describe('doctor (contract 6)', () => {
     }
   })
 
-  it('an app without a webhook is not said to be told, and one with an address and no secret is pointed out', async () => {
+  it('an app without a webhook address is counted, and one with an address but no secret is a warning', async () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
@@ -295,7 +293,7 @@ describe('doctor (contract 6)', () => {
     expect(mend).to.include(`app rotate-webhook-secret ${app.app.id}`)
   })
 
-  it('credentials under a key that is missing are not taken for wrong ones', async () => {
+  it('credentials under a missing key are not reported as refused by the provider', async () => {
     const ctx = aContext()
     const { app } = await anApp(ctx)
     await enableMethod(ctx, 'linh', app, 'card', { secretKey: 'sk_test_x', webhookSecret: 'whsec_x' })
@@ -305,7 +303,7 @@ describe('doctor (contract 6)', () => {
     expect(found.mend).to.include('what keys, above, says')
   })
 
-  it('a host of the database that cannot be reached is a fault, though the others serve', async () => {
+  it('each unreachable host of the database is a failure', async () => {
     const databaseUrl = 'mysql://root@127.0.0.1:1,127.0.0.1:2/paygate'
     const ctx = aContext()
     const results = await examine({ ...ctx, config: { ...ctx.config, databaseUrl } })
@@ -316,7 +314,7 @@ describe('doctor (contract 6)', () => {
     ])
   })
 
-  it('a check that cannot be made says why in the words that it is given', async () => {
+  it('a check that throws is a failure, with the explanation of the error', async () => {
     const ctx = aContext()
     const explain = (error: unknown) => `explained: ${(error as Error).message}`
     const clock = {
@@ -330,7 +328,7 @@ describe('doctor (contract 6)', () => {
     )
   })
 
-  it('money of a live app that waits for an operator is a fault that tells the sum, of a sandbox app a warning', async () => {
+  it('money that waits for an operator is a failure with its sum on a live app, and a warning on a sandbox app', async () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     const plan = await aPlan(ctx, app)
@@ -341,7 +339,7 @@ describe('doctor (contract 6)', () => {
     expect(await result(ctx, 'flagged')).to.include({ ok: false, detail: words })
   })
 
-  it('a refused notification and an unconfirmed mail are shown, unwritten nodes and a wrong ledger are faults', async () => {
+  it('refused notifications and unconfirmed mails are reported, unwritten nodes and a wrong ledger are failures', async () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))

@@ -16,6 +16,7 @@ import { advanceTestClock } from '#renewals/advance-test-clock.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { getApp } from '#apps/store.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -88,10 +89,9 @@ describe('money is its own ledger (contract 7)', () => {
       note: 'n',
       ...changes,
     })
-  const refusal = async (work: Promise<unknown>): Promise<string> =>
-    work.then(() => 'was not refused').catch((error: unknown) => (error as Error).message)
+  const refusal = async (work: Promise<unknown>): Promise<string> => (await refusalOf(work)).message
 
-  it('money that came under last month’s code is flagged, and moves to the payment that it was meant for', async () => {
+  it('money with the code of last month is flagged, and can be moved to the transaction that it was meant for', async () => {
     const [last, next] = [await buy(), await buy('user-2')]
     await arrives(last, 99_000)
     await arrives(last, 99_000)
@@ -108,13 +108,13 @@ describe('money is its own ledger (contract 7)', () => {
     expect(await money()).to.deep.equal({ unapplied: 0, surplus: 0, unknown: 0 })
   })
 
-  it('money that paid for something is not moved away from it', async () => {
+  it('money that paid for a transaction cannot be moved away from it', async () => {
     const [one, other] = [await buy(), await buy('user-2')]
     await arrives(one, 99_000)
     expect(await refusal(move(await newestOf(one), other))).to.include(`it paid for transaction ${one}`)
   })
 
-  it('money for a refunded transaction is counted alone, and can be refunded or moved', async () => {
+  it('money for a refunded transaction is counted separately, and can be refunded or moved', async () => {
     const [first, second, target] = [await buy(), await buy('user-2'), await buy('user-3')]
     for (const id of [first, second]) {
       await arrives(id, 60_000)
@@ -131,12 +131,12 @@ describe('money is its own ledger (contract 7)', () => {
     expect((await scenario.subscription('user-3')).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
-  it('a surplus is counted as such, is not flagged, and is given back alone', async () => {
+  it('a surplus is counted as such, is not flagged, and is refunded alone', async () => {
     const id = await buy()
     await arrives(id, 150_000)
     expect(await money()).to.deep.equal({ unapplied: 0, surplus: 51_000, unknown: 0 })
-    const [told] = (await examine(scenario.service.ctx)).filter(({ check }) => check === 'payments')
-    expect(told).to.include({ ok: true })
+    const [payments] = (await examine(scenario.service.ctx)).filter(({ check }) => check === 'payments')
+    expect(payments).to.include({ ok: true })
     expect(await waiting()).to.deep.equal([])
     expect(await resolve(id, 'refund', { amount: 51_000 })).to.include({ status: 'completed', amountRefunded: 51_000 })
     expect(await money()).to.include({ surplus: 0 })
@@ -176,14 +176,14 @@ describe('money is its own ledger (contract 7)', () => {
     expect(await move(known, await buy('user-2'))).to.include({ amount: 90_000, status: 'underpaid' })
   })
 
-  it('money of two operators at once is moved once', async () => {
+  it('money that two operators move at once is moved once', async () => {
     const [one, other] = [await buy(), await buy('user-2')]
     const payment = await unmatched(99_000)
     const outcomes = await Promise.allSettled([move(payment, one), move(payment, other)])
     expect(outcomes.map(({ status }) => status).sort()).to.deep.equal(['fulfilled', 'rejected'])
   })
 
-  it('the timeline has each flag raised and cleared, match, move and refund in order, also after the test clock moved', async () => {
+  it('the timeline shows flags, matches, moves and refunds in order, also after the test clock moved', async () => {
     const { ctx } = scenario.service
     const [lifetime, target] = [await buy(), await buy('user-2')]
     const app = await getApp(ctx.db, scenario.app.app.id)
@@ -200,10 +200,10 @@ describe('money is its own ledger (contract 7)', () => {
     scenario.at('2026-03-01 10:05:00')
     await resolve(lifetime, 'refund', { amount: 1000, note: 'goodwill' })
     const { timeline } = await getTransactionTimeline(ctx, lifetime)
-    const told = timeline
+    const lines = timeline
       .filter(({ part }) => part === 'money' || part === 'effect')
       .map(({ at, text }) => `${at.slice(14, 16)} ${text.replace(/(?:[:(]|, ).*$/, '').replace(/ \d+ of ₫/, ' ₫')}`)
-    expect(told).to.deep.equal(
+    expect(lines).to.deep.equal(
       [
         '01 received ₫60,000',
         '01 flagged underpaid',
@@ -215,11 +215,11 @@ describe('money is its own ledger (contract 7)', () => {
         '04 moved ₫99,000 away from this transaction',
         '04 flag duplicate_payment cleared',
         '05 refund ₫1,000 of payment 1 by bank_transfer succeeded',
-      ].map((line) => line.replace('payment 1 ', told.at(-1)!.match(/payment \d+ /)![0])),
+      ].map((line) => line.replace('payment 1 ', lines.at(-1)!.match(/payment \d+ /)![0])),
     )
     expect(timeline.map(({ text }) => text).join('\n')).to.include('by mai ("goodwill")')
     const real = timeline.map(({ at }) => at)
-    expect(real[0], 'when it was opened').to.equal('2026-03-01 10:00:00')
+    expect(real[0], 'when the transaction was opened').to.equal('2026-03-01 10:00:00')
     expect(real).to.deep.equal([...real].sort())
   })
 
@@ -244,7 +244,7 @@ describe('money is its own ledger (contract 7)', () => {
     }
   })
 
-  it('ledger verify finds money that is left without a flag, sums that differ, and refunds beyond what came', async () => {
+  it('ledger verify finds money left without a flag, sums that differ, and refunds beyond what was received', async () => {
     isTampered = true
     const { ctx } = scenario.service
     const [flagged, unflagged, short] = [await buy('a', LIFETIME), await buy('b'), await buy('c')]

@@ -2,9 +2,9 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
 import { previewResolution, resolveTransaction, type ResolveInput } from '#operations/resolve-transaction.ts'
-import { AppError } from '#shared/errors.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { operator } from '#commands/caller.ts'
@@ -38,14 +38,7 @@ describe('resolving flagged transactions (contract 6)', () => {
       note: 'asked by phone',
       ...changes,
     })
-  const refused = async (work: Promise<unknown>) => {
-    const error = await work.then(
-      () => null,
-      (thrown: unknown) => thrown,
-    )
-    expect(error).to.be.instanceOf(AppError)
-    return (error as AppError).message
-  }
+  const refused = async (work: Promise<unknown>) => (await refusalOf(work)).message
   const underpaid = async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
@@ -53,7 +46,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     return transaction_id as number
   }
 
-  it('the preview of complete says what complete does, also where it will not be applied', async () => {
+  it('the preview of complete shows its effects, also where the payment cannot be applied', async () => {
     const plan = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })
     const late = await scenario.checkout({ price_id: plan.prices[0] })
     await scenario.pay(await scenario.checkout({ price_id: plan.prices[0] }))
@@ -72,7 +65,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect(await resolve(late.transaction_id, 'complete')).to.include({ flagReason: 'trial_already_used' })
   })
 
-  it('complete accepts what was received and applies it; the preview tells the new end first', async () => {
+  it('complete accepts what was received and applies it; the preview shows the new end first', async () => {
     const id = await underpaid()
     const preview = await previewResolution(scenario.service.ctx, operator('mai'), {
       transactionId: id,
@@ -101,7 +94,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect(await refused(resolve(id, 'dismiss'))).to.include('nothing to dismiss')
   })
 
-  it('refund by hand needs the reference of the transfer, and ends an unapplied payment as refunded', async () => {
+  it('a manual refund needs the reference of the transfer, and ends an unapplied payment as refunded', async () => {
     const plan = await scenario.plan('pro', MONTHLY, LIFETIME)
     const earlier = await scenario.checkout({ price_id: plan.prices[0] })
     await scenario.pay(await scenario.checkout({ price_id: plan.prices[1] }))
@@ -112,7 +105,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect((await scenario.subscription()).current_period_end).to.equal(null)
   })
 
-  it('refund of a duplicate gives back what came beyond the amount, and the period stays', async () => {
+  it('the refund of a duplicate returns the surplus, and the period stays', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 99_000)
@@ -131,7 +124,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect((await scenario.subscription()).current_period_end).to.equal('2026-04-01 10:00:00')
   })
 
-  it('a payment that went well is refunded too, once, and its period stays', async () => {
+  it('a completed payment can be refunded, once, and its period stays', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id: transactionId } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transactionId, 99_000)
@@ -152,7 +145,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect(await refused(resolve(transactionId, 'refund', { reference }))).to.include('refunded already')
   })
 
-  it('a refund of a duplicate that is asked for twice takes back the surplus alone', async () => {
+  it('a second refund of a duplicate is refused, so that only the surplus is returned', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
     await arrives(transaction_id, 99_000)
@@ -162,7 +155,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect(await scenario.transaction(transaction_id)).to.include({ status: 'completed', flagged: false })
   })
 
-  it('where no money came none is refunded, what is completed is not completed again, what is unknown is not found', async () => {
+  it('refuses to refund without money, to complete twice, and to resolve an unknown transaction', async () => {
     const plan = await scenario.plan('pro', MONTHLY)
     const checkout = await scenario.checkout({ price_id: plan.prices[0] })
     expect(await refused(resolve(checkout.transaction_id, 'refund'))).to.include('no money')
@@ -180,7 +173,7 @@ describe('resolving flagged transactions (contract 6)', () => {
     expect(entry?.afterState).to.include({ status: 'completed', flagged: false })
   })
 
-  it('an operator and a transfer at once: one completion, no money dropped', async () => {
+  it('an operator and a transfer at once complete the transaction once, and no money is lost', async () => {
     const id = await underpaid()
     await Promise.allSettled([resolve(id, 'complete'), arrives(id, 4000)])
     expect((await scenario.transaction(id)).status).to.equal('completed')

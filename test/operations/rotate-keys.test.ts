@@ -22,7 +22,7 @@ async function fiveSecrets(ctx: TestContext) {
 }
 
 describe('key rotate (contract 6)', () => {
-  it('puts every secret under the first key: afterwards the new key alone opens them, and the old one none', async () => {
+  it('re-encrypts every secret under the first key: afterwards the new key decrypts all of them, and the old key none', async () => {
     const ctx = testContext()
     const [first] = await fiveSecrets(ctx)
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
@@ -37,7 +37,7 @@ describe('key rotate (contract 6)', () => {
     expect(() => ctx.keyring.open(apiSecret!, secretPlace('api_secret', apiKey))).to.throw('needs encryption key "new"')
   })
 
-  it('goes on where it was cut short, and finds nothing to do when run again', async () => {
+  it('continues where it was interrupted, and has nothing to do when run again', async () => {
     const ctx = testContext()
     await fiveSecrets(ctx)
     const both = { ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }
@@ -54,7 +54,7 @@ describe('key rotate (contract 6)', () => {
     expect(await rotateKeys(both, operator('mai'))).to.deep.equal({ rotated: 0, already_current: 5 })
   })
 
-  it('rotates the others where a key is missing, and names each secret that does not open', async () => {
+  it('rotates the others when a key is missing, and names each secret that cannot be decrypted', async () => {
     const ctx = testContext()
     const [first] = await fiveSecrets(ctx)
     const lost = parseKeyring(`lost:${Buffer.alloc(32, 3).toString('base64')}`)
@@ -67,7 +67,7 @@ describe('key rotate (contract 6)', () => {
     expect((error as Error).message).to.include('needs encryption key "lost"')
   })
 
-  it('the audit log tells who rotated to which key, and no secret', async () => {
+  it('the audit log records who rotated to which key', async () => {
     const ctx = testContext()
     await fiveSecrets(ctx)
     await rotateKeys({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, operator('mai'))

@@ -23,7 +23,7 @@ import {
 } from '../support/factories.ts'
 import { operator } from '#commands/caller.ts'
 
-/** Five end users: a month, a trial, for life, a month that lapsed, and a month renewed. Now is 2026-04-12 10:00:00. */
+/** Five end users: a month, a trial, a lifetime, a lapsed month, and a renewed month. Now is 2026-04-12 10:00:00. */
 async function aBusiness(ctx: TestContext) {
   const app = await anApp(ctx)
   const plan = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME, YEARLY] })
@@ -58,7 +58,7 @@ describe('stats (contract 6)', () => {
     })
   })
 
-  it('a test clock that was moved moves the counts', async () => {
+  it('the counts follow a test clock', async () => {
     const ctx = testContext()
     const { app } = await aBusiness(ctx)
     await advanceTestClock(ctx, SERVER, await getApp(ctx.db, app.app.id), { advance_seconds: 8 * 86_400 })
@@ -66,7 +66,7 @@ describe('stats (contract 6)', () => {
     expect(subscriptions).to.include({ active: 3, in_trial: 0, expired: 2, in_grace: 1, lapsed: 1 })
   })
 
-  it('cash in by currency and month, what was given back in its own month, and the sum of both', async () => {
+  it('counts cash by currency and month, refunds in the month of the refund, and the sum of both', async () => {
     const ctx = testContext()
     await aBusiness(ctx)
     const { transactionId } = (await ctx.db.one(allocations, 'WHERE amount = 99000 ORDER BY id LIMIT 1'))!
@@ -86,7 +86,7 @@ describe('stats (contract 6)', () => {
     ])
   })
 
-  it('unearned is what was paid for and is still to be served, to the last unit', async () => {
+  it('unearned revenue is what was paid for and is still to be delivered, to the smallest unit', async () => {
     const ctx = testContext()
     await aBusiness(ctx)
     // renewed: 19 of the 30 days from 2026-04-01 10:00; month: 28 of 30 days; lifetime, trial and lapsed: nothing.
@@ -96,7 +96,7 @@ describe('stats (contract 6)', () => {
     ])
   })
 
-  it('what was left of a period when another plan was bought is not owed any more', async () => {
+  it('the rest of a period that was replaced by another plan is not unearned', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)
     const [first, second] = [await aPlan(ctx, app), await aPlan(ctx, app, { prices: [YEARLY] })]
@@ -105,7 +105,7 @@ describe('stats (contract 6)', () => {
     expect((await gatherStats(ctx, { app: app.app })).unearned).to.deep.equal([{ currency: 'VND', amount: 990_000 }])
   })
 
-  it('a period is unearned in whole before it begins, in part while it runs, and not at all after it', () => {
+  it('a period is fully unearned before it begins, partly while it runs, and not at all after it', () => {
     const instants = fc
       .integer({ min: 0, max: 400 })
       .map((days) => addMs(asAppTime(new Date('2026-01-01T00:00:00Z')), days * DAY_MS))
@@ -126,7 +126,7 @@ describe('stats (contract 6)', () => {
     )
   })
 
-  it('the renewal rate is the share of ended periods that a payment followed', async () => {
+  it('the renewal rate is the share of ended periods that were renewed', async () => {
     const ctx = testContext()
     await aBusiness(ctx)
     expect((await gatherStats(ctx, { app: null })).renewals).to.deep.equal({
@@ -138,7 +138,7 @@ describe('stats (contract 6)', () => {
     expect((await gatherStats(ctx, { app: null, isTest: false })).renewals.rate).to.equal(null)
   })
 
-  it('live apps are counted without sandbox ones; money that was not applied is told apart', async () => {
+  it('live apps are counted without sandbox ones; money that was not applied is counted separately', async () => {
     const ctx = testContext()
     const { app, plan } = await aBusiness(ctx)
     await partlyPaid(ctx, app, { external_ref: 'short', price_id: priceId(plan) })

@@ -15,12 +15,13 @@ import { getApp } from '#apps/store.ts'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { changeApp } from '../support/operators.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { anApp, aPlan, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
-describe('moving in and out', () => {
+describe('import and export', () => {
   let scenario: Scenario
   let plan: { id: string; prices: string[] }
   beforeEach(async () => {
@@ -34,12 +35,12 @@ describe('moving in and out', () => {
   })
 
   const HEADER = 'external_ref,price_id,current_period_end,anchor_day,customer_email,customer_name'
-  const take = (csv: string, dryRun = false) =>
+  const importCsv = (csv: string, dryRun = false) =>
     importSubscriptions(scenario.service.ctx, operator('mai'), scenario.app.app, csv, { dryRun })
 
   describe('subscription import', () => {
-    it('takes over the period end and the anchor, so that month ends survive the move', async () => {
-      const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,31,an@example.com,An\n`)
+    it('keeps the period end and the anchor day, so that periods still end at the end of the month', async () => {
+      const report = await importCsv(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,31,an@example.com,An\n`)
       expect(report).to.deep.include({ imported: 1, skipped: 0, refused: 0 })
       expect(await scenario.subscription()).to.include({
         status: 'active',
@@ -52,10 +53,10 @@ describe('moving in and out', () => {
       expect((await scenario.subscription()).current_period_end).to.equal('2026-05-31 10:00:00')
     })
 
-    it('run again skips who is there, so that a run that was cut short is simply run again', async () => {
+    it('skips existing subscriptions, so that an interrupted import can simply be run again', async () => {
       const first = `${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`
-      await take(first)
-      const again = await take(`${first}user-2,${plan.prices[1]},,,,\n`)
+      await importCsv(first)
+      const again = await importCsv(`${first}user-2,${plan.prices[1]},,,,\n`)
       expect(again.lines.map(({ line, external_ref, result }) => [line, external_ref, result])).to.deep.equal([
         [2, 'user-1', 'skipped'],
         [3, 'user-2', 'imported'],
@@ -63,15 +64,15 @@ describe('moving in and out', () => {
       expect((await scenario.subscription('user-2')).current_period_end).to.equal(null)
     })
 
-    it('a dry run says what each line would do and writes nothing', async () => {
-      const report = await take(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`, true)
+    it('a dry run shows what each line would do, and writes nothing', async () => {
+      const report = await importCsv(`${HEADER}\nuser-1,${plan.prices[0]},2026-04-30 10:00:00,,,\n`, true)
       expect(report.lines[0]?.result).to.equal('would_import')
       expect(await scenario.subscription()).to.equal(null)
       const entries = await listAuditEntries(scenario.service.ctx.db, { limit: 10, appId: scenario.app.app.id })
       expect(entries.map(({ action }) => action)).to.not.include('subscription.import')
     })
 
-    it('refuses a wrong line by its reason and takes the others', async () => {
+    it('refuses an invalid line with the reason, and imports the others', async () => {
       const lines = [
         `a,price_999,2026-04-30 10:00:00,,,`,
         `b,${plan.prices[0]},30.04.2026,,,`,
@@ -80,7 +81,7 @@ describe('moving in and out', () => {
         `e,${plan.prices[0]},2026-04-30 10:00:00,,no address,`,
         `f,${plan.prices[0]},2026-04-30 10:00:00,,,`,
       ]
-      const report = await take(`${HEADER}\n${lines.join('\n')}\n`)
+      const report = await importCsv(`${HEADER}\n${lines.join('\n')}\n`)
       expect(report).to.deep.include({ imported: 1, refused: 5 })
       expect(report.lines.slice(0, 5).map(({ reason }) => reason?.split(':')[0])).to.deep.equal([
         'price_id',
@@ -91,16 +92,16 @@ describe('moving in and out', () => {
       ])
     })
 
-    it('names the line of the file, whatever stands before it', async () => {
+    it('counts the lines of the file, blank ones and those within quotes too', async () => {
       const quoted = `"two\nlines",${plan.prices[0]},2026-04-30 10:00:00,,,`
-      const { lines } = await take(`${HEADER}\n\n${quoted}\n\nb,${plan.prices[0]},2026-04-30 10:00:00,,,\n`)
+      const { lines } = await importCsv(`${HEADER}\n\n${quoted}\n\nb,${plan.prices[0]},2026-04-30 10:00:00,,,\n`)
       expect(lines.map(({ line, result }) => [line, result])).to.deep.equal([
         [4, 'refused'],
         [6, 'imported'],
       ])
     })
 
-    it('refuses an anchor_day that the end does not fit', async () => {
+    it('refuses an anchor_day that contradicts the period end', async () => {
       const ends: [end: string, anchor: string, result: string][] = [
         ['2026-03-31 10:00:00', '1', 'refused'],
         ['2026-04-01 10:00:00', '31', 'refused'],
@@ -112,7 +113,7 @@ describe('moving in and out', () => {
         ['2026-03-15 10:00:00', '15', 'imported'],
       ]
       const lines = ends.map(([end, anchor], index) => `u${index},${plan.prices[0]},${end},${anchor},,`)
-      const report = await take(`${HEADER}\n${lines.join('\n')}\n`)
+      const report = await importCsv(`${HEADER}\n${lines.join('\n')}\n`)
       expect(report.lines.map(({ result }) => result)).to.deep.equal(ends.map(([, , result]) => result))
       for (const { result, reason } of report.lines)
         if (result === 'refused') expect(reason).to.match(/^anchor_day: a period that aims at day/)
@@ -121,14 +122,14 @@ describe('moving in and out', () => {
       expect((await scenario.subscription('u5')).current_period_end).to.equal('2026-05-31 10:00:00')
     })
 
-    it('refuses an external_ref that the realtime path cannot hold, for an app that has one', async () => {
+    it('refuses an external_ref that a realtime path cannot contain, for an app with a realtime database', async () => {
       const { ctx } = scenario.service
       const phone = await anApp(ctx, { auth: 'identity' })
       const monthly = priceId(await aPlan(ctx, phone))
       const csv = `${HEADER}\na/b,${monthly},2026-04-30 10:00:00,,,\nok,${monthly},2026-04-30 10:00:00,,,\n`
       const run = async () =>
         importSubscriptions(ctx, operator('mai'), await getApp(ctx.db, phone.app.id), csv, { dryRun: true })
-      expect((await run()).refused, 'without a database any reference is one').to.equal(0)
+      expect((await run()).refused, 'without a realtime database').to.equal(0)
       const database = { databaseUrl: 'https://demo-proj.firebaseio.com', serviceAccount: aServiceAccountFile() }
       await perform(ctx, operator('mai'), setRealtime, database, { app: phone.app })
       const { lines } = await run()
@@ -136,17 +137,13 @@ describe('moving in and out', () => {
       expect(lines[0]?.reason).to.match(/^external_ref: must not contain/)
     })
 
-    it('a file that is no table is refused as a whole', async () => {
-      const error = await take(`${HEADER}\n"user-1,x\n`).then(
-        () => null,
-        (thrown: unknown) => thrown,
-      )
-      expect(error).to.have.property('code', 'invalid_request')
+    it('refuses a whole file that is not valid CSV', async () => {
+      expect(await refusalOf(importCsv(`${HEADER}\n"user-1,x\n`))).to.have.property('code', 'invalid_request')
     })
   })
 
   describe('app export', () => {
-    it('writes every table as JSON Lines and as CSV, which agree, and no secret', async () => {
+    it('writes every table as JSON Lines and as CSV with the same columns, and no secret', async () => {
       const { ctx } = scenario.service
       const app = await changeApp(ctx, 'mai', scenario.app.app, { receipts: true })
       const made = await scenario.seller.post('/api/v1/customers', { name: '=HYPERLINK("x")', email: 'an@example.com' })
@@ -187,7 +184,7 @@ describe('moving in and out', () => {
       expect(all).to.not.include(scenario.app.secret).and.not.include('sk_').and.not.include('/renew/')
     })
 
-    it('fails with the reason where a file cannot be written', async () => {
+    it('fails with the reason when a file cannot be written', async () => {
       for (const file of ['plans.csv', 'plans.jsonl']) {
         const folder = scratchFolder('export')
         mkdirSync(join(folder, file))
@@ -198,7 +195,7 @@ describe('moving in and out', () => {
       }
     })
 
-    it('writes all pages of a table that has several', async () => {
+    it('writes all pages of a table', async () => {
       const { ctx } = scenario.service
       const rows = Array.from({ length: 1001 }, (_, n) => [
         scenario.app.app.id,
@@ -220,7 +217,7 @@ describe('moving in and out', () => {
       expect(table.map(({ name }) => name)).to.deep.equal(rows.map(([, name]) => name))
     })
 
-    it('marks each cell of CSV that a spreadsheet would run, and quotes each that holds a semicolon', async () => {
+    it('marks each cell of CSV that a spreadsheet would run, and quotes each that contains a semicolon', async () => {
       const names: [name: string, cell: string][] = [
         ['=HYPERLINK("x")', `"'=HYPERLINK(""x"")"`],
         ['  =1+1', "'  =1+1"],
@@ -247,7 +244,7 @@ describe('moving in and out', () => {
       )
     })
 
-    it('gives lines that subscription import takes back as they were, the marks aside', async () => {
+    it('writes lines that subscription import accepts unchanged, and removes the marks', async () => {
       const refs = ['=cmd', '  @x', "'=y", "'z", '-42', '\u2007+1', "  '=q", 'plain']
       for (const ref of refs)
         await scenario.pay(await scenario.checkout({ external_ref: ref, price_id: plan.prices[0] }))
@@ -257,8 +254,8 @@ describe('moving in and out', () => {
         columns: true,
       })
       const columns = ['external_ref', 'price_id', 'current_period_end', 'anchor_day']
-      const report = await take(stringify(rows, { header: true, columns }))
-      // Each is found again under its own reference.
+      const report = await importCsv(stringify(rows, { header: true, columns }))
+      // Each reference is recognized.
       expect(report.lines.map((line) => [line.external_ref, line.result])).to.deep.equal(
         refs.map((ref) => [ref, 'skipped']),
       )

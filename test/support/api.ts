@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { signRequest } from '#apps/authenticate.ts'
 import { MailReader } from '#bank-mail/mail-reader.ts'
@@ -11,13 +10,14 @@ import { ERROR_STATUS, type ErrorCode } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { testContext, type TestClock, type TestContext } from './context.ts'
 import type { TestDb } from './database.ts'
+import { listen, stopServer } from './http-server.ts'
 
-/** An answer over real HTTP. `body` is the parsed JSON, or the text where it is none. */
+/** A response over real HTTP. `body` is the parsed JSON, or the text where it is not JSON. */
 export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly text: string
-  // Tests look into answers of any shape; a wrong look fails the test.
+  // Tests read answers of any shape; reading a wrong field fails the test.
   readonly body: any
 }
 
@@ -28,7 +28,7 @@ export interface SellerKeys {
 
 export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as it is instead of JSON of the body. */
+  /** Sent unchanged, instead of the body as JSON. */
   readonly raw?: Buffer | string
 }
 
@@ -60,8 +60,7 @@ export async function startService(
 ): Promise<TestService> {
   const server = createServer()
   answerClientErrors(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listen(server)}`
   const ctx = { ...testContext(settings, { baseUrl: url }, clock), ...(db ? { db } : {}) }
   const metrics = openMetrics()
   const handle = createApp(ctx, metrics, { isStopping: false }, mailReaderOf(ctx)).callback()
@@ -85,7 +84,7 @@ export async function startService(
 
 const mailReaders = new Map<string, MailReader>()
 
-/** One for all services with the same settings: each has a thread, which loads what reads mails. */
+/** Shared by all services with the same settings, because each reader starts a thread and loads the parser. */
 function mailReaderOf({ config: { relay } }: TestContext): MailReader {
   const { authservIds, trustedForwarders, trustedArcSealers } = relay
   const key = JSON.stringify({ authservIds, trustedForwarders, trustedArcSealers })
@@ -124,7 +123,7 @@ async function send(method: string, url: string, { headers = {}, raw }: CallOpti
   return { status: answer.statusCode, headers: answer.headers, text, body: parsed(text) }
 }
 
-/** Every answer of the API has the shape that its route declares: that of its success, or an error with one of its codes. */
+/** Throws unless the response has the shape that its route declares: the declared output, or an error with a declared code. */
 function expectDeclared(method: string, path: string, { status, body }: Response): void {
   const route = API_ROUTES.find(
     (candidate) =>
@@ -147,11 +146,4 @@ function parsed(text: string): unknown {
   } catch {
     return text
   }
-}
-
-export function stopServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

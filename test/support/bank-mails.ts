@@ -1,11 +1,11 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { authenticate, dkimSign, sealMessage } from 'mailauth'
 
-/** Mails as the banks, their payers' banks and the mail servers between make them, really signed and really checked. */
+/** Mails as banks send and mail servers relay them, with real signatures and real checks. */
 
 /** The mailbox that the bank writes to. */
 export const MAILBOX = 'seller@gmail.example'
-/** The receiving mail server that the tests' settings believe. */
+/** The receiving mail server that the tests' settings trust. */
 export const OUR_MX = 'mx.pay.example'
 /** A mail server that forwards and seals what it forwards. */
 export const SEALER = 'sealer.example'
@@ -19,7 +19,7 @@ export interface Transfer {
   readonly content: string
   /** The account that is credited. */
   readonly account: string
-  /** A number that no other movement has. */
+  /** The unique number of the movement. */
   readonly movement: number
 }
 
@@ -28,7 +28,7 @@ export const TRANSFER: Transfer = { amount: 99_000, content: 'TIEN HANG', accoun
 const withCommas = (amount: number): string => amount.toLocaleString('en-US')
 const withDots = (amount: number): string => amount.toLocaleString('de-DE')
 
-/** How each bank tells of money: the sender, and the body of a mail for money in (`+`) or out (`-`). */
+/** How each bank reports a transfer: the sender, and the body of a mail for money in (`+`) or out (`-`). */
 export const BANK_MAILS = {
   ACB: {
     from: 'ACB <mailalert@acb.com.vn>',
@@ -111,7 +111,7 @@ export type MailBank = keyof typeof BANK_MAILS
 
 let messages = 0
 
-/** A mail as it leaves the bank, unsigned. Fields that are given replace the usual ones, or come on top of them; null leaves one out. */
+/** A mail as it leaves the bank, unsigned. `fields` replaces or adds header fields; null removes one. */
 export function bankMail(
   bank: MailBank,
   transfer: Transfer = TRANSFER,
@@ -151,12 +151,12 @@ const newKey = () =>
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   })
 
-/** What DNS says every domain signs with. */
+/** The key of every domain in DNS. */
 export const KEY = newKey()
-/** What somebody signs with who is none of them. */
+/** The key of a stranger, which is not in DNS. */
 export const STRANGERS_KEY = newKey()
 
-/** The mail under a signature of the domain, made with the key that `publicKeys` publishes for it. */
+/** The mail with a signature of the domain, by the key that `publicKeys` publishes. */
 export async function signed(
   mail: string,
   domain: string,
@@ -177,27 +177,27 @@ export function publicKeys(name: string, type: string): Promise<string[][]> {
 }
 
 interface Hop {
-  /** Who hands the mail over, in the server's `Received`. */
+  /** The sending host in the server's `Received`. */
   readonly from?: string
-  /** Whether the server's findings stand below its own `Received` rather than above. */
+  /** Whether the server's results are below its own `Received` rather than above. */
   readonly belowReceived?: boolean
 }
 
-/** A mail server that takes the mail, checks it, and writes down what it found. */
+/** The mail after a server has received and checked it, with the results in its header. */
 export async function receivedBy(server: string, mail: string, hop: Hop = {}): Promise<string> {
   const { headers } = await checkedBy(server, mail)
   return traced(server, headers, mail, hop)
 }
 
-/** A mail server that takes the mail and writes no findings down, as many do with mails that bear no signature. */
+/** The mail after a server has received it without recording results, as many do for unsigned mails. */
 export function takenBy(server: string, mail: string): string {
   return traced(server, '', mail, {})
 }
 
-function traced(server: string, findings: string, mail: string, hop: Hop): string {
+function traced(server: string, results: string, mail: string, hop: Hop): string {
   const from = hop.from ?? 'mta.bank.example'
   const received = `Received: from ${from} (unknown [203.0.113.7])\r\n by ${server} (Postfix) with ESMTPS id 4QYx1;\r\n Fri, 13 Nov 2026 06:37:12 +0000 (UTC)\r\n`
-  return hop.belowReceived ? received + findings + mail : findings + received + mail
+  return hop.belowReceived ? received + results + mail : results + received + mail
 }
 
 async function checkedBy(server: string, mail: string) {
@@ -211,40 +211,40 @@ async function checkedBy(server: string, mail: string) {
   })
 }
 
-/** A mail server that checks the mail, changes it so that signatures no longer hold, and signs it as its own. */
+/** The mail after a server has checked it, changed it so that signatures fail, and signed it as its own. */
 export async function forwardedBy(server: string, mail: string, domain: string = server): Promise<string> {
   return signed(changed(await receivedBy(`mx.${server}`, mail)), domain)
 }
 
 interface Seal {
-  /** What the seal says that the server found, instead of what it found. */
+  /** The results in the seal, instead of the real ones. */
   readonly found?: string
   readonly domain?: string
   readonly privateKey?: string
 }
 
-/** A mail server that checks the mail, changes it, and seals what it saw (ARC). */
+/** The mail after a server has checked it, changed it, and sealed the results (ARC). */
 export async function sealedBy(server: string, mail: string, seal: Seal = {}): Promise<string> {
   const { headers, arc } = await checkedBy(`mx.${server}`, mail)
-  const found = /^Authentication-Results: (.*(?:\r\n[ \t].*)*)/m.exec(headers)![1]!
-  const mailNow = changed(traced(`mx.${server}`, headers, mail, {}))
-  const fields = await sealMessage(mailNow, {
+  const results = /^Authentication-Results: (.*(?:\r\n[ \t].*)*)/m.exec(headers)![1]!
+  const changedMail = changed(traced(`mx.${server}`, headers, mail, {}))
+  const fields = await sealMessage(changedMail, {
     signingDomain: seal.domain ?? server,
     selector: 'arc',
     privateKey: seal.privateKey ?? KEY.privateKey,
-    authResults: seal.found ?? found,
+    authResults: seal.found ?? results,
     cv: arc && arc.status.result === 'pass' ? 'pass' : 'none',
   })
   if (fields.length === 0) throw new Error('not sealed')
-  return fields.toString() + mailNow
+  return fields.toString() + changedMail
 }
 
-/** What mailing lists and scanners do: the subject gets a mark, and the author's signature does not hold any more. */
+/** Marks the subject, as mailing lists and scanners do, so that the author's signature fails. */
 function changed(mail: string): string {
   return mail.replace(/^Subject: /m, 'Subject: [seen] ')
 }
 
-/** The bank's own mail, signed by it, as our mail server hands it over. */
+/** The bank's own mail, signed by it, as our mail server delivers it. */
 export async function genuineMail(
   bank: MailBank,
   transfer: Transfer = TRANSFER,
@@ -253,7 +253,7 @@ export async function genuineMail(
   return receivedBy(OUR_MX, await signed(bankMail(bank, transfer, fields), BANK_MAILS[bank].domain))
 }
 
-/** The bank's mail by way of a server that seals it; the bank's own signature does not hold at ours. */
+/** The bank's mail through a server that seals it; the bank's own signature fails at ours. */
 export async function sealedMail(
   bank: MailBank,
   transfer: Transfer = TRANSFER,
@@ -263,7 +263,7 @@ export async function sealedMail(
   return receivedBy(OUR_MX, await sealedBy(sealer, mail), { from: `out.${sealer}` })
 }
 
-/** The bank's mail by way of a server that signs it as its own; the bank's own signature does not hold at ours. */
+/** The bank's mail through a server that signs it as its own; the bank's own signature fails at ours. */
 export async function forwardedMail(
   bank: MailBank,
   transfer: Transfer = TRANSFER,

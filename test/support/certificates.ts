@@ -8,7 +8,7 @@ export interface Certificate {
   readonly cert: string
 }
 
-/** A certificate authority of this run's own, and leaves that it vouches for. */
+/** A certificate authority of this run, and the certificates that it issues. */
 export interface Authority {
   /** For `NODE_EXTRA_CA_CERTS` of a child process. */
   readonly caPath: string
@@ -49,7 +49,7 @@ export function anAuthority(): Authority {
   }
 }
 
-/** A key pair with its certificate signed by itself, as Google publishes those of identity tokens. */
+/** A key pair with a self-signed certificate, such as Google publishes for identity tokens. */
 export function aSigningCertificate(): Certificate {
   const folder = mkdtempSync(join(tmpdir(), 'paygate-sign-'))
   try {

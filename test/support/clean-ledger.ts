@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 
-/** Throws where the books do not add up; returns how many subscriptions were recomputed. */
+/** Throws when the ledger has discrepancies. Returns how many subscriptions were checked. */
 export async function requireCleanLedger(ctx: Context, when: string): Promise<number> {
   const { checked, faults } = await verifyLedger(ctx, null)
   if (faults.length > 0) throw new Error(`${when}, the ledger has discrepancies: ${JSON.stringify(faults)}`)

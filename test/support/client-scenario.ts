@@ -33,7 +33,7 @@ export interface ClientScenario {
   /** Opens a checkout and pays it. */
   buy(priceId: string, body?: object): Promise<any>
   subscription(): Promise<any>
-  /** The node of `user-1`, read back by a second client; absent keys are absent. */
+  /** The node of `user-1`, as a second client reads it. */
   node(): Promise<any>
   stop(): Promise<void>
 }

@@ -17,7 +17,7 @@ import {
 import { testDatabase, type TestDb } from './database.ts'
 import { scratchFolder } from './scratch.ts'
 
-/** A clock that stands still until a test moves it. */
+/** A clock that does not run until a test moves it. */
 export class TestClock implements Clock {
   #nowMs: number
 
@@ -47,7 +47,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** The clock of a machine that is wrong by so much; the database's is right. */
+/** The clock of a machine that is wrong by this offset; the database's clock is right. */
 export function wrongClock(offsetMs: number): Clock {
   return { now: () => addMs(systemClock.now(), offsetMs) }
 }
@@ -85,13 +85,13 @@ export function testEnvironment(overrides: Readonly<Record<string, string>> = {}
   }
 }
 
-/** What a transaction needs of a context, on any database. `onCount`: called for each retry. */
+/** The parts of a context that a transaction needs, on any database. `onCount` is called for each retry. */
 export function contextOn(db: Database, onCount: () => void = () => undefined): Context {
   const parts = { db, clock: systemClock, log: openLog('silent'), count: onCount, wakeSender: () => undefined }
   return parts as unknown as Context
 }
 
-/** A context on the test database. `settings` are environment variables; `config` replaces settings that are checked already. */
+/** A context on the test database. `settings` are environment variables; `config` replaces parsed settings. */
 export function testContext(
   settings: Readonly<Record<string, string>> = {},
   config: Partial<Config> = {},

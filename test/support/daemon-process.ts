@@ -10,9 +10,9 @@ export interface DaemonProcess {
   readonly pid: number
   /** Its log lines so far. */
   readonly logged: string[]
-  /** Ends it by SIGTERM; its exit code. */
+  /** Stops it with SIGTERM. Returns its exit code. */
   stop(): Promise<number | null>
-  /** Ends it with -9 and waits until it is gone. */
+  /** Kills it with SIGKILL and waits until it has exited. */
   kill(): Promise<void>
 }
 

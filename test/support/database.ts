@@ -5,9 +5,9 @@ import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
-import { asked } from './asked.ts'
+import { loaded } from './loaded.ts'
 
-/** The database as commands see it, and besides, for tests, any statement at all. */
+/** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
   readonly source: DataSource
   readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
@@ -31,14 +31,14 @@ const ROOT = join(import.meta.dirname, '..', '..')
 const HOME = join(ROOT, 'var', 'test')
 const PREFIX = 'paygate_test_'
 let started: Started | null = null
-asked.database = true
+loaded.database = true
 
 export function testDatabase(): TestDatabase {
   if (!started) throw new Error('the test database is started by the root hooks: ask for it inside a test or a hook')
   return started.database
 }
 
-/** Makes a migrated database of this process's own, once, and drops those that dead runs left. */
+/** Creates a migrated database for this process, once, and drops those of dead runs. */
 export async function startTestDatabase(): Promise<void> {
   started ??= await start()
 }
@@ -48,8 +48,8 @@ async function start(): Promise<Started> {
   const { socketPath, user } = embedded.connection
   const name = `${PREFIX}${process.pid}`
   const admin = await createConnection({ socketPath, user })
-  await dropLeftDatabases(admin)
-  // No test cuts the power of the machine: what was committed only has to survive the death of the server.
+  await dropLeftoverDatabases(admin)
+  // No test cuts the power of the machine, so commits only have to survive the death of the server.
   await admin.query('SET GLOBAL innodb_flush_log_at_trx_commit = 2')
   await admin.query(`CREATE DATABASE ${name} CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci`)
   const url = urlOf(socketPath, name)
@@ -74,7 +74,7 @@ export async function openTestDb(url: string): Promise<{ db: TestDb; close: () =
   return { db: { ...db, source, query: source.query.bind(source) }, close }
 }
 
-/** A process that mocha keeps for several files keeps its database for them: it is dropped as one that a dead run left. */
+/** A worker of mocha keeps its database for the next file; a later run drops it as one of a dead run. */
 export async function stopTestDatabase(): Promise<void> {
   if (process.env['MOCHA_WORKER_ID'] !== undefined) return
   await started?.stop()
@@ -83,7 +83,7 @@ export async function stopTestDatabase(): Promise<void> {
 
 const EMPTY_FOR_MS = 10_000
 
-/** Deletes every row; a round trip finds the tables that have any. */
+/** Deletes every row. One query finds the tables that have any. */
 export async function emptyTestDatabase(): Promise<void> {
   const { db } = testDatabase()
   const tables = await tableNames(db)
@@ -117,7 +117,7 @@ async function tableNames(db: TestDb): Promise<string[]> {
   return knownTables
 }
 
-async function dropLeftDatabases(admin: Connection): Promise<void> {
+async function dropLeftoverDatabases(admin: Connection): Promise<void> {
   const [rows] = await admin.query<RowDataPacket[]>('SHOW DATABASES')
   for (const name of rows.map((row) => String(row['Database']))) {
     const pid = new RegExp(`^${PREFIX}(\\d+)`).exec(name)?.[1]

@@ -3,19 +3,19 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** A page of the documentation, as a reader copies from it. */
+/** A page of the documentation, from which a reader copies. */
 export interface DocPage {
   /** The whole page. */
   readonly text: string
-  /** What stands below a heading, up to the next one of its level or above. */
+  /** The text below a heading, up to the next one of the same or a higher level. */
   section(heading: string): string
   /** Every block of a language in a section. */
   blocks(section: string, language: string): string[]
-  /** The block of a language in a section that holds this text; throws where not exactly one does. */
-  block(section: string, language: string, holds?: string): string
+  /** The block of a language in a section that contains this text; throws unless exactly one does. */
+  block(section: string, language: string, part?: string): string
 }
 
-/** `path` is that of the page, from the root of the project: `docs/operating.md`. */
+/** `path` is relative to the root of the project: `docs/operating.md`. */
 export function openDocPage(path: string): DocPage {
   const text = readFileSync(join(ROOT, path), 'utf8')
   const section = (heading: string): string => {
@@ -31,10 +31,10 @@ export function openDocPage(path: string): DocPage {
     text,
     section,
     blocks,
-    block(heading, language, holds = '') {
-      const [block, ...others] = blocks(heading, language).filter((candidate) => candidate.includes(holds))
+    block(heading, language, part = '') {
+      const [block, ...others] = blocks(heading, language).filter((candidate) => candidate.includes(part))
       if (block === undefined || others.length > 0)
-        throw new Error(`${path}, ${heading}: ${others.length === 0 ? 'no' : 'more than one'} block with “${holds}”`)
+        throw new Error(`${path}, ${heading}: ${others.length === 0 ? 'no' : 'more than one'} block with “${part}”`)
       return block
     },
   }

@@ -1,4 +1,5 @@
 import { expect } from 'chai'
+import { AppError } from '#shared/errors.ts'
 import type { Response } from './api.ts'
 
 /** The answer is 400 `invalid_request` on this field, whose message names it; null: on no single field. */
@@ -13,4 +14,14 @@ export function expectError(answer: Response, status: number, code: string): voi
   expect(answer.status, answer.text).to.equal(status)
   expect(answer.body.success).to.equal(false)
   expect(answer.body.error.code, answer.text).to.equal(code)
+}
+
+/** The error with which work is refused. */
+export async function refusalOf(work: Promise<unknown>): Promise<AppError> {
+  const error: unknown = await work.then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).to.be.instanceOf(AppError)
+  return error as AppError
 }

@@ -16,7 +16,7 @@ import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { enableMethod } from './operators.ts'
 
-/** An app with what its seller knows. */
+/** An app with the secrets of its seller. */
 export interface TestApp {
   readonly app: App
   readonly apiKey: string
@@ -67,10 +67,10 @@ export const PAID_TRIAL = { amount: 10_000, interval_unit: 'week', interval_coun
 
 let planNumber = 0
 
-/** A plan on sale; one monthly price by default. */
 /** A seller's server. */
 export const SERVER: Caller = { kind: 'server', name: 'app' }
 
+/** An active plan, with one monthly price by default. */
 export async function aPlan(
   ctx: Context,
   { app }: TestApp,
@@ -90,7 +90,7 @@ export async function aCustomer(ctx: Context, { app }: TestApp, changes: object 
   return perform(ctx, SERVER, createCustomer, { name: 'An Nguyen', email: 'an@example.com', ...changes }, { app })
 }
 
-/** A customer that belongs to an end user, as its client makes one. */
+/** A customer that belongs to an end user, as its client creates one. */
 export async function anOwnCustomer(
   ctx: Context,
   { app }: TestApp,
@@ -124,7 +124,7 @@ export async function paid(ctx: Context, app: TestApp, body: object): Promise<Cr
   return session
 }
 
-/** Opens a checkout; 90 000 VND of it come by bank transfer. */
+/** Opens a checkout, of which 90 000 VND are received by bank transfer. */
 export async function partlyPaid(ctx: Context, app: TestApp, body: object): Promise<void> {
   const session = await aCheckout(ctx, app, body)
   await confirmPayment(ctx, {

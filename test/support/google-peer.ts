@@ -1,35 +1,36 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { connect, type AddressInfo, type Server as NetServer, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { importPKCS8, SignJWT, type JWTPayload } from 'jose'
 import { aSigningCertificate, anAuthority, type Authority } from './certificates.ts'
+import { listen, stopServer } from './http-server.ts'
 
 /** `hang` accepts and never answers; a number answers that status. */
 export type Behaviour = 'ok' | 'hang' | number
 
 /**
  * Google's two endpoints on loopback, over TLS under their own names: the token endpoint of service accounts and the certificates of
- * identity tokens. A child process reaches them by the environment that `environment` gives, and reaches nothing else by it.
+ * identity tokens. A child process with `environment` reaches them, and no other host of the internet.
  */
 export interface GooglePeer {
   readonly authority: Authority
-  /** `HTTPS_PROXY` and the like, and the authority that vouches for the peer. */
+  /** `HTTPS_PROXY` and the like, and the certificate authority of the peer. */
   readonly environment: Readonly<Record<string, string>>
-  /** The access token that is given out now. */
+  /** The access token that is issued now. */
   accessToken: string
   tokenBehaviour: Behaviour
-  /** How long it says that tokens last. */
+  /** The lifetime of tokens in its responses. */
   tokenSeconds: number
   certificateBehaviour: Behaviour
-  /** Assertions that asked for a token. */
+  /** The assertions of token requests. */
   readonly tokenRequests: string[]
   certificateRequests: number
   /** The public certificate of identity tokens. */
   readonly certificate: string
-  /** Every target that was asked of the proxy. */
+  /** Every target that the proxy was asked to connect to. */
   readonly connects: string[]
-  /** An identity token of the project `demo-proj`; `claims` and `header` change what is in it, `key` who signs. */
+  /** An identity token of the project `demo-proj`; `claims` and `header` replace parts of it, `key` signs it. */
   idToken(now: Date, sub: string, claims?: JWTPayload, header?: Record<string, unknown>, key?: string): Promise<string>
   stop(): Promise<void>
 }
@@ -94,7 +95,7 @@ export async function startGooglePeer(): Promise<GooglePeer> {
     },
     async stop() {
       for (const socket of tunnels) socket.destroy()
-      await Promise.all([shut(google), shut(proxy)])
+      await Promise.all([stopServer(google), stopServer(proxy)])
       authority.discard()
     },
   }
@@ -132,17 +133,4 @@ function send(
   const status = behaviour === 'ok' ? 200 : behaviour
   response.writeHead(status, { 'content-type': 'application/json', ...headers })
   response.end(JSON.stringify(status === 200 ? value : { error: 'refused by the test' }))
-}
-
-function listen(server: NetServer): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
-  })
-}
-
-function shut(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

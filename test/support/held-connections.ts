@@ -3,7 +3,7 @@ import type { Database } from '#db/connect.ts'
 import { takeConnection } from '#db/mysql-adapter.ts'
 import { poolUse } from '#db/session.ts'
 
-/** Takes connections until so many of the pool are in use; nobody else gets them until they are released. */
+/** Takes connections until this many of the pool are in use. They stay in use until they are released. */
 export async function takeConnections(db: Database, used: number): Promise<PoolConnection[]> {
   const taken: PoolConnection[] = []
   while (poolUse(db.pool).used < used) taken.push(await takeConnection(db.pool))

@@ -1,18 +1,18 @@
 import type { RootHookObject } from 'mocha'
-import { asked } from './asked.ts'
+import { loaded } from './loaded.ts'
 
-// A machine far from UTC, so that a time taken as local shows.
+// Far from UTC, so that a time read as local time is noticed.
 process.env['TZ'] = 'Asia/Ho_Chi_Minh'
 
-/** The database, for test files that load it, themselves or by what they load: no other waits for a server. */
+/** Starts the database only for test files that load it, directly or indirectly. */
 export const mochaHooks: RootHookObject = {
   async beforeAll() {
-    if (asked.database) await (await import('./database.ts')).startTestDatabase()
+    if (loaded.database) await (await import('./database.ts')).startTestDatabase()
   },
   async afterEach() {
-    if (asked.database) await (await import('./database.ts')).emptyTestDatabase()
+    if (loaded.database) await (await import('./database.ts')).emptyTestDatabase()
   },
   async afterAll() {
-    if (asked.database) await (await import('./database.ts')).stopTestDatabase()
+    if (loaded.database) await (await import('./database.ts')).stopTestDatabase()
   },
 }

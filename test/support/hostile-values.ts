@@ -1,18 +1,18 @@
 type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** A place in a body and JSON text that must not be there. */
+/** A body with one value that must be refused. */
 export interface Mutation {
-  /** Dotted, as errors name it. */
+  /** The dotted path of the value, as errors name it. */
   readonly field: string
   /** The whole body. */
   readonly raw: string
   readonly what: string
 }
 
-const NO_OBJECTS = ['[]', '"x"', '0', 'true']
+const NOT_OBJECTS = ['[]', '"x"', '0', 'true']
 const EMPTY = ['""', '" "']
-/** For texts: other types, what no database or mail takes, and too much of everything. */
-const NO_TEXTS = [
+/** Other types, and texts that no database or mail can contain. */
+const NOT_TEXTS = [
   '{}',
   '{"toString":"x"}',
   '[]',
@@ -25,7 +25,7 @@ const NO_TEXTS = [
   '"x\\udc00y"',
 ]
 const TOO_LONG = [JSON.stringify('x'.repeat(60_000)), `${'['.repeat(20_000)}${']'.repeat(20_000)}`]
-const NO_WHOLE_NUMBERS = [
+const NOT_INTEGERS = [
   '{}',
   '[]',
   '[1]',
@@ -39,15 +39,15 @@ const NO_WHOLE_NUMBERS = [
   '9007199254740992',
   '1e21',
 ]
-const NO_BOOLEANS = ['{}', '[]', '0', '1', '"true"', '""']
-const NO_ARRAYS = ['{}', '{"length":1}', '[null]', '[[]]', '[{}]', '"x"', '0', 'true']
+const NOT_BOOLEANS = ['{}', '[]', '0', '1', '"true"', '""']
+const NOT_ARRAYS = ['{}', '{"length":1}', '[null]', '[[]]', '[{}]', '"x"', '0', 'true']
 
-/** What no field of the sample's type may hold, whatever the field means. */
+/** Values that no field of the sample's type may have, whatever it means. */
 function hostileFor(sample: Json, mayBeEmpty: boolean): string[] {
-  if (typeof sample === 'string') return [...NO_TEXTS, ...TOO_LONG, ...(mayBeEmpty ? [] : EMPTY)]
-  if (typeof sample === 'number') return NO_WHOLE_NUMBERS
-  if (typeof sample === 'boolean') return NO_BOOLEANS
-  return Array.isArray(sample) ? NO_ARRAYS : ['{}', '{"x":1}', '{"__proto__":{"polluted":1}}', ...NO_OBJECTS]
+  if (typeof sample === 'string') return [...NOT_TEXTS, ...TOO_LONG, ...(mayBeEmpty ? [] : EMPTY)]
+  if (typeof sample === 'number') return NOT_INTEGERS
+  if (typeof sample === 'boolean') return NOT_BOOLEANS
+  return Array.isArray(sample) ? NOT_ARRAYS : ['{}', '{"x":1}', '{"__proto__":{"polluted":1}}', ...NOT_OBJECTS]
 }
 
 export interface BodyRules {
@@ -59,7 +59,7 @@ export interface BodyRules {
   readonly mayBeEmpty?: readonly string[]
 }
 
-/** Every field of the body, at any depth, with every value that it must refuse; left out where required; and with fields that are none. */
+/** The body with every field, at any depth, replaced by each value that it must refuse, left out where it is required, and with unknown fields. */
 export function mutationsOf(body: Json, rules: BodyRules): Mutation[] {
   return placesOf(body).flatMap(({ path, value }) => {
     const field = path.join('.')
@@ -73,11 +73,11 @@ export function mutationsOf(body: Json, rules: BodyRules): Mutation[] {
     }))
     const isRequired = path.length > 0 && !/\d+$/.test(field) && !rules.optional.includes(general)
     const left = isRequired ? [{ field, raw: written(body, path, undefined), what: 'nothing' }] : []
-    return [...changed, ...left, ...(isObject(value) ? strangersIn(body, path, value) : [])]
+    return [...changed, ...left, ...(isObject(value) ? unknownFieldsIn(body, path, value) : [])]
   })
 }
 
-function strangersIn(body: Json, path: readonly string[], value: Readonly<Record<string, Json>>): Mutation[] {
+function unknownFieldsIn(body: Json, path: readonly string[], value: Readonly<Record<string, Json>>): Mutation[] {
   return ['x', '__proto__', 'constructor'].map((name) => {
     const inner = JSON.stringify(value).replace(/^\{/, `{${JSON.stringify(name)}:{"polluted":1},`)
     return { field: [...path, name].join('.'), raw: written(body, path, inner), what: `a field ${name}` }
@@ -94,7 +94,7 @@ function placesOf(value: Json, path: readonly string[] = []): Place[] {
   return [{ path, value }, ...inner.flatMap(([name, child]) => placesOf(child, [...path, name]))]
 }
 
-/** The body as text, with `json` at the place; undefined takes the field away. */
+/** The body as text, with `json` at the place; undefined removes the field. */
 function written(value: Json, path: readonly string[], json: string | undefined): string {
   const [step, ...rest] = path
   if (step === undefined) return json ?? ''

@@ -6,11 +6,11 @@ import type { Context } from '#context.ts'
 import { anApp, type TestApp } from './factories.ts'
 import { startOidcIssuer } from './oidc-issuer.ts'
 
-/** An issuer, the apps that believe it, and the calls of their end users. */
+/** An issuer, the apps that trust it, and the calls of their end users. */
 export interface IdentityClients {
   /** A sandbox identity-token app. */
   app(ctx: Context): Promise<TestApp>
-  /** The headers by which the end user `sub` calls the API through the app, now; `claims` adds to what its token says. */
+  /** The headers with which the end user `sub` calls the API through the app now; `claims` are added to its token. */
   headers(ctx: Context, app: TestApp, sub: string, claims?: JWTPayload): Promise<Record<string, string>>
   stop(): Promise<void>
 }

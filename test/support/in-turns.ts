@@ -1,4 +1,4 @@
-/** The results of `work` on each item, in the order of the items; ten at once unless told otherwise: so many the database's pool takes. */
+/** The results of `work` on each item, in the order of the items. Ten run at once by default, the size of the database's pool. */
 export async function inTurns<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,

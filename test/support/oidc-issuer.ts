@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { SignJWT, exportJWK, generateKeyPair, type CryptoKey, type JWK, type JWTPayload } from 'jose'
+import { listen, stopServer } from './http-server.ts'
 
 interface Key {
   readonly kid: string
@@ -9,7 +9,7 @@ interface Key {
   readonly publicJwk: JWK
 }
 
-/** `hang` accepts and never answers; a number answers that status; `huge` and `garbage` answer 200 with what is no key set. */
+/** `hang` accepts and never answers; a number answers that status; `huge` and `garbage` answer 200 without a valid key set. */
 export type Behaviour = 'ok' | 'hang' | 'huge' | 'garbage' | number
 
 /** An issuer of identity tokens whose keys change on request. */
@@ -17,14 +17,14 @@ export interface OidcIssuer {
   readonly issuer: string
   readonly audience: string
   readonly jwksUrl: string
-  /** Paths that were asked for. */
+  /** The paths that were requested. */
   readonly fetched: string[]
   behaviour: Behaviour
   /** The key that signs now. */
   key(): Key
-  /** Signs with a new key from now on; those before it are published no more, unless `keepOld`. */
+  /** Signs with a new key from now on; earlier keys are no longer published, unless `keepOld`. */
   rotate(options?: { alg?: string; keepOld?: boolean }): Promise<void>
-  /** A good token for the subject, valid for an hour from `now`; `claims` and `header` change what is in it. */
+  /** A valid token for the subject, for an hour from `now`; `claims` and `header` replace parts of it. */
   token(now: Date, sub: string, claims?: JWTPayload, header?: Record<string, unknown>): Promise<string>
   stop(): Promise<void>
 }
@@ -39,8 +39,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
     const status = typeof issuer.behaviour === 'number' ? issuer.behaviour : 200
     response.writeHead(status, { 'content-type': 'application/json' }).end(bodyOf(issuer.behaviour, published))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const url = `http://127.0.0.1:${await listen(server)}`
   const issuer: OidcIssuer = {
     issuer: url,
     audience: 'reader-web',
@@ -59,18 +58,14 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
       const payload = { iss: issuer.issuer, aud: issuer.audience, sub, ...times, ...claims }
       return new SignJWT(payload).setProtectedHeader({ alg, kid, typ: 'JWT', ...header }).sign(privateKey)
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: () => stopServer(server),
   }
   return issuer
 }
 
 let firstKey: Key | null = null
 
-/** RSA keys take long to make, so every issuer begins with the same. */
+/** Every issuer begins with the same RSA key, because generating one is slow. */
 async function rsaKey(): Promise<Key> {
   firstKey ??= await newKey('key-1', 'RS256')
   return firstKey

@@ -11,7 +11,7 @@ import type { Context } from '#context.ts'
 import * as methods from '#providers/methods.ts'
 import type { Method } from '#providers/providers.ts'
 
-/** What operators do in many tests: each performs the command as `login`. */
+/** Commands of operators that many tests need; each is performed as `login`. */
 
 /** The settings of `app update`. */
 export async function changeApp(ctx: Context, login: string, app: App, input: object): Promise<App> {

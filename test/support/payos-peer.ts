@@ -1,9 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { unixSeconds, type Clock } from '#shared/time.ts'
+import { listen, stopServer } from './http-server.ts'
 
-/** One request that the peer got. */
+/** A request that the peer received. */
 export interface PayosCall {
   readonly method: string
   readonly path: string
@@ -28,7 +28,7 @@ export interface PeerLink {
   status: 'PENDING' | 'PAID' | 'UNDERPAID' | 'CANCELLED' | 'EXPIRED'
 }
 
-/** Of one merchant. */
+/** The credentials of one merchant. */
 export interface PayosKeys {
   readonly clientId: string
   readonly apiKey: string
@@ -71,10 +71,10 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
   const links: PeerLink[] = []
   const calls: PayosCall[] = []
   const server = createServer((request, response) => void take(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(server)
 
   const peer: PayosPeer = {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    base: `http://127.0.0.1:${port}`,
     calls,
     links,
     mode: 'up',
@@ -85,11 +85,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
       link.status = paid >= link.amount ? 'PAID' : 'UNDERPAID'
       return transfer
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: () => stopServer(server),
   }
   return peer
 
@@ -112,28 +108,28 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
     if (headers['x-client-id'] !== keys.clientId || headers['x-api-key'] !== keys.apiKey) {
       return { status: 401, body: { code: '401', desc: 'Unauthorized' } }
     }
-    if (headers['x-partner-code'] !== undefined) return fault('20', 'no partner is known')
+    if (headers['x-partner-code'] !== undefined) return refusal('20', 'no partner is known')
     if (peer.mode === 'error') return { status: 500, body: { code: '500', desc: 'boom' } }
     if (method === 'POST' && url === '/v2/payment-requests') return create(body)
     const [, id, action] = /^\/v2\/payment-requests\/([^/]+)(\/cancel)?$/.exec(url!) ?? []
     const link = links.find((candidate) => candidate.id === id || String(candidate.orderCode) === id)
-    if (!link) return fault('101', 'Mã thanh toán không tồn tại')
+    if (!link) return refusal('101', 'Mã thanh toán không tồn tại')
     if (method === 'GET' && action === undefined) return signed(described(link))
-    return method === 'POST' && action === '/cancel' ? cancel(link) : fault('20', 'unknown call')
+    return method === 'POST' && action === '/cancel' ? cancel(link) : refusal('20', 'unknown call')
   }
 
   function create(body: any): Reply {
     const { amount, cancelUrl, description, orderCode, returnUrl, signature, expiredAt } = body
     const text = `amount=${amount}&cancelUrl=${cancelUrl}&description=${description}&orderCode=${orderCode}&returnUrl=${returnUrl}`
-    if (signature !== hmac(keys.checksumKey, text)) return fault('201', 'Mã kiểm tra (signature) không hợp lệ')
+    if (signature !== hmac(keys.checksumKey, text)) return refusal('201', 'Mã kiểm tra (signature) không hợp lệ')
     const unknown = Object.keys(body).find((field) => !CREATE_FIELDS.has(field))
-    if (unknown !== undefined) return fault('20', `unknown field ${unknown}`)
-    if (!Number.isSafeInteger(orderCode) || orderCode <= 0) return fault('20', 'orderCode')
-    if (!Number.isSafeInteger(amount) || amount <= 0) return fault('20', 'amount')
-    if (description.length > 9) return fault('20', 'Mô tả tối đa 9 kí tự')
-    if (!/^https?:/.test(cancelUrl) || !/^https?:/.test(returnUrl)) return fault('20', 'url')
-    if (expiredAt !== undefined && !(expiredAt > unixSeconds(clock.now()))) return fault('20', 'expiredAt')
-    if (links.some((link) => link.orderCode === orderCode)) return fault('231', 'Đơn thanh toán đã tồn tại')
+    if (unknown !== undefined) return refusal('20', `unknown field ${unknown}`)
+    if (!Number.isSafeInteger(orderCode) || orderCode <= 0) return refusal('20', 'orderCode')
+    if (!Number.isSafeInteger(amount) || amount <= 0) return refusal('20', 'amount')
+    if (description.length > 9) return refusal('20', 'Mô tả tối đa 9 kí tự')
+    if (!/^https?:/.test(cancelUrl) || !/^https?:/.test(returnUrl)) return refusal('20', 'url')
+    if (expiredAt !== undefined && !(expiredAt > unixSeconds(clock.now()))) return refusal('20', 'expiredAt')
+    if (links.some((link) => link.orderCode === orderCode)) return refusal('231', 'Đơn thanh toán đã tồn tại')
     const link: PeerLink = {
       id: randomBytes(16).toString('hex'),
       orderCode,
@@ -190,7 +186,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
   }
 
   function cancel(link: PeerLink): Reply {
-    if (link.status === 'PAID') return fault('102', 'Đơn đã thanh toán')
+    if (link.status === 'PAID') return refusal('102', 'Đơn đã thanh toán')
     link.status = 'CANCELLED'
     return signed(described(link))
   }
@@ -200,7 +196,7 @@ export async function startPayosPeer(clock: Clock, keys: PayosKeys): Promise<Pay
     return { status: 200, body: { code: '00', desc: 'success', data, signature } }
   }
 
-  function fault(code: string, desc: string): Reply {
+  function refusal(code: string, desc: string): Reply {
     return { status: 200, body: { code, desc } }
   }
 }

@@ -2,8 +2,8 @@ import { connect, type Socket } from 'node:net'
 import type { Response } from './api.ts'
 
 /**
- * Writes these bytes to the service's port and reads the one answer, as no HTTP library would let one write them. Ask for
- * `Connection: close`. Where the service cuts the connection without an answer, the status is 0.
+ * Writes these bytes to the service's port and reads one response, for requests that no HTTP library would send. They must ask for
+ * `Connection: close`. The status is 0 when the service closes the connection without a response.
  */
 export async function sendRaw(
   url: string,
@@ -15,7 +15,7 @@ export async function sendRaw(
   const socket = connect(Number(port), hostname)
   const received: Buffer[] = []
   const closed = new Promise<void>((resolve) => {
-    // A reset after the answer is how a service ends a connection whose sender does not stop.
+    // After its response, a service resets the connection of a sender that does not stop.
     socket.on('error', () => watch?.onReset()).on('close', () => resolve())
   })
   socket.on('data', (chunk: Buffer) => void received.push(chunk))
@@ -40,7 +40,7 @@ function write(socket: Socket, chunk: string | Buffer): Promise<void> {
 }
 
 function parseAnswer(received: Buffer): Response {
-  // Interim answers (100 Continue) come before the real one.
+  // Interim responses (100 Continue) come before the real one.
   const text = received.toString('utf8').replace(/^(HTTP\/1\.1 1\d\d [^\r]*\r\n(?:[^\r]+\r\n)*\r\n)+/, '')
   const [lines = '', ...rest] = text.split('\r\n\r\n')
   const [statusLine = '', ...fields] = lines.split('\r\n')

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { cert, deleteApp, initializeApp } from 'firebase-admin/app'
 import { getDatabase } from 'firebase-admin/database'
 import FirebaseServer from 'firebase-server'
+import { listen, stopServer } from './http-server.ts'
 import { aServiceAccount } from './service-account.ts'
 
-/** One call of the REST surface, as it came in. */
+/** A call of the REST API, as received. */
 export interface RestCall {
   readonly method: string
   /** The keys of the path, decoded. */
@@ -22,7 +22,7 @@ export interface RestCall {
 export type Behaviour = 'ok' | 'hang' | number
 
 /**
- * A realtime database: firebase-server behind its own wire protocol, which the SDKs speak, and the REST surface in front of the same
+ * A realtime database: firebase-server behind its own wire protocol, which the SDKs speak, and the REST API in front of the same
  * data with authorization, ETags and conditional writes as Firebase documents them.
  */
 export interface RealtimePeer {
@@ -30,20 +30,20 @@ export interface RealtimePeer {
   readonly url: string
   readonly calls: RestCall[]
   behaviour: Behaviour
-  /** The access token that the REST surface takes now. */
+  /** The access token that the REST API accepts now. */
   token: string
-  /** Whether GET gives ETags; conditions of PUT are heeded always. */
+  /** Whether GET returns ETags; PUT always honours its conditions. */
   givesEtags: boolean
-  /** Awaited before a call is carried out: a test can hold one back. */
+  /** Awaited before a call is carried out, so that a test can delay it. */
   beforeCall: (call: RestCall) => Promise<void> | void
   /** Writes of nodes that were carried out. */
   puts(): RestCall[]
-  /** Refuses what is written over its own protocol; the REST surface stays as it is. */
+  /** Refuses writes over its own protocol; the REST API stays as it is. */
   refuseSocketWrites(): void
-  /** Nobody listens any more; `reopen` listens at the same address again, with the same data. */
+  /** Stops listening; `reopen` listens at the same address again, with the same data. */
   shut(): Promise<void>
   reopen(): Promise<void>
-  /** Reads by the SDK over its own protocol: a second client, which knows nothing of the REST surface. Absent is null. */
+  /** Reads by the SDK over its own protocol: a second client, independent of the REST API. Absent is null. */
   read(path: string): Promise<unknown>
   stop(): Promise<void>
 }
@@ -64,8 +64,8 @@ export interface PeerOptions {
 export async function startRealtimePeer(options: PeerOptions = {}): Promise<RealtimePeer> {
   const { tls, token = 'owner' } = options
   const http: Server = tls ? createTlsServer(tls) : createServer()
-  const port = await listen(http, 0)
-  // The SDK's client is let in by this secret over its own protocol; over TLS its address is the peer's own.
+  const port = await listen(http)
+  // The secret admits the SDK's client over its own protocol.
   const store = new FirebaseServer({ server: http }, 'localhost')
   store.setAuthSecret(token)
   const data = (store as unknown as { baseRef: Reference }).baseRef
@@ -81,7 +81,7 @@ export async function startRealtimePeer(options: PeerOptions = {}): Promise<Real
     beforeCall: () => undefined,
     puts: () => peer.calls.filter(({ method }) => method === 'PUT'),
     refuseSocketWrites: () => store.setRules({ rules: { '.read': true, '.write': false } }),
-    shut: () => shut(http),
+    shut: () => stopServer(http),
     async reopen() {
       await listen(http, port)
     },
@@ -92,7 +92,7 @@ export async function startRealtimePeer(options: PeerOptions = {}): Promise<Real
     async stop() {
       getDatabase(sdk).goOffline()
       await deleteApp(sdk)
-      await shut(http)
+      await stopServer(http)
     },
   }
   http.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -134,7 +134,7 @@ async function answerTo(peer: RealtimePeer, data: Reference, request: IncomingMe
   return carryOut(peer, data.child(keys.join('/')), call)
 }
 
-/** Without a pause between reading and writing, so that conditions hold. */
+/** Reads and writes without a pause, so that conditions hold. */
 function carryOut(peer: RealtimePeer, place: Reference, { method, headers, body }: RestCall): Answer {
   let value: unknown
   place.once('value', (snapshot) => (value = snapshot.val()))
@@ -163,17 +163,4 @@ function openSdk(databaseURL: string, token: string) {
     ? cert({ projectId, clientEmail, privateKey })
     : { getAccessToken: () => Promise.resolve({ access_token: token, expires_in: 3600 }) }
   return initializeApp({ credential, databaseURL, projectId }, `peer ${databaseURL}`)
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve) => {
-    server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
-  })
-}
-
-function shut(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

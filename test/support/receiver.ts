@@ -9,8 +9,9 @@ import {
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { Certificate } from './certificates.ts'
+import { stopServer } from './http-server.ts'
 
-/** A webhook that arrived. `verified` is null where the receiver knows no secret. */
+/** A webhook that arrived. `verified` is null where the receiver has no secret. */
 export interface ReceivedWebhook {
   readonly eventId: string
   readonly eventType: string
@@ -19,26 +20,26 @@ export interface ReceivedWebhook {
   readonly timestamp: number
   readonly headers: IncomingHttpHeaders
   readonly raw: Buffer
-  // Tests look into envelopes of any shape; a wrong look fails the test.
+  // Tests read envelopes of any shape; reading a wrong field fails the test.
   readonly body: any
   readonly verified: boolean | null
 }
 
-/** How a receiver answers: a status, or a function that does as it likes with the response. */
+/** How a receiver answers: with a status, or by a function that writes the response. */
 export type ReceiverAnswer = number | ((response: ServerResponse, webhook: ReceivedWebhook) => void)
 
 export interface ReceiverOptions {
   /** Loopback and a free port by default. */
   readonly host?: string
   readonly port?: number
-  /** Takes webhooks by https, with this certificate. */
+  /** Receives webhooks by https, with this certificate. */
   readonly tls?: Certificate
 }
 
-/** A seller's webhook receiver, which checks both signatures by hand as the documents for sellers say. */
+/** A seller's webhook receiver, which verifies both signatures as the documentation for sellers says. */
 export class Receiver {
   readonly received: ReceivedWebhook[] = []
-  /** What webhooks are verified with; null verifies nothing. */
+  /** Verifies webhooks; null verifies none. */
   secret: string | null = null
   /** Answers for the next webhooks, one each; then `answer`. */
   readonly nextAnswers: ReceiverAnswer[] = []
@@ -72,10 +73,7 @@ export class Receiver {
   }
 
   stop(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve())
-      this.#server.closeAllConnections()
-    })
+    return stopServer(this.#server)
   }
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {

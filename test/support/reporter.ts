@@ -4,14 +4,13 @@ import Mocha from 'mocha'
 const STDOUT = 1
 
 /**
- * The spec reporter with one more line, the last: `N passed, N failed`, the runner's own counts. Where the runner does not come
- * to its end, because a test file does not load or something ends the process, one failure stands for that. Mocha asks for a
- * default export.
+ * The spec reporter with a last line, `N passed, N failed`, of the runner's own counts. When the runner does not finish, because a
+ * test file does not load or something ends the process, that counts as one failure. Mocha requires a default export.
  */
 export default class CountingReporter extends Mocha.reporters.Spec {
   constructor(runner: Mocha.Runner, options: Mocha.MochaOptions) {
     super(runner, options)
-    // In a run of minutes nobody waits for its end to see why.
+    // Shows the reason at once, not at the end of a run of minutes.
     runner.on('fail', (_test, error: Error) => process.stdout.write(`${error.stack ?? error.message}\n`))
   }
 

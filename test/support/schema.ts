@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm'
 
-/** Every column and index, as rows that can be compared. */
+/** Every column and index, as comparable rows. */
 export async function schemaOf(db: DataSource): Promise<unknown[]> {
   const columns: unknown[] = await db.query(
     `SELECT table_name, column_name, column_type, is_nullable, collation_name FROM information_schema.columns

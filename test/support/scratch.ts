@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 let root: string | null = null
 
-/** A folder of a test's own; all of them go when the run ends. */
+/** A new folder for a test. All of them are deleted when the run ends. */
 export function scratchFolder(name: string): string {
   root ??= makeRoot()
   return mkdtempSync(join(root, `${name}-`))

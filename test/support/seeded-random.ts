@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that follow from the seed alone (mulberry32), so that a trial that failed can be run again as it was. */
+/** Random numbers from 0 to 1 (mulberry32). The seed determines them, so a failed trial can be repeated. */
 export function seededRandom(seed: number): () => number {
   let state = seed
   return () => {

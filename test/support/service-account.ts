@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 
 let privateKey: string | null = null
 
-/** A service account with a key of this run's own. */
+/** A service account with a key of this run. */
 export function aServiceAccount(): { projectId: string; clientEmail: string; privateKey: string } {
   privateKey ??= generateKeyPairSync('rsa', {
     modulusLength: 2048,
@@ -12,7 +12,7 @@ export function aServiceAccount(): { projectId: string; clientEmail: string; pri
   return { projectId: 'demo-proj', clientEmail: 'svc@demo-proj.iam.gserviceaccount.com', privateKey }
 }
 
-/** The account as its JSON file, with the fields that Google writes besides. */
+/** The account as its JSON file, with the other fields that Google writes. */
 export function aServiceAccountFile(changes: Readonly<Record<string, unknown>> = {}): string {
   const { projectId, clientEmail, privateKey: key } = aServiceAccount()
   return JSON.stringify({

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 
 const END_OF_BLOCK = '@@@ the block has ended'
 
-/** What differs from run to run; and the documentation breaks its long lines. */
+/** Masks what differs from run to run, and removes white space, because the documentation wraps its long lines. */
 export const withoutChance = (text: string): string =>
   text
     .replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '<time>')
@@ -14,31 +14,31 @@ export const withoutChance = (text: string): string =>
     .replaceAll(/127\.0\.0\.1:\d+/g, '<address>')
     .replaceAll(/\s+/g, '')
 
-/** A shell into which somebody pastes one block after another. */
+/** A shell into which blocks of commands are pasted. */
 export class Shell {
   readonly #child: ChildProcessWithoutNullStreams
   readonly #lines: AsyncIterator<string>
-  #complaints = ''
+  #stderr = ''
 
   constructor(folder: string, environment: Readonly<Record<string, string>>) {
     this.#child = spawn('bash', ['-euo', 'pipefail'], { cwd: folder, env: environment, detached: true })
     this.#lines = createInterface(this.#child.stdout)[Symbol.asyncIterator]()
-    this.#child.stderr.on('data', (chunk: Buffer) => (this.#complaints += chunk.toString('utf8')))
+    this.#child.stderr.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString('utf8')))
   }
 
-  /** What the commands print; throws where one fails, which ends the shell. */
+  /** Returns what the commands print; throws when one fails, which ends the shell. */
   async paste(commands: string): Promise<string> {
     this.#child.stdin.write(`${commands}\necho '${END_OF_BLOCK}'\n`)
     const printed: string[] = []
     for (;;) {
       const line = await this.#lines.next()
-      if (line.done === true) throw new Error(`${commands}\n${printed.join('\n')}\n${this.#complaints}`)
+      if (line.done === true) throw new Error(`${commands}\n${printed.join('\n')}\n${this.#stderr}`)
       if (line.value === END_OF_BLOCK) return printed.join('\n')
       printed.push(line.value)
     }
   }
 
-  /** Ends it with everything that it started. */
+  /** Kills it with everything that it started. */
   async close(): Promise<void> {
     if (this.#child.exitCode !== null) return
     const gone = once(this.#child, 'exit')

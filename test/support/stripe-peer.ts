@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Stripe } from 'stripe'
 import { sha256Hex } from '#shared/crypto.ts'
 import { unixSeconds, type Clock } from '#shared/time.ts'
 import { parseForm, type FormFields } from './form.ts'
-import { faultOf } from './stripe-schema.ts'
+import { listen, stopServer } from './http-server.ts'
+import { schemaErrorOf } from './stripe-schema.ts'
 
-/** One request that the peer got. */
+/** A request that the peer received. */
 export interface StripeCall {
   readonly method: string
   readonly path: string
@@ -83,15 +83,15 @@ export interface StripePeer {
   pay(session: PeerSession, how?: 'at once' | 'delayed'): void
   /** A delayed payment arrives. */
   settle(session: PeerSession): void
-  /** A delayed payment fails: its intent waits for another means of payment. */
+  /** A delayed payment fails: its intent waits for another payment method. */
   fail(session: PeerSession): void
   /** The seller refunds in the dashboard. Returns the charge, as `charge.refunded` carries it. */
   refund(session: PeerSession, amount?: number): object
   /** Every refund, newest first. */
   readonly refunds: PeerRefund[]
-  /** What becomes of refunds that are asked for from now on. */
+  /** The status of the refunds that are requested from now on. */
   refundStatus: PeerRefundStatus
-  /** A refund comes to its end. Returns it as `refund.updated` and `refund.failed` carry it. */
+  /** Ends a refund. Returns it as `refund.updated` and `refund.failed` carry it. */
   endRefund(refund: PeerRefund, status: PeerRefundStatus, reason?: string): object
   stop(): Promise<void>
 }
@@ -105,13 +105,13 @@ const API_VERSION = Stripe.API_VERSION
 const MIN_SECONDS = 30 * 60
 const MAX_SECONDS = 24 * 60 * 60
 
-/** Starts it; `keys` are the secret keys it knows, each an account of its own. Stop it in `afterEach`. */
+/** Starts it; each of the secret keys `keys` is an account of its own. Stop it in `afterEach`. */
 export async function startStripePeer(clock: Clock, keys: readonly string[]): Promise<StripePeer> {
   const sessions: PeerSession[] = []
   const charges: PeerCharge[] = []
   const refunds: PeerRefund[] = []
   const failed = new Set<string>()
-  /** When debits began: their charges bear this time, not the one of their success. */
+  /** When debits began: their charges have this time, not that of their success. */
   const debits = new Map<string, number>()
   const kept = new Map<string, { fingerprint: string; reply: Reply | null }>()
   const calls: StripeCall[] = []
@@ -120,8 +120,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   const now = (): number => unixSeconds(clock.now())
 
   const server = createServer((request, response) => void take(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const base = `http://127.0.0.1:${await listen(server)}`
 
   const peer: StripePeer = {
     base,
@@ -165,11 +164,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       refund.failure_reason = reason ?? null
       return refundObject(refund, [])
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: () => stopServer(server),
   }
   return peer
 
@@ -194,8 +189,8 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   function answerOnce(call: StripeCall, body: string): Reply {
     const account = accountOf(call)
     if (account === null) return refusal(401, 'invalid_request_error', { message: 'Invalid API Key provided' })
-    const protocolFault = protocolFaultOf(call)
-    if (protocolFault) return refusal(400, 'invalid_request_error', { message: protocolFault })
+    const protocolError = protocolErrorOf(call)
+    if (protocolError) return refusal(400, 'invalid_request_error', { message: protocolError })
     if (peer.mode === 'busy') return refusal(429, 'invalid_request_error', { code: 'rate_limit' })
     if (peer.mode === 'blind' && call.method === 'GET')
       return refusal(403, 'invalid_request_error', { code: 'secret_key_required' })
@@ -210,7 +205,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
       return first.reply ?? refusal(409, 'idempotency_error', { code: 'idempotency_key_in_use' })
     }
     const reply = answer(call, account)
-    // Stripe keeps what it began to do, failures included; what it refused before is not kept.
+    // Stripe keeps the response of what it began to do, failures included, but not of what it refused before.
     if (reply.status < 400 || reply.status >= 500) kept.set(`${account} ${String(key)}`, { fingerprint, reply })
     return reply
   }
@@ -220,7 +215,7 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
     return key !== undefined && keys.includes(key) ? key : null
   }
 
-  function protocolFaultOf(call: StripeCall): string | null {
+  function protocolErrorOf(call: StripeCall): string | null {
     if (call.headers['stripe-version'] !== API_VERSION) return 'another API version'
     if (call.headers['x-stripe-client-telemetry'] !== undefined) return 'telemetry was sent'
     if (call.method === 'POST' && call.headers['content-type'] !== 'application/x-www-form-urlencoded') {
@@ -248,14 +243,14 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   }
 
   function createSession(form: any, account: string): Reply {
-    const fault = faultOf('session', form)
-    if (fault) return refusal(400, 'invalid_request_error', { ...fault, code: 'parameter_unknown' })
+    const error = schemaErrorOf('session', form)
+    if (error) return refusal(400, 'invalid_request_error', { ...error, code: 'parameter_unknown' })
     const item = form.line_items[0]
     const { currency, unit_amount: unitAmount } = item.price_data
     if (peer.refusesEmail && form.customer_email) {
       return refusal(400, 'invalid_request_error', { code: 'email_invalid', param: 'customer_email' })
     }
-    const wrong = amountFault(unitAmount, currency)
+    const wrong = amountErrorOf(unitAmount, currency)
     if (wrong)
       return refusal(400, 'invalid_request_error', { code: wrong, param: 'line_items[0][price_data][unit_amount]' })
     const seconds = (form.expires_at ?? now() + MAX_SECONDS) - now()
@@ -317,8 +312,8 @@ export async function startStripePeer(clock: Clock, keys: readonly string[]): Pr
   }
 
   function createRefund(form: any, account: string): Reply {
-    const fault = faultOf('refund', form)
-    if (fault) return refusal(400, 'invalid_request_error', { ...fault, code: 'parameter_unknown' })
+    const error = schemaErrorOf('refund', form)
+    if (error) return refusal(400, 'invalid_request_error', { ...error, code: 'parameter_unknown' })
     const charge = charges.find(
       (candidate) => candidate.intent === form.payment_intent && candidate.account === account,
     )
@@ -413,8 +408,8 @@ function refusal(status: number, type: string, detail: object): Reply {
   return { status, body: { error: { type, message: 'refused', ...detail } } }
 }
 
-/** What Stripe says of an amount; written from its page on currencies, apart from the code under test. */
-function amountFault(amount: number, currency: string): string | null {
+/** The error code of an amount that Stripe refuses; written from its page on currencies, independently of the code under test. */
+function amountErrorOf(amount: number, currency: string): string | null {
   const least: Record<string, number> = {
     usd: 50,
     eur: 50,

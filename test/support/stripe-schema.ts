@@ -22,8 +22,8 @@ const closed = (properties: Readonly<Record<string, Schema>>, required: readonly
 })
 
 /**
- * The parameters of a Checkout Session in payment mode, as they are on the wire. `satisfies` holds each name against the SDK's own type,
- * so that the schema knows no field that Stripe does not.
+ * The parameters of a Checkout Session in payment mode, as sent. `satisfies` checks each name against the SDK's own type, so that
+ * the schema has no field that Stripe does not.
  */
 const SESSION: Schema = closed(
   {
@@ -84,16 +84,19 @@ const REFUND: Schema = closed(
   ['payment_intent'],
 )
 
-// Everything in a form is text: numbers and booleans are coerced, and refused where they are none.
+// Everything in a form is text, so numbers and booleans are coerced, and refused where that fails.
 const ajv = new Ajv({ coerceTypes: true, allErrors: false, strict: true })
 const validators = { session: ajv.compile(SESSION), refund: ajv.compile(REFUND) }
 
-/** The first fault of decoded parameters, with the parameter's path; null where they are right. Coerces texts in place. */
-export function faultOf(kind: keyof typeof validators, params: unknown): { param: string; message: string } | null {
+/** The first error of decoded parameters, with the parameter's path; null where they are valid. Coerces texts in place. */
+export function schemaErrorOf(
+  kind: keyof typeof validators,
+  params: unknown,
+): { param: string; message: string } | null {
   const validate = validators[kind]
   if (validate(params)) return null
-  const fault = validate.errors![0]!
-  const inner = fault.params as { additionalProperty?: string; missingProperty?: string }
-  const path = [...fault.instancePath.split('/').slice(1), inner.additionalProperty ?? inner.missingProperty ?? '']
-  return { param: path.filter((part) => part !== '').join('.'), message: fault.message ?? 'is wrong' }
+  const error = validate.errors![0]!
+  const inner = error.params as { additionalProperty?: string; missingProperty?: string }
+  const path = [...error.instancePath.split('/').slice(1), inner.additionalProperty ?? inner.missingProperty ?? '']
+  return { param: path.filter((part) => part !== '').join('.'), message: error.message ?? 'is wrong' }
 }

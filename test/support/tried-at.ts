@@ -1,8 +1,8 @@
 import type { TestClock } from './context.ts'
 
 /**
- * The minutes from now at which `tries` finds something to try, looked at in each minute of `expected` and `stepMinutes` before it:
- * what a pause that is too short or too long would change. The clock stands at the last of them afterwards.
+ * The minutes from now at which `tries` finds something to try. It is called in each minute of `expected` and `stepMinutes` earlier,
+ * so that a pause that is too short or too long changes the result. The clock stays at the last of them.
  */
 export async function triedAt(
   clock: TestClock,

@@ -1,2 +1,2 @@
 /** Whether a file of this process has loaded `database.ts`. */
-export const asked = { database: false }
+export const loaded = { database: false }

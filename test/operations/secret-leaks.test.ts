@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -17,22 +16,22 @@ import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
 import { aPlan, aSubscription } from '../support/factories.ts'
-import { inTurns } from '../support/in-turns.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
 import { until } from '../support/until.ts'
 
 const canary = (name: string) => `canary-${name}-${randomBytes(8).toString('hex')}`
 
-/** A secret and the shapes in which it might leak. */
-function shapesOf(secret: string): string[] {
+/** A secret and the encodings in which it might leak. */
+function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const escaped = JSON.stringify(secret).slice(1, -1)
-  const shapes = [secret, escaped, encodeURIComponent(secret), bytes.toString('hex'), bytes.toString('base64')]
-  return [...new Set(shapes)]
+  const encodings = [secret, escaped, encodeURIComponent(secret), bytes.toString('hex'), bytes.toString('base64')]
+  return [...new Set(encodings)]
 }
 
-/** Everything that the service let out, by where it was seen. */
+/** Everything that the service has put out, by where it was seen. */
 class Seen {
   readonly #texts: (readonly [where: string, text: string])[] = []
 
@@ -48,30 +47,27 @@ class Seen {
   leaks(secrets: Readonly<Record<string, string>>): string[] {
     return Object.entries(secrets).flatMap(([name, secret]) =>
       this.#texts
-        .filter(([, content]) => shapesOf(secret).some((shape) => content.includes(shape)))
+        .filter(([, content]) => encodingsOf(secret).some((encoding) => content.includes(encoding)))
         .map(([where]) => `${name} in ${where}`),
     )
   }
 }
 
-/** A provider and a webhook receiver in one, that answer with what they were sent: the worst that a peer can do. */
+/** A provider and a webhook receiver that answer with what they received: the worst that a peer can do. */
 async function startEcho(): Promise<{ url: string; stop(): Promise<void> }> {
   const server = createServer((incoming: IncomingMessage, response) => {
     void text(incoming).then((body) => {
-      const heard = `${JSON.stringify(incoming.headers)} ${body}`
+      const received = `${JSON.stringify(incoming.headers)} ${body}`
       response.writeHead(incoming.url === '/hooks' ? 500 : 400, { 'Content-Type': 'application/json' })
       response.end(
-        JSON.stringify({ error: { type: 'invalid_request_error', message: heard }, code: '99', desc: heard }),
+        JSON.stringify({ error: { type: 'invalid_request_error', message: received }, code: '99', desc: received }),
       )
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // A test that fails before it stops this ends all the same.
+  const url = `http://127.0.0.1:${await listen(server)}`
+  // The process can end also where a test fails before it stops this.
   server.unref()
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    stop: () => new Promise((resolve) => server.close(() => resolve())),
-  }
+  return { url, stop: () => stopServer(server) }
 }
 
 /** A database user with a password of its own; the test database is open to root alone. */
@@ -101,7 +97,7 @@ async function addTables(seen: Seen): Promise<void> {
 }
 
 describe('secrets (trial T30)', () => {
-  it('placed in every secret setting, appear in no output, log, metric, error, export, audit row or table', async () => {
+  it('appear in no output, log, metric, error, export, audit row or table, whatever setting holds them', async () => {
     const keyBytes = Buffer.from(`canary-key-${randomBytes(16).toString('hex')}`.slice(0, 32))
     const secrets: Record<string, string> = {
       'database password': canary('database'),
@@ -149,11 +145,11 @@ describe('secrets (trial T30)', () => {
       const { hmac, identity } = await setUp(cli, seen, secrets, echo.url)
       await callApi(daemon.url, seen, hmac, of('metrics token'))
       const ctx = testContext(settings, {})
-      const own = { ...ctx, keyring: parseKeyring(settings.BILLING_ENCRYPTION_KEYS) }
+      const withKeys = { ...ctx, keyring: parseKeyring(settings.BILLING_ENCRYPTION_KEYS) }
       const client = { app: await getApp(ctx.db, identity), apiKey: '', secret: '', webhookSecret: null }
-      await aSubscription(own, client, await aPlan(own, client))
+      await aSubscription(withKeys, client, await aPlan(withKeys, client))
       const shop = { ...client, app: await getApp(ctx.db, hmac.appId) }
-      await aSubscription(own, shop, await aPlan(own, shop))
+      await aSubscription(withKeys, shop, await aPlan(withKeys, shop))
       await until(async () => (await ctx.db.query('SELECT id FROM events WHERE last_error IS NOT NULL')).length > 0)
       seen.add('log of a command', ctx.logged.join('\n'))
       await runEveryCommand(cli, seen, hmac.appId, identity)
@@ -178,7 +174,7 @@ interface Hmac {
   readonly price: string
 }
 
-/** An HMAC app with every method and a webhook, and an identity-token app with a realtime database. Secrets that are shown once are added to `secrets`. */
+/** An HMAC app with every method and a webhook, and an identity-token app with a realtime database. Adds the secrets that are shown once to `secrets`. */
 async function setUp(
   cli: Cli,
   seen: Seen,
@@ -229,7 +225,7 @@ async function setUp(
   return { hmac, identity: identity.app_id }
 }
 
-/** Calls that work, calls that are refused, and calls that meet a provider which answers with what it was sent. */
+/** Calls that succeed, calls that are refused, and calls that reach the echoing provider. */
 async function callApi(url: string, seen: Seen, { apiKey, apiSecret, price }: Hmac, token: string): Promise<void> {
   const call = async (method: 'GET' | 'POST', target: string, body: string, headers: Record<string, string>) => {
     const type = body === '' ? {} : { 'Content-Type': 'application/json' }
@@ -305,9 +301,9 @@ async function runEveryCommand(cli: Cli, seen: Seen, appId: number, identity: nu
   const forms = commands.flatMap((words) =>
     ['doctor', 'audit'].includes(words[0]!) ? [words, [...words, '--json']] : [[...words, '--json']],
   )
-  const shown = await inTurns(forms, (form) => cli.run(form), 2)
-  for (const [index, { stdout, stderr }] of shown.entries()) {
-    const name = forms[index]!.join(' ')
+  for (const form of forms) {
+    const { stdout, stderr } = await cli.run(form)
+    const name = form.join(' ')
     seen.add(name, stdout + stderr)
     expect(stdout + stderr, name).to.not.equal('')
   }
@@ -316,7 +312,7 @@ async function runEveryCommand(cli: Cli, seen: Seen, appId: number, identity: nu
   for (const file of files) seen.add(`export ${file}`, readFileSync(join(exported, file), 'utf8'))
 }
 
-/** Settings that are wrong, and a database that does not let in: what is said of them holds no value of a secret. */
+/** Invalid settings, and a database that refuses access. */
 async function runRefusedStarts(
   seen: Seen,
   settings: Readonly<Record<string, string>>,
@@ -335,10 +331,8 @@ async function runRefusedStarts(
     ['app', 'list'],
     ['doctor', '--json'],
   ]
-  const tries = wrong.flatMap((change) => lines.map((words) => ({ change, words })))
-  const ran = await inTurns(tries, ({ change, words }) => openCli({ ...settings, ...change }).run(words), 2)
-  for (const [index, { code, stdout, stderr }] of ran.entries()) {
-    const { change, words } = tries[index]!
+  for (const [change, words] of wrong.flatMap((change) => lines.map((words) => [change, words] as const))) {
+    const { code, stdout, stderr } = await openCli({ ...settings, ...change }).run(words)
     const name = `${words.join(' ')} with a wrong ${Object.keys(change).join()}`
     expect(code, name).to.equal(1)
     seen.add(name, stdout + stderr)
