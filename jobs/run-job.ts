@@ -35,7 +35,7 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
   const stop = new AbortController()
   let wake = (): void => undefined
   port.on('message', (message: JobCommand) => (message === 'cancel' ? stop.abort() : wake()))
-  const heart = startHeart(settings.heartbeatMs, post)
+  const heartbeats = startHeartbeats(settings.heartbeatMs, post)
   const counts = openCounts(post)
   const { ctx, close } = await openContext({
     config: loadConfig(),
@@ -44,17 +44,17 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
     wakeSender: () => post({ type: 'wake' }),
     count: counts.count,
   })
-  heart.connected(ctx.db)
+  heartbeats.connected(ctx.db)
   try {
     await work(ctx, {
       settings,
       signal: stop.signal,
       onWake: (listener) => (wake = listener),
       report: openReport(ctx, settings),
-      sweeping: heart.sweeping,
+      sweeping: heartbeats.sweeping,
     })
   } finally {
-    heart.stop()
+    heartbeats.stop()
     await close()
     counts.flush()
   }
@@ -83,7 +83,7 @@ export function sweep(
   }
 }
 
-interface Heart {
+interface Heartbeats {
   readonly sweeping: (isSweeping: boolean) => void
   /** From then on heartbeats include the use of these connections. */
   readonly connected: (db: Context['db']) => void
@@ -91,7 +91,7 @@ interface Heart {
 }
 
 /** Sends heartbeats: this thread's event loop turns, and its current sweep has been running for so long. */
-function startHeart(heartbeatMs: number, post: (message: JobMessage) => void): Heart {
+function startHeartbeats(heartbeatMs: number, post: (message: JobMessage) => void): Heartbeats {
   let sweepStartedMs: number | null = null
   let db: Context['db'] | null = null
   const beat = (): void => {

@@ -55,7 +55,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 const DEFAULT_HOST = '127.0.0.1'
 const DEFAULT_PORT = 8080
 /** Minimum length, in production, of a secret that operators choose themselves. */
-const LEAST_SECRET_CHARACTERS = 16
+const MIN_SECRET_CHARACTERS = 16
 /** Thirty days: as long as anybody waits for an event, and far from where dates end. */
 const LONGEST_RETRY_MINUTES = 43_200
 
@@ -261,8 +261,8 @@ function productionErrors(values: Values, environment: Environment): string[] {
   }
   for (const name of ['BILLING_RELAY_SECRET', 'BILLING_METRICS_TOKEN'] as const) {
     const secret = values[name]
-    if (secret !== undefined && secret.length < LEAST_SECRET_CHARACTERS) {
-      errors.push(`${name} must have at least ${LEAST_SECRET_CHARACTERS} characters in production`)
+    if (secret !== undefined && secret.length < MIN_SECRET_CHARACTERS) {
+      errors.push(`${name} must have at least ${MIN_SECRET_CHARACTERS} characters in production`)
     }
   }
   for (const name of ['FIREBASE_DATABASE_EMULATOR_HOST', 'FIREBASE_AUTH_EMULATOR_HOST']) {

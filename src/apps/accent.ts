@@ -18,27 +18,27 @@ export function contrast(one: Rgb, other: Rgb): number {
 export function unreadable(hex: string): { readonly contrast: number; readonly nearest: string } | null {
   const colour = parse(hex)
   const found = contrast(colour, LIGHT_GROUND)
-  return found >= READABLE ? null : { contrast: found, nearest: format(towards(colour, BLACK, LIGHT_GROUND)) }
+  return found >= READABLE ? null : { contrast: found, nearest: format(untilReadable(colour, BLACK, LIGHT_GROUND)) }
 }
 
 /** The CSS of a page's accent: the colour itself in the light scheme, and a shade light enough to be readable in the dark one. */
 export function accentStyle(hex: string): string {
   const colour = parse(hex)
-  const onDark = lightened(colour)
+  const onDark = lighten(colour)
   return `:root{${shades(colour, BLACK, LIGHT_GROUND)}}@media (prefers-color-scheme:dark){:root{${shades(onDark, WHITE, DARK_GROUND)}}}`
 }
 
 /** The accent for a dark background, and the colour of text on it. */
 export function accentOnDark(hex: string): { readonly accent: string; readonly onAccent: string } {
-  const accent = lightened(parse(hex))
-  return { accent: format(accent), onAccent: format(onTop(accent)) }
+  const accent = lighten(parse(hex))
+  return { accent: format(accent), onAccent: format(textColourOn(accent)) }
 }
 
-function lightened(colour: Rgb): Rgb {
-  return towards(colour, WHITE, DARK_GROUND)
+function lighten(colour: Rgb): Rgb {
+  return untilReadable(colour, WHITE, DARK_GROUND)
 }
 
-function onTop(accent: Rgb): Rgb {
+function textColourOn(accent: Rgb): Rgb {
   return contrast(accent, WHITE) >= READABLE ? WHITE : BLACK
 }
 
@@ -47,14 +47,14 @@ function shades(accent: Rgb, strongest: Rgb, ground: Rgb): string {
     ['--accent', accent],
     ['--accent-strong', mix(accent, strongest, 0.2)],
     ['--accent-soft', mix(ground, accent, 0.08)],
-    ['--on-accent', onTop(accent)],
+    ['--on-accent', textColourOn(accent)],
   ]
     .map(([name, colour]) => `${name as string}:${format(colour as Rgb)}`)
     .join(';')
 }
 
 /** The colour, mixed with `end` as little as needed to be readable on the background. */
-function towards(colour: Rgb, end: Rgb, ground: Rgb): Rgb {
+function untilReadable(colour: Rgb, end: Rgb, ground: Rgb): Rgb {
   for (let share = 0; share < 1; share += 0.02) {
     const moved = mix(colour, end, share)
     if (contrast(moved, ground) >= READABLE) return moved

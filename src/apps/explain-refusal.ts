@@ -12,7 +12,7 @@ export interface SignedHeaders {
   readonly signedText: string
 }
 
-const MOST_SHOWN = 500
+const MAX_SHOWN = 500
 
 /**
  * Says which part of a call's credentials is wrong, for developers who try a sandbox app. Null for live keys and identity tokens, which
@@ -32,7 +32,7 @@ export function explainRefusal(sent: SignedHeaders, app: App | null | undefined,
   }
   if (signature === '') return 'X-Signature: is missing'
   if (!/^[0-9a-f]{64}$/.test(signature)) return 'X-Signature: must be 64 hex digits in lower case'
-  const shown = signedText.length > MOST_SHOWN ? `${signedText.slice(0, MOST_SHOWN)}…` : signedText
+  const shown = signedText.length > MAX_SHOWN ? `${signedText.slice(0, MAX_SHOWN)}…` : signedText
   const length = Buffer.byteLength(signedText)
   return `X-Signature: is not the HMAC-SHA256 of these ${length} bytes, keyed with the api_secret: ${JSON.stringify(shown)}`
 }

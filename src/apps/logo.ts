@@ -7,20 +7,20 @@ export interface Logo {
   readonly content: Buffer
 }
 
-export const MOST_LOGO_BYTES = 100_000
-const MOST_PIXELS = 2000
+export const MAX_LOGO_BYTES = 100_000
+const MAX_PIXELS = 2000
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 /** Chunks that draw the picture. Others, such as text and location, are left out. */
 const DRAWING = new Set(['IHDR', 'PLTE', 'tRNS', 'gAMA', 'sRGB', 'IDAT', 'IEND'])
 
 /** The picture of a PNG or SVG file, without anything that does not draw. Returns an error for any other file. */
 export function readLogo(file: Buffer): Logo | { readonly error: string } {
-  if (file.length > MOST_LOGO_BYTES) return { error: `must have at most ${MOST_LOGO_BYTES / 1000} KB` }
+  if (file.length > MAX_LOGO_BYTES) return { error: `must have at most ${MAX_LOGO_BYTES / 1000} KB` }
   if (file.subarray(0, PNG.length).equals(PNG)) {
     const content = cleanPng(file)
     return content
       ? { type: 'image/png', content }
-      : { error: `is not a PNG picture of at most ${MOST_PIXELS} × ${MOST_PIXELS} pixels, or is damaged` }
+      : { error: `is not a PNG picture of at most ${MAX_PIXELS} × ${MAX_PIXELS} pixels, or is damaged` }
   }
   const svg = sanitizeSvg(file)
   return typeof svg === 'string' ? { type: 'image/svg+xml', content: Buffer.from(svg) } : svg
@@ -46,5 +46,5 @@ function cleanPng(file: Buffer): Buffer | null {
 }
 
 function isSize(pixels: number): boolean {
-  return pixels > 0 && pixels <= MOST_PIXELS
+  return pixels > 0 && pixels <= MAX_PIXELS
 }

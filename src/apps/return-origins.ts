@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { isHttpsOrOwn } from '#shared/loopback.ts'
 
-const MOST = 20
+const MAX_ORIGINS = 20
 
 /** Origins as browsers write them, without duplicates; the error names the first invalid one (contract 7, Callers). */
 export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
   return z
     .array(z.string().max(300, 'must have at most 300 characters'))
     .min(1, 'must contain at least one origin')
-    .max(MOST, `must contain at most ${MOST} origins`)
+    .max(MAX_ORIGINS, `must contain at most ${MAX_ORIGINS} origins`)
     .transform((given, check) => {
       const origins = given.map((value) => originOf(value, isDevelopment))
       const wrong = given.find((_, index) => origins[index] === null)

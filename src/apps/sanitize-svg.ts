@@ -15,7 +15,7 @@ const ATTRIBUTES = words(
     'font-family font-size font-weight font-style letter-spacing href xlink:href style',
 )
 const OWN_REFERENCE = /^#[\w.-]+$/
-const MOST_DEPTH = 100
+const MAX_DEPTH = 100
 
 /**
  * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns an error for anything that is not an SVG, and
@@ -45,7 +45,7 @@ export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
         if (open.length === 0 && (name !== 'svg' || out.length > 0)) fail('is neither a PNG picture nor an SVG drawing')
         if (!ELEMENTS.has(name))
           fail(`holds <${name.slice(0, 30)}>, which a logo may not: export it as plain paths, or as PNG`)
-        if (open.length >= MOST_DEPTH) fail('is nested too deeply')
+        if (open.length >= MAX_DEPTH) fail('is nested too deeply')
         out.push(`<${name}${open.length === 0 ? ' xmlns="http://www.w3.org/2000/svg"' : ''}${written(attributes)}>`)
         open.push(name)
       },

@@ -11,7 +11,7 @@ import type { MailNotRead } from './mail-reader.ts'
 import { countDeferredMails, insertBankMail } from './store.ts'
 
 /** How often the same content is deferred before it is refused, by all daemons together. */
-const MOST_DEFERRALS = 2
+const MAX_DEFERRALS = 2
 
 /**
  * Defers a mail that could not be read, so that the relay sends it again: this machine may have been busy. If the mail itself may be the
@@ -34,7 +34,7 @@ const deferOne = command({
   input: nothing,
   async run(tx, _input, mail: RelayedMail) {
     const contentHash = contentHashOf(mail.raw)
-    const isLast = (await countDeferredMails(tx, contentHash)) >= MOST_DEFERRALS
+    const isLast = (await countDeferredMails(tx, contentHash)) >= MAX_DEFERRALS
     const code = forwardCodeIn(mail.envelopeTo)
     const account = code === null ? null : await findBankAccountByForwardCode(tx, code)
     const isReviewed = isLast && (account !== null || tx.ctx.config.env === 'development')

@@ -14,25 +14,25 @@ export interface Header {
 }
 
 /** Genuine mails have a few dozen; more are made to be expensive. */
-const MOST_FIELDS = 1000
+const MAX_FIELDS = 1000
 
 /** Of header and body together. Genuine mails have hundreds, and parsers take time for each line. */
-const MOST_LINES = 10_000
+const MAX_LINES = 10_000
 
 /** Reads the header of a mail down to its first empty line. A first line `From …`, which some mail servers add for pipes, is no field. */
 export function readHeader(raw: Buffer): Header {
   const text = raw.toString('latin1')
   const lines = headerLines(text)
   const fields: HeaderField[] = []
-  let isWellFormed = lines.length > 0 && countLines(text) <= MOST_LINES
+  let isWellFormed = lines.length > 0 && countLines(text) <= MAX_LINES
   for (const line of unfold(lines)) {
-    if (fields.length > MOST_FIELDS) break
+    if (fields.length > MAX_FIELDS) break
     const match = /^([\x21-\x39\x3b-\x7e]+)([ \t]*):(.*)$/s.exec(line)
     if (match) fields.push({ name: (match[1] as string).toLowerCase(), value: match[3] as string })
     // Parsers disagree about blanks before the colon, NUL and lone CR, which forgers exploit.
     if (!match || match[2] !== '' || /[\0\r]/.test(line)) isWellFormed = false
   }
-  return { fields, isWellFormed: isWellFormed && fields.length <= MOST_FIELDS }
+  return { fields, isWellFormed: isWellFormed && fields.length <= MAX_FIELDS }
 }
 
 /** The values of every field of this name (lower case), from top to bottom. */

@@ -36,7 +36,7 @@ export interface Suggestion {
   readonly created_at: string
 }
 
-const MOST_CANDIDATES = 2000
+const MAX_CANDIDATES = 2000
 
 /**
  * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development these came to
@@ -69,7 +69,7 @@ async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
   const owners = new Map<number, Set<number>>()
   for (const { appId, bankAccountId } of await listAssignments(ctx.db))
     owners.set(bankAccountId, (owners.get(bankAccountId) ?? new Set()).add(appId))
-  const awaiting = await listAwaitingTransfers(ctx.db, MOST_CANDIDATES)
+  const awaiting = await listAwaitingTransfers(ctx.db, MAX_CANDIDATES)
   return awaiting.map((transaction) => {
     const app = apps.get(transaction.appId)
     return {

@@ -4,7 +4,7 @@ import { listForwardingRows } from './store.ts'
 
 /** Longer than it takes to set up a mailbox. */
 const SHOWN_FOR_MS = 7 * DAY_MS
-const MOST_LISTED = 50
+const MAX_LISTED = 50
 
 /** A request to forward a mailbox to an account's secret address. */
 export interface ForwardingRequestView {
@@ -18,7 +18,7 @@ export interface ForwardingRequestView {
 
 /** Gmail's requests to accounts' addresses of the last seven days, for operators to confirm; newest first. */
 export async function listForwardingRequests(ctx: Context): Promise<ForwardingRequestView[]> {
-  const mails = await listForwardingRows(ctx.db, addMs(ctx.clock.now(), -SHOWN_FOR_MS), MOST_LISTED)
+  const mails = await listForwardingRows(ctx.db, addMs(ctx.clock.now(), -SHOWN_FOR_MS), MAX_LISTED)
   return mails.map(({ id, receivedAt, bankAccountId, forwarding }) => ({
     id,
     received_at: formatTimestamp(receivedAt),

@@ -7,7 +7,7 @@ import type { TrustSettings } from './trust.ts'
 /** Reading a genuine mail takes milliseconds. */
 const TIME_LIMIT_MS = 2000
 const TIME_PARTS = 8
-const MOST_WAITING = 100
+const MAX_WAITING = 100
 /** Mails are rare, and an idle thread takes memory. */
 const IDLE_MS = 60_000
 
@@ -61,7 +61,7 @@ export class MailReader {
 
   /** Reads a mail. Throws `MailNotRead`, and `rate_limited` where too many mails wait. */
   async read(raw: Buffer): Promise<MailReading> {
-    if (this.#isClosed || this.#waiting.length >= MOST_WAITING) {
+    if (this.#isClosed || this.#waiting.length >= MAX_WAITING) {
       throw new AppError('rate_limited', 'too many mails at once', { headers: { 'Retry-After': '10' } })
     }
     return new Promise((resolve, reject) => {

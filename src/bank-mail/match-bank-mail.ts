@@ -136,13 +136,13 @@ async function effectsOf(
 
 /** What an operator must verify first, since the mail does not prove it. */
 function warningsOf({ review, amount }: BankMail): string[] {
-  const doubt = review && DOUBTS[review]
+  const doubt = review && REVIEW_WARNINGS[review]
   if (!doubt) return []
   const warning = `check the account's statement first: ${doubt}`
-  return amount === null ? [warning, 'the amount is your word alone'] : [warning]
+  return amount === null ? [warning, 'only your word supports the amount'] : [warning]
 }
 
-const DOUBTS: Readonly<Record<Review, string | null>> = {
+const REVIEW_WARNINGS: Readonly<Record<Review, string | null>> = {
   credit: null,
   not_understood: 'the mail was not understood',
   unknown_sender: 'the mail may quote anybody',

@@ -1,5 +1,5 @@
 import { bigint, exact, id, json, realTime, text } from '#db/columns.ts'
-import { shape, table, together, type Row } from '#db/table.ts'
+import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -53,7 +53,7 @@ export const bankMails = table('bank_mails', {
 })
 export type BankMail = Row<typeof bankMails>
 
-const PAYABLE = together(
+const PAYABLE = joinedRows(
   `transactions transaction
    JOIN apps app ON app.id = transaction.app_id
    LEFT JOIN bank_accounts account ON account.id = app.bank_account_id`,

@@ -9,7 +9,7 @@ export interface Candidate {
   readonly isBankPageOpened: boolean
 }
 
-const MOST_SUGGESTIONS = 5
+const MAX_SUGGESTIONS = 5
 
 /**
  * The most likely candidates, best first: those with exactly the amount due, then those with more (a payer may have sent less), then
@@ -25,7 +25,7 @@ export function suggest<T extends Candidate>(
     .filter((candidate) => ageOf(candidate) >= -HOUR_MS && candidate.amountDue * 2 >= money.amount)
     .map((candidate) => ({ candidate, rank: rankOf(money.amount, candidate), age: Math.abs(ageOf(candidate)) }))
     .sort((one, other) => one.rank - other.rank || one.age - other.age)
-    .slice(0, MOST_SUGGESTIONS)
+    .slice(0, MAX_SUGGESTIONS)
     .map(({ candidate }) => candidate)
 }
 

@@ -43,10 +43,10 @@ const FREE_MAIL = [
 ]
 
 /** More signatures than any genuine mail has. */
-const MOST_SIGNATURES = 10
+const MAX_SIGNATURES = 10
 
 /** More results than any server writes; OpenDKIM reads no field that has more. */
-const MOST_PLAIN_RESULTS = 16
+const MAX_PLAIN_RESULTS = 16
 
 /** Fields that must not occur twice: the signature covers one of them, and a reader may use the other. */
 const SINGLE_FIELDS = ['from', 'subject', 'content-type', 'content-transfer-encoding', 'mime-version', 'message-id']
@@ -155,7 +155,7 @@ function readBlock(fields: readonly HeaderField[], start: number, isOwn: (name: 
 }
 
 function isPlain(report: AuthenticationResults): boolean {
-  return report.isPlain && report.results.length <= MOST_PLAIN_RESULTS
+  return report.isPlain && report.results.length <= MAX_PLAIN_RESULTS
 }
 
 /**
@@ -266,7 +266,7 @@ interface Signature {
 /** The DKIM signatures that the mail carries; null where one cannot be read or there are too many. */
 function readSignatures(fields: readonly HeaderField[]): Signature[] | null {
   const values = valuesOf(fields, 'dkim-signature')
-  if (values.length > MOST_SIGNATURES) return null
+  if (values.length > MAX_SIGNATURES) return null
   const signatures: Signature[] = []
   for (const value of values) {
     const tags = parseTags(value)

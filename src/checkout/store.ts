@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, id } from '#db/columns.ts'
-import { shape, table, together, type Row } from '#db/table.ts'
+import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { anyOf } from '#db/conditions.ts'
 import { onDuplicate, retryable } from '#db/database-error.ts'
 import { LAST_ID, type Queries } from '#db/queries.ts'
@@ -36,7 +36,7 @@ export const checkoutSessions = table('checkout_sessions', {
 })
 export type CheckoutSession = Row<typeof checkoutSessions>
 
-const OFFER = together(
+const OFFER = joinedRows(
   `prices price JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id
    LEFT JOIN subscriptions current ON current.app_id = plan.app_id AND current.external_ref = ?`,
@@ -80,7 +80,7 @@ async function unlessOpened(insert: Promise<number>): Promise<number> {
 
 const shownCustomers = customers.only('id', 'email', 'locale')
 
-const CHECKOUT = together(
+const CHECKOUT = joinedRows(
   `checkout_sessions session
    JOIN transactions transaction ON transaction.id = session.transaction_id
    JOIN apps app ON app.id = session.app_id

@@ -7,7 +7,7 @@ export interface Bar {
 }
 
 /** In columns. Shorter bars are not worth drawing. */
-const LEAST_BAR = 8
+const MIN_BAR = 8
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
 /** A line for each bar, at most `width` columns wide. Where there is no room for bars, the lines have none. */
@@ -18,7 +18,7 @@ export function formatBars(bars: readonly Bar[], width: number): string {
   const greatest = Math.max(...bars.map(({ value }) => value), 1)
   return bars
     .map(({ label, value, text }) => {
-      const bar = room < LEAST_BAR ? [] : [drawBar(value / greatest, room).padEnd(room)]
+      const bar = room < MIN_BAR ? [] : [drawBar(value / greatest, room).padEnd(room)]
       return [label.padEnd(labels), ...bar, text.padStart(texts)].join('  ')
     })
     .join('\n')

@@ -38,7 +38,7 @@ export async function noteFor(
 
 async function rehearse(session: Session, work: (session: Session) => Promise<void>): Promise<void> {
   const rehearsal: Rehearsal = { changes: [], events: [] }
-  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: muted(session.out) })
+  await work({ ...session, ctx: { ...session.ctx, rehearsal }, out: mutedOutput(session.out) })
   printRehearsal(session.out, rehearsal)
 }
 
@@ -51,7 +51,7 @@ export function printEffects(out: Output, answer: object, effects: readonly stri
 }
 
 /** The results of a rehearsal do not exist: ids that were rolled back, secrets that nobody has. */
-function muted(out: Output): Output {
+function mutedOutput(out: Output): Output {
   const nothing = (): void => undefined
   return { ...out, result: nothing, table: nothing, line: nothing, hint: nothing }
 }

@@ -7,7 +7,7 @@ import { withExamples } from './examples.ts'
 import { inSession, withSandbox, type Session } from './session.ts'
 
 /** More screens than this do not answer a question about one end user. */
-const MOST_SCREENS = 3
+const MAX_SCREENS = 3
 
 /** `find` and `open`: the commands of support. */
 export function registerFindCommands(program: Command): void {
@@ -23,7 +23,7 @@ function registerFind(program: Command): void {
     .option('--app <app>', 'only of this app')
     .action(async (text: string | undefined, options: { on?: string; app?: string }, command: Command) => {
       await inSession(command, async (session) => {
-        const [{ find: findText, MOST_OF_A_KIND }, { viewEndUser }] = await Promise.all([
+        const [{ find: findText, MAX_PER_KIND }, { viewEndUser }] = await Promise.all([
           import('#support/find.ts'),
           import('#support/view-end-user.ts'),
         ])
@@ -31,14 +31,12 @@ function registerFind(program: Command): void {
         const asked = await required(text, '<text>', 'E-mail, reference, id, code or link:')
         const { matches, endUsers } = await findText(ctx, asked, await findOptions(session, options))
         const people = await Promise.all(
-          endUsers.slice(0, MOST_SCREENS).map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)),
+          endUsers.slice(0, MAX_SCREENS).map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)),
         )
         const shown = await withSandbox(ctx, matches)
         const kinds = Map.groupBy(matches, ({ kind }) => kind)
-        if ([...kinds.values()].some(({ length }) => length >= MOST_OF_A_KIND))
-          out.note(
-            `No more than the newest ${MOST_OF_A_KIND} of a kind are shown: search for more of it, or give --app.`,
-          )
+        if ([...kinds.values()].some(({ length }) => length >= MAX_PER_KIND))
+          out.note(`No more than the newest ${MAX_PER_KIND} of a kind are shown: search for more of it, or give --app.`)
         out.result({ matches: shown, end_users: people }, () => {
           // An end user's screen says more than its row.
           const rest = shown.filter(({ kind }) => kind !== 'end user' || endUsers.length > people.length)

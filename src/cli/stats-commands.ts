@@ -9,7 +9,7 @@ import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
 
 /** Months of the chart. */
-const MOST_MONTHS = 12
+const MAX_MONTHS = 12
 
 interface StatsOptions {
   readonly test?: boolean
@@ -89,7 +89,7 @@ function lastMonths(known: readonly CashMonth[]): CashMonth[] {
   if (!first || !newest) return []
   const byMonth = new Map(known.map((each) => [each.month, each]))
   const [year = 0, month = 0] = newest.month.split('-').map(Number)
-  const names = Array.from({ length: MOST_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
+  const names = Array.from({ length: MAX_MONTHS }, (_, back) => monthName(year * 12 + month - 1 - back))
   return names
     .filter((name) => name >= first.month)
     .reverse()

@@ -21,7 +21,7 @@ export function registerSubscriptionCommands(program: Command): void {
 }
 
 /** A hundred years: a date that far ahead still fits the database. */
-const MOST_WITHIN_MS = 36_500 * 86_400_000
+const MAX_WITHIN_MS = 36_500 * 86_400_000
 
 interface ListOptions extends PageOptions {
   readonly limit: string
@@ -44,7 +44,7 @@ function registerReads(subscription: Command): void {
         ])
         const app = await pick(named)
         const withinMs = options.expiringWithin === undefined ? null : parseDuration(options.expiringWithin)
-        if (options.expiringWithin !== undefined && (withinMs === null || withinMs > MOST_WITHIN_MS))
+        if (options.expiringWithin !== undefined && (withinMs === null || withinMs > MAX_WITHIN_MS))
           throw new UsageError('--expiring-within must be such as 36h or 7d, and at most 36500d')
         const filter = { status: options.status ?? null, withinMs }
         const rows = await gatherRows(out, limit, options, (page) => listSubscriptions(ctx, app, filter, page))

@@ -19,7 +19,7 @@ interface Cell {
   readonly look: Colour | 'bold' | null
 }
 
-const LEAST_COLUMN = 6
+const MIN_COLUMN = 6
 /** The blanks between two columns. */
 const GAP = '  '
 /** What `cli-table3` draws around and between cells, but for the rule below the head. */
@@ -66,7 +66,7 @@ export function formatFields(fields: Readonly<Record<string, unknown>>, width = 
   ])
   if (rows.length === 0) return 'nothing'
   const [names = 0, values = 0] = naturalWidths(rows.map(textsOf))
-  const room = Math.max(LEAST_COLUMN, width - names - GAP.length)
+  const room = Math.max(MIN_COLUMN, width - names - GAP.length)
   return drawTable(null, rows, [names, Math.min(values, room)])
 }
 

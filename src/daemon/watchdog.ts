@@ -5,7 +5,7 @@ import type { Context } from '#context.ts'
 import { MINUTE_MS, SECOND_MS, type RealTime } from '#shared/time.ts'
 
 /** What the watchdog checks. Never the database: a restart does not repair that, and stops what still works. */
-export interface VitalSigns {
+export interface Liveness {
   /** Median delay of the event loop. */
   readonly loopLagMs: number
   /** Last heartbeat of each job; null before the first. */
@@ -13,16 +13,16 @@ export interface VitalSigns {
 }
 
 /** Longer than the scheduler takes to notice a hung thread and to restart it after the longest pause. */
-const LONGEST_SILENCE_MS = 3 * MINUTE_MS
-const MOST_LAG_MS = SECOND_MS
+const MAX_SILENCE_MS = 3 * MINUTE_MS
+const MAX_LAG_MS = SECOND_MS
 /** systemd recommends a ping at half its period; a third tolerates one that is lost. */
 const PINGS_PER_PERIOD = 3
 const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 
 /** Why the process should be restarted; null where it is healthy. */
-export function findHang({ loopLagMs, heartbeats }: VitalSigns, startedAt: RealTime, now: RealTime): string | null {
-  if (loopLagMs > MOST_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
-  const unresponsive = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > LONGEST_SILENCE_MS)
+export function findHang({ loopLagMs, heartbeats }: Liveness, startedAt: RealTime, now: RealTime): string | null {
+  if (loopLagMs > MAX_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
+  const unresponsive = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > MAX_SILENCE_MS)
   return unresponsive ? `the job ${unresponsive[0]} is unresponsive` : null
 }
 

@@ -20,6 +20,6 @@ export interface Present {
   readonly params: readonly RealTime[]
 }
 
-export function presentIn({ clock }: { readonly clock: Clock }): Present {
+export function databasePresent({ clock }: { readonly clock: Clock }): Present {
   return clock.database ? { sql: '?', params: [clock.database.now()] } : { sql: 'UTC_TIMESTAMP(3)', params: [] }
 }

@@ -33,7 +33,7 @@ const SECONDS_PER_MILLION_ROWS: Readonly<Record<TableWork, number>> = {
 }
 
 /** Counting more rows one by one would take longer than the estimate is worth. */
-const MOST_COUNTED = 100_000
+const MAX_COUNTED = 100_000
 
 const ROW_COUNT = shape({ name: exact('name', 64), count: bigint() })
 
@@ -72,12 +72,12 @@ async function readRowCounts(db: Pick<Queries, 'all'>): Promise<ReadonlyMap<stri
     estimates
       .map(
         ({ name }) =>
-          `SELECT '${name}' AS name, COUNT(*) AS count FROM (SELECT 1 FROM ${name} LIMIT ${MOST_COUNTED + 1}) t`,
+          `SELECT '${name}' AS name, COUNT(*) AS count FROM (SELECT 1 FROM ${name} LIMIT ${MAX_COUNTED + 1}) t`,
       )
       .join(' UNION ALL '),
   )
   const estimated = new Map(estimates.map(({ name, count }) => [name, count]))
   return new Map(
-    counted.map(({ name, count }) => [name, count > MOST_COUNTED ? Math.max(count, estimated.get(name) ?? 0) : count]),
+    counted.map(({ name, count }) => [name, count > MAX_COUNTED ? Math.max(count, estimated.get(name) ?? 0) : count]),
   )
 }

@@ -36,22 +36,22 @@ export function socketOf(connection: PoolConnection): Socket {
   return (connection as unknown as { readonly stream: Socket }).stream
 }
 
-/** The settings of connections: the pool's, of which each connection keeps a copy as they were when it was made. */
-interface Aimed {
+/** The connection settings of the pool; each connection keeps a copy from when it was opened. */
+interface TargetedConfig {
   place?: Place
 }
 
-/** Where the pool's connections go that are made from now on. */
-export function aim(pool: Pool, place: Place): void {
-  const { connectionConfig } = pool.config as unknown as { readonly connectionConfig: Aimed }
+/** Sets the server of future connections of the pool. */
+export function setTarget(pool: Pool, place: Place): void {
+  const { connectionConfig } = pool.config as unknown as { readonly connectionConfig: TargetedConfig }
   const { host, port, socketPath } = place
   Object.assign(connectionConfig, { host, port, socketPath, place })
 }
 
-/** The place that the connection was aimed at, the very object. */
+/** The place of the connection, the identical object. */
 export function placeOf(connection: PoolConnection): Place {
-  const { place } = connection.config as unknown as Aimed
-  if (!place) throw new Error('the connection was made before the pool was aimed')
+  const { place } = connection.config as unknown as TargetedConfig
+  if (!place) throw new Error('the connection was made before the pool had a target')
   return place
 }
 
@@ -124,7 +124,7 @@ export function sendTogether(connection: PoolConnection, statements: readonly St
     else if (!isNotPrepared(error)) failure ??= error
     missing.delete(sql)
     if (missing.size > 0) return
-    if (failure) for (const { finish } of statements) noting(connection, finish)(failure, undefined)
+    if (failure) for (const { finish } of statements) reportingRefusals(connection, finish)(failure, undefined)
     else write(connection, known, statements)
   }
   for (const sql of [...missing]) connection.prepare(sql, (error, made) => prepared(sql, error, made))
@@ -157,7 +157,7 @@ function write(connection: PoolConnection, known: Prepared, statements: readonly
 
 function issue(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): void {
   const { sql, params } = statement
-  const finish = noting(connection, statement.finish)
+  const finish = reportingRefusals(connection, statement.finish)
   const sendText = (): unknown => connection.query(sql, params as Param[], finish)
   const prepared = isPrepared(statement) ? known.get(sql) : undefined
   if (!prepared) {
@@ -185,7 +185,7 @@ function isNotPrepared(error: Error): boolean {
 }
 
 /** Notes on the connection, as the event `refused`, that its server serves nobody at this time. */
-function noting(connection: PoolConnection, finish: Finish): Finish {
+function reportingRefusals(connection: PoolConnection, finish: Finish): Finish {
   return (error, result) => {
     if (error && isServerUnusable(error)) connection.emit('refused')
     finish(error, result)

@@ -70,7 +70,8 @@ export function queriesOver(
     const rows = (await send(source.statement(text), params)) as Record<string, unknown>[]
     return rows.map((row) => source.decode(row))
   }
-  const run = async (sql: string, params: readonly Param[] = []): Promise<number> => affected(await send(sql, params))
+  const run = async (sql: string, params: readonly Param[] = []): Promise<number> =>
+    affectedRows(await send(sql, params))
   return {
     all,
     run,
@@ -111,7 +112,7 @@ export function queriesOver(
       const filled = updateOf(table, where, changes)
       if (!filled) throw otherwise()
       await defer(filled.text, filled.values, (result) => {
-        if (affected(result) !== 1) throw otherwise()
+        if (affectedRows(result) !== 1) throw otherwise()
       })
     },
   }
@@ -157,7 +158,7 @@ function updateOf<R>(table: Table<R>, where: Where<R>, changes: object): Filled 
   return { text, values: [...set.values, ...found.values.filter((value) => value !== null)] }
 }
 
-function affected(result: unknown): number {
+function affectedRows(result: unknown): number {
   return (result as Changed).affectedRows
 }
 

@@ -16,7 +16,7 @@ export async function retrying<T>(
   forMs: number,
   onRetry: () => void,
 ): Promise<T> {
-  return tryUntil(work, performance.now() + forMs, onRetry)
+  return retryUntil(work, performance.now() + forMs, onRetry)
 }
 
 /** Retries a read for 2 s after its first failure, for which a node that is cut off may take several seconds. */
@@ -25,11 +25,15 @@ export async function readingAgain<T>(read: () => Promise<T>): Promise<T> {
     return await read()
   } catch (error) {
     if (!isRetryable(error)) throw error
-    return tryUntil(read, performance.now() + READ_AGAIN_MS, () => undefined)
+    return retryUntil(read, performance.now() + READ_AGAIN_MS, () => undefined)
   }
 }
 
-async function tryUntil<T>(work: (attempt: number) => Promise<T>, deadlineMs: number, onRetry: () => void): Promise<T> {
+async function retryUntil<T>(
+  work: (attempt: number) => Promise<T>,
+  deadlineMs: number,
+  onRetry: () => void,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work(attempt)

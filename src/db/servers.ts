@@ -1,5 +1,5 @@
 import type { Pool, PoolConnection, QueryError } from 'mysql2'
-import { aim, placeOf, type Place } from './mysql-adapter.ts'
+import { setTarget, placeOf, type Place } from './mysql-adapter.ts'
 
 /** The servers of `BILLING_DATABASE_URL`: connections go to one of them until it fails, then to the next. */
 export class Servers {
@@ -53,10 +53,10 @@ export function followServers(
       servers.leave(place)
       const failed = [...failures, `${nameOf(place)}: ${error.message}`]
       if (failed.length < servers.count) attempt(failed, give)
-      else give(servers.count === 1 ? error : noneServes(failed, error), undefined as unknown as PoolConnection)
+      else give(servers.count === 1 ? error : noServerError(failed, error), undefined as unknown as PoolConnection)
     }
     const place = servers.current
-    aim(pool, place)
+    setTarget(pool, place)
     take((error, connection) => {
       if (error) failAt(place, error)
       else if (refused.has(connection) || placeOf(connection) !== servers.current) {
@@ -91,7 +91,7 @@ export function nameOf({ host, port, socketPath }: Place): string {
 }
 
 /** Keeps the code of the last server's error, which decides about a retry. */
-function noneServes(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): QueryError {
+function noServerError(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): QueryError {
   const message = `no server of BILLING_DATABASE_URL serves: ${failures.join('; ')}`
   return Object.assign(new Error(message), { code, errno, fatal }) as QueryError
 }

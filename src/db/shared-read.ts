@@ -9,7 +9,7 @@ type ReadAll<Key, Row> = (db: Queries, keys: readonly Key[]) => Promise<Readonly
 type RunRead<Row> = (read: (db: Queries) => Promise<ReadonlyMap<string, Row>>) => Promise<ReadonlyMap<string, Row>>
 
 /** Maximum number of callers that one statement serves. */
-export const MOST_CALLERS = 16
+export const MAX_CALLERS = 16
 /** The next read waits no longer for the current one, whose connection may hang. */
 const LONGEST_WAIT_MS = 20
 
@@ -57,8 +57,8 @@ class Group<Key, Row> {
     const batch = (this.#open ??= new Batch())
     batch.keys.set(name, key)
     batch.callers += 1
-    if (batch.callers === MOST_CALLERS) this.#open = null
-    if (batch.callers === MOST_CALLERS || this.#underWay === 0) this.#start(batch)
+    if (batch.callers === MAX_CALLERS) this.#open = null
+    if (batch.callers === MAX_CALLERS || this.#underWay === 0) this.#start(batch)
     else batch.timer ??= setTimeout(() => this.#start(batch), LONGEST_WAIT_MS)
     return batch.rows.promise
   }

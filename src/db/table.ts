@@ -132,7 +132,7 @@ export function shape<C extends Columns>(columns: C): Source<Values<C>> {
   return { statement: (text) => text, decode: decoderOf(columns) as Source<Values<C>>['decode'] }
 }
 
-const MOST_TEXTS = 100
+const MAX_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
 type Tables = Readonly<Record<string, Joinable<unknown>>>
@@ -143,7 +143,7 @@ type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
  * Rows of several tables that one statement reads: `from` joins the tables, each under the name that its row has in the result. A row
  * of `optional` is null where its LEFT JOIN found none.
  */
-export function together<T extends Tables, O extends Tables>(
+export function joinedRows<T extends Tables, O extends Tables>(
   from: string,
   tables: T,
   optional: O,
@@ -180,7 +180,7 @@ function keptTexts(head: string): (rest: string) => string {
     let text = kept.get(rest)
     if (text === undefined) {
       // Lists have many forms.
-      if (kept.size === MOST_TEXTS) kept.clear()
+      if (kept.size === MAX_TEXTS) kept.clear()
       kept.set(rest, (text = head + rest))
     }
     return text

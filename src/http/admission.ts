@@ -69,7 +69,7 @@ const TOO_MANY = new AppError('rate_limited', `too many requests at once: try ag
 })
 
 /** More than a daemon serves in an hour; takes a few megabytes. */
-const MOST_PROVEN = 10_000
+const MAX_PROVEN = 10_000
 
 /**
  * What proved genuine recently; the oldest entry is dropped first. It only selects the queue in which a caller waits: what a caller may
@@ -86,7 +86,7 @@ export class RecentlyProven<Value = true> {
     if (this.#kept.get(name) === value) return
     this.#kept.set(name, value)
     const [oldest] = this.#kept.keys()
-    if (this.#kept.size > MOST_PROVEN && oldest !== undefined) this.#kept.delete(oldest)
+    if (this.#kept.size > MAX_PROVEN && oldest !== undefined) this.#kept.delete(oldest)
   }
 }
 

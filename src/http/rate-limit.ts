@@ -5,7 +5,7 @@ import { AppError } from '#shared/errors.ts'
 const BURST_SECONDS = 2
 /** The part of its app's limit that an end user has, and its minimum in requests a second (contract 7, Callers). */
 const END_USER_PART = 1 / 5
-const LEAST_PER_END_USER = 5
+const MIN_PER_END_USER = 5
 
 export interface RateLimit {
   /**
@@ -23,7 +23,7 @@ export interface RateLimit {
 export function openRateLimit(perSecond: number): RateLimit {
   if (perSecond === 0) return { take: () => Promise.resolve() }
   const apps = openCounts(perSecond, '')
-  const endUsers = openCounts(Math.max(LEAST_PER_END_USER, Math.floor(perSecond * END_USER_PART)), ' of one end user')
+  const endUsers = openCounts(Math.max(MIN_PER_END_USER, Math.floor(perSecond * END_USER_PART)), ' of one end user')
   return {
     async take(appId, endUser) {
       if (endUser !== '') {

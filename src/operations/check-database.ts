@@ -1,17 +1,17 @@
 import type { Context } from '#context.ts'
 import type { ClusterNode } from '#db/cluster.ts'
-import { lookAtServers } from '#db/look-at-servers.ts'
+import { inspectServers } from '#db/inspect-servers.ts'
 import { pendingMigrations } from '#db/migrate.ts'
 import { counted } from '#shared/counted.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
 import { readServerFacts, type ServerFacts } from './store.ts'
 
-const MOST_SKEW_MS = 2 * SECOND_MS
+const MAX_SKEW_MS = 2 * SECOND_MS
 
 /** Whether the database takes writes, and whether its clock and ours agree. */
 export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {
-  const { version, isReadOnly, skewMs } = await lookAtServer(ctx)
+  const { version, isReadOnly, skewMs } = await inspectServer(ctx)
   const database = isReadOnly
     ? failed('database', `${version} is read-only`, 'point BILLING_DATABASE_URL at the primary, or make it writable')
     : passed('database', `${version}${ctx.config.databaseUrl === null ? ', embedded' : ''}`)
@@ -21,7 +21,7 @@ export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {
 /** Each server of `BILLING_DATABASE_URL`, where there are several or it is a cluster's node. */
 async function checkCluster({ config: { databaseUrl } }: Context): Promise<CheckResult[]> {
   if (databaseUrl === null) return []
-  const servers = await lookAtServers(databaseUrl)
+  const servers = await inspectServers(databaseUrl)
   const results = servers.flatMap(({ place, node, failure }) => {
     if (failure !== null)
       return [failed('cluster', `${place}: ${failure}`, 'start it, or take it out of BILLING_DATABASE_URL')]
@@ -61,16 +61,16 @@ function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNod
 
 /** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
-  const { detail, mend } = clockResult((await lookAtServer(ctx)).skewMs)
+  const { detail, mend } = clockResult((await inspectServer(ctx)).skewMs)
   return mend === null ? null : `${detail}: ${mend}`
 }
 
 /** By how many seconds the database's clock is ahead of ours. */
 export async function clockSkewSeconds(ctx: Context): Promise<number> {
-  return (await lookAtServer(ctx)).skewMs / SECOND_MS
+  return (await inspectServer(ctx)).skewMs / SECOND_MS
 }
 
-async function lookAtServer(ctx: Context): Promise<ServerFacts & { readonly skewMs: number }> {
+async function inspectServer(ctx: Context): Promise<ServerFacts & { readonly skewMs: number }> {
   const before = ctx.clock.now().getTime()
   const facts = await readServerFacts(ctx.db)
   const after = ctx.clock.now().getTime()
@@ -80,8 +80,7 @@ async function lookAtServer(ctx: Context): Promise<ServerFacts & { readonly skew
 /** `skewMs`: how far the database is ahead. */
 function clockResult(skewMs: number): CheckResult {
   const seconds = (Math.abs(skewMs) / SECOND_MS).toFixed(1)
-  if (Math.abs(skewMs) <= MOST_SKEW_MS)
-    return passed('clock', `the database and this machine agree within ${seconds} s`)
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return passed('clock', `the database and this machine agree within ${seconds} s`)
   const direction = skewMs > 0 ? 'ahead of' : 'behind'
   return failed(
     'clock',

@@ -9,8 +9,8 @@ import { failed, passed, warning, type CheckResult } from '#shared/check-result.
 import { listRefusedEvents, sumFlagged, sumSurplus, type FlaggedSum } from './store.ts'
 
 const REFUSED_DAYS = 7
-const MOST_LISTED = 1000
-const MOST_NAMED = 3
+const MAX_LISTED = 1000
+const MAX_NAMED = 3
 
 /** Payments that an operator must decide about. Those of sandbox apps are no money. */
 export async function checkFlagged(ctx: Context): Promise<CheckResult[]> {
@@ -79,9 +79,9 @@ export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
 /** Provider notifications that do not fit what was stored. */
 export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
   const since = addMs(ctx.clock.now(), -REFUSED_DAYS * DAY_MS)
-  const refused = await listRefusedEvents(ctx.db, since, MOST_LISTED)
+  const refused = await listRefusedEvents(ctx.db, since, MAX_LISTED)
   if (refused.length === 0) return [passed('notifications', `none was refused in ${REFUSED_DAYS} days`)]
-  const named = refused.slice(0, MOST_NAMED).map(({ provider, eventId, transactionId, note }) => {
+  const named = refused.slice(0, MAX_NAMED).map(({ provider, eventId, transactionId, note }) => {
     const subject = transactionId === null ? '' : ` (transaction ${transactionId})`
     return `${provider} ${eventId}${subject}${note === null ? '' : `: ${note}`}`
   })
@@ -94,7 +94,7 @@ export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
 export async function checkLedger(ctx: Context): Promise<CheckResult[]> {
   const { checked, faults } = await verifyLedger(ctx, null)
   if (faults.length === 0) return [passed('ledger', `${counted(checked, 'subscription')} recomputed, no errors`)]
-  const named = faults.slice(0, MOST_NAMED).map(({ subject, fault: text }) => `${subject} ${text}`)
+  const named = faults.slice(0, MAX_NAMED).map(({ subject, fault: text }) => `${subject} ${text}`)
   return [
     failed(
       'ledger',

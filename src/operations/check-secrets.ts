@@ -5,7 +5,7 @@ import { failed, passed, warning, type CheckResult } from '#shared/check-result.
 import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
 import type { SealedSecret } from './store.ts'
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
 /** Whether every secret at rest opens under the keys of the settings. */
 export async function checkSecrets(ctx: Context): Promise<CheckResult[]> {
@@ -40,10 +40,10 @@ function reasonClosed(ctx: Context, secret: SealedSecret): string | null {
 }
 
 function closedResult(closed: readonly string[]): CheckResult {
-  const more = closed.length > MOST_NAMED ? `; and ${closed.length - MOST_NAMED} more` : ''
+  const more = closed.length > MAX_NAMED ? `; and ${closed.length - MAX_NAMED} more` : ''
   return failed(
     'keys',
-    `${counted(closed.length, 'secret')} cannot be decrypted: ${closed.slice(0, MOST_NAMED).join('; ')}${more}`,
+    `${counted(closed.length, 'secret')} cannot be decrypted: ${closed.slice(0, MAX_NAMED).join('; ')}${more}`,
     'add the missing key to BILLING_ENCRYPTION_KEYS; if it is lost, set a new secret (app rotate-secret, app rotate-webhook-secret, method enable, app set-realtime)',
   )
 }

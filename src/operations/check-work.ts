@@ -18,7 +18,7 @@ export const JOBS = ['deliver-webhooks', 'send-reminders', 'expire', 'reconcile'
 /** A job that lives notes a run each minute, besides its sweeps. */
 const RUN_NOTED_MS = 5 * MINUTE_MS
 const OVERDUE_MS = 5 * MINUTE_MS
-const MOST_COUNTED = 1_000_000
+const MAX_COUNTED = 1_000_000
 const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log says why it ended'
 
 /** When each job last ran, and how that ended. */
@@ -108,7 +108,7 @@ function standingResult(
 
 /** Events that should have gone out. */
 export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
-  const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
+  const { depth, oldestDueAt } = await readOutbox(ctx.db, MAX_COUNTED)
   if (oldestDueAt !== null && oldestDueAt < addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS)) {
     const detail = `${counted(depth, 'event')} pending; the oldest has been due since ${formatUtc(oldestDueAt)}`
     return [failed('outbox', detail, `if jobs (above) reports a running daemon, check its log; otherwise ${START}`)]
@@ -118,11 +118,7 @@ export async function checkOutbox(ctx: Context): Promise<CheckResult[]> {
 
 /** Mails that may or may not have been sent, mails to refused addresses, and mails beyond an app's daily limit. */
 export async function checkReminders(ctx: Context): Promise<CheckResult[]> {
-  const results = [
-    ...(await unconfirmedFindings(ctx)),
-    ...(await refusedFindings(ctx)),
-    ...(await heldBackFindings(ctx)),
-  ]
+  const results = [...(await unconfirmedResults(ctx)), ...(await refusedResults(ctx)), ...(await heldBackFindings(ctx))]
   return results.length === 0 ? [passed('reminders', 'none unconfirmed, refused or held back')] : results
 }
 
@@ -137,7 +133,7 @@ async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
   })
 }
 
-async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
+async function refusedResults(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listRefusedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
   const detail = `${counted(await countRefusedReminders(ctx), 'mail')} to addresses that the mail server permanently refuses, the newest to ${newest.external_ref}`
@@ -146,7 +142,7 @@ async function refusedFindings(ctx: Context): Promise<CheckResult[]> {
   return [warning('reminders', detail, mend)]
 }
 
-async function unconfirmedFindings(ctx: Context): Promise<CheckResult[]> {
+async function unconfirmedResults(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listUnconfirmedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
   const detail = `${counted(await countUnconfirmedReminders(ctx), 'mail')} may or may not have been sent, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
@@ -166,7 +162,7 @@ export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
 /** Realtime nodes that are not what they should be. */
 export async function checkRealtime(ctx: Context): Promise<CheckResult[]> {
   const counts = await countRealtimeWrites(ctx.db, null)
-  const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MOST_COUNTED)
+  const abandoned = await listAbandoned(ctx.db, addMs(await databaseNow(ctx, ctx.db), -OVERDUE_MS), MAX_COUNTED)
   if (counts.failed + abandoned.length === 0) return [passed('realtime', `${counted(counts.done, 'node')} written`)]
   const appIds = new Set([...(await listAppsWithFailedWrites(ctx.db)), ...abandoned.map(({ appId }) => appId)])
   const commands = [...appIds].map((appId) => `billing-cli realtime resync ${appId} --failed`)

@@ -25,11 +25,11 @@ export interface HealthMetrics {
   readonly jobs: readonly { readonly job: string; readonly secondsSinceRun: number }[]
 }
 
-const MOST_COUNTED = 100_000
+const MAX_COUNTED = 100_000
 
 /** Reads them by a few indexed statements, one after the other, so that a scrape takes one connection. */
 export async function readHealthMetrics(ctx: Context): Promise<HealthMetrics> {
-  const { depth, oldestDueAt } = await readOutbox(ctx.db, MOST_COUNTED)
+  const { depth, oldestDueAt } = await readOutbox(ctx.db, MAX_COUNTED)
   const runs = await listLastJobRuns(ctx.db)
   return {
     flagged: await sumFlagged(ctx.db),

@@ -69,7 +69,7 @@ export async function importSubscriptions(
   const rows = readTable(csv)
   const lines: LineReport[] = []
   for (const row of rows) {
-    lines.push(await takeLine(ctx, caller, app, { ...row, isDryRun: options.dryRun }))
+    lines.push(await importLine(ctx, caller, app, { ...row, isDryRun: options.dryRun }))
     options.onLine?.(lines.length, rows.length)
   }
   const count = (result: LineReport['result']) => lines.filter((line) => line.result === result).length
@@ -101,7 +101,7 @@ function requireColumns(header: string[]): string[] {
   return header
 }
 
-async function takeLine(
+async function importLine(
   ctx: Context,
   caller: Caller,
   app: App,

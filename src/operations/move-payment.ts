@@ -70,7 +70,7 @@ const move = command({
     const amount = amountOf(free, sources, input)
     const decision = decisionOf(tx, note)
     for (const { part, amount: share } of takeNewest(amount - Math.min(free, amount), sources))
-      await takeAway(tx, part.transaction, { paymentId, amount: share, decision })
+      await deallocate(tx, part.transaction, { paymentId, amount: share, decision })
     const cause = amount > free ? 'moved' : 'matched'
     await allocate(tx, target, { paymentId, amount, cause, decision })
     const left = Math.max(0, free - amount)
@@ -136,7 +136,7 @@ function amountOf(free: number, sources: readonly Source[], input: MovePaymentIn
   return input.amount ?? most
 }
 
-async function takeAway(
+async function deallocate(
   tx: CommandTx,
   source: Transaction,
   { paymentId, amount, decision }: { readonly paymentId: number; readonly amount: number; readonly decision: Decision },

@@ -26,7 +26,7 @@ const PLAN = {
     { name: 'Daily', amount: 10_000, currency: 'VND', interval_unit: 'day', interval_count: 1 },
   ],
 } as const
-const MOST_EVENTS = 100
+const MAX_EVENTS = 100
 
 export interface Triggered {
   /** The end user that the event is about; null where there is none. */
@@ -59,7 +59,7 @@ export async function triggerEvent(
   const before = await lastEventId(ctx.db)
   const externalRef = `trigger-${randomHex(4)}`
   await act(ctx, caller, app, { type, externalRef, email })
-  const written = await listEventsFrom(ctx.db, app.id, before + 1, MOST_EVENTS)
+  const written = await listEventsFrom(ctx.db, app.id, before + 1, MAX_EVENTS)
   const own = written.filter((event) => event.externalRef === externalRef)
   return {
     external_ref: externalRef,

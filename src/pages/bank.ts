@@ -64,7 +64,7 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       ),
       status_path: path('/status'),
       paid_path: path('/paid'),
-      other_path: offersOthers(view) ? path('') : null,
+      other_path: hasOtherMethods(view) ? path('') : null,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
@@ -98,7 +98,7 @@ function money(amount: number, locale: PageLocale): string {
   return formatMoney(amount, 'VND', locale)
 }
 
-function offersOthers({ methods }: CheckoutView): boolean {
+function hasOtherMethods({ methods }: CheckoutView): boolean {
   return methods.some((method) => method !== bankPageProvider().method)
 }
 

@@ -76,7 +76,7 @@ async function sendError(ctx: Context, http: PageHttp, error: AppError): Promise
     heading: notice.heading,
     lines: (isLate && linesAboutMoney(texts, http)) || notice.lines,
     transfer: isLate ? transferOfRest(http) : null,
-    actions: waysOn(ctx, http, error),
+    actions: exitLinks(ctx, http, error),
     ...(error.status === 500 ? { requestId: http.state.requestId } : {}),
   })
 }
@@ -104,7 +104,7 @@ function transferOfRest(http: PageHttp): TransferFacts | null {
 /** Statuses of temporary errors, for which the page offers to try again. */
 const PASSING = [429, 500, 503]
 
-function waysOn(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
+function exitLinks(ctx: Context, http: PageHttp, error: AppError): { href: string; label: string }[] {
   const { owner } = http.state
   const texts = pageTexts(pageLocale(http))
   const exit = linkable(owner?.exit)

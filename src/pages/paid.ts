@@ -77,14 +77,14 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
     ...(paid.review ? {} : { leadsTo: { url: session.successUrl, seconds: REDIRECT_SECONDS } }),
     values: {
       paid,
-      way_back: wayBack(http, session.successUrl, app),
+      way_back: returnLink(http, session.successUrl, app),
       leads_on: paid.review ? null : pageTexts(locale).paid.leadsOn,
     },
   })
 }
 
 /** The link back to the app after a payment; null without a web address. */
-export function wayBack(http: PageHttp, url: string | undefined, app: App): PageLink | null {
+export function returnLink(http: PageHttp, url: string | undefined, app: App): PageLink | null {
   const href = linkable(url)
   return href === null ? null : { href, label: pageTexts(pageLocale(http)).backTo(app.name) }
 }

@@ -32,7 +32,7 @@ import { tokenOf, type TokenHttp } from './checkout-frame.ts'
 import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
-import { paidViewOf, wayBack } from './paid.ts'
+import { paidViewOf, returnLink } from './paid.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
@@ -141,7 +141,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       paid: paid && paidViewOf({ app, ...paid }, locale),
-      way_back: paid && wayBack(http, paid.sellerUrl ?? undefined, app),
+      way_back: paid && returnLink(http, paid.sellerUrl ?? undefined, app),
       refusal: refusalOf(view, locale),
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),

@@ -163,8 +163,8 @@ export async function listKeptOfPayment(
   )
 }
 
-/** What a refund took back, by transaction. */
-export async function listTakenBack(
+/** The amounts of a refund, by transaction. */
+export async function listRefundedShares(
   db: Queries,
   refundId: number,
 ): Promise<{ readonly transactionId: number; readonly amount: number }[]> {

@@ -1,5 +1,5 @@
 import { bigint, exact, id, int, longtext, realTime, words } from '#db/columns.ts'
-import { table, together, type Row } from '#db/table.ts'
+import { table, joinedRows, type Row } from '#db/table.ts'
 import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -109,7 +109,7 @@ export async function listPlans(db: Queries, appId: number, status?: SaleStatus)
   return found.map((plan) => ({ ...plan, prices: byPlan.get(plan.id) ?? [] }))
 }
 
-const PRICE_WITH_PLAN = together(
+const PRICE_WITH_PLAN = joinedRows(
   'prices price JOIN plans plan ON plan.id = price.plan_id',
   { price: prices, plan: plans },
   {},

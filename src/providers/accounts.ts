@@ -11,7 +11,7 @@ import {
 } from './store.ts'
 
 /** Notifications are verified against this many versions of an app's credentials (contract 7). */
-const MOST_VERSIONS = 5
+const MAX_VERSIONS = 5
 
 /** An app's account at a provider: one version of its credentials, decrypted. */
 export interface ProviderAccount<Fields> {
@@ -84,7 +84,7 @@ export async function accountsInUse<Fields>(
   for (const row of await listAccountsInUse(db, method, appId)) {
     const count = (counts.get(row.appId) ?? 0) + 1
     counts.set(row.appId, count)
-    if (count > MOST_VERSIONS) continue
+    if (count > MAX_VERSIONS) continue
     try {
       const account = opened(ctx, schema, row)
       if (account) accounts.push(account)

@@ -32,7 +32,7 @@ const AT_ONCE = 8
 /** Per account, so that one whose provider hangs leaves room for others. */
 const AT_ONCE_OF_ACCOUNT = 4
 /** A provider that does not answer for this many accounts in a row counts as unreachable for all. */
-const MOST_UNANSWERED = 3
+const MAX_UNANSWERED = 3
 /** A failure this long after the last pause counts as the first one. */
 const FORGOTTEN_MS = HOUR_MS
 
@@ -216,7 +216,7 @@ async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promis
 }
 
 function isPaused({ paused, unanswered }: Pass, session: ProviderSession): boolean {
-  return paused.has(nameOf(session)) || (unanswered.get(session.provider)?.size ?? 0) >= MOST_UNANSWERED
+  return paused.has(nameOf(session)) || (unanswered.get(session.provider)?.size ?? 0) >= MAX_UNANSWERED
 }
 
 async function claim(ctx: Context, session: ProviderSession): Promise<boolean> {

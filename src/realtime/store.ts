@@ -33,7 +33,7 @@ export async function queueRealtimeWrite(
   request: { readonly appId: number; readonly subscriptionId: number; readonly revision: number },
 ): Promise<void> {
   const { appId, subscriptionId, revision } = request
-  if (await raiseRequest(tx, subscriptionId, revision)) return
+  if (await requestAgain(tx, subscriptionId, revision)) return
   const row: RealtimeWrite = {
     subscriptionId,
     appId,
@@ -47,10 +47,10 @@ export async function queueRealtimeWrite(
     writtenAt: null,
   }
   const isNew = await insertedNew('PRIMARY', tx.insert(realtimeWrites, row, { requestedAt: REQUESTED_NOW }))
-  if (!isNew) await raiseRequest(tx, subscriptionId, revision)
+  if (!isNew) await requestAgain(tx, subscriptionId, revision)
 }
 
-async function raiseRequest(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
+async function requestAgain(tx: Tx, subscriptionId: number, revision: number): Promise<boolean> {
   const found = await tx.run(
     `UPDATE realtime_writes SET state = 'pending', wanted_at = ${REQUESTED_NOW},
        wanted_revision = GREATEST(wanted_revision + 1, ?)

@@ -15,7 +15,7 @@ const WRITE_MS = 4000
 /** Longer than any write, so that a lease expires only when its writer died. */
 const LEASE_SECONDS = 20
 /** With less time than this left, a write would only fail. */
-const LEAST_MS = 250
+const MIN_WRITE_MS = 250
 const FIRST_WAIT_MS = 10
 const LONGEST_WAIT_MS = 200
 /** A node that changes this often between read and write has another writer. */
@@ -69,7 +69,7 @@ async function writeWhenFree(ctx: Context, writer: Writer): Promise<WriteOutcome
 /** Waits until no other writer holds the lease; false if the time is up. */
 async function waitForLease(ctx: Context, { subscriptionId, leftMs }: Writer): Promise<boolean> {
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-    if (leftMs() < LEAST_MS + waitMs) return false
+    if (leftMs() < MIN_WRITE_MS + waitMs) return false
     await delay(waitMs / 2 + (Math.random() * waitMs) / 2)
     if (!(await isBeingWritten(ctx.db, subscriptionId))) return true
   }
@@ -99,7 +99,7 @@ async function writeUntilCovered(ctx: Context, writer: Writer, firstRevision: nu
     const outcome = error === null ? 'written' : 'failed'
     const covered = revision
     if (await inTransaction(ctx, (tx) => finishWrite(tx, subscriptionId, leaseToken, covered, error))) return outcome
-    if (error !== null || leftMs() < LEAST_MS) {
+    if (error !== null || leftMs() < MIN_WRITE_MS) {
       // The caller of the newer request waits for the lease, or has left it to the reconcile job.
       await inTransaction(ctx, (tx) => releaseWrite(tx, subscriptionId, leaseToken, error))
       return outcome

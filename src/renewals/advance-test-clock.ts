@@ -15,17 +15,17 @@ import { listOpenClaims, staleBefore, type OpenClaim } from './store.ts'
 
 /** Later times would let a period of a hundred years end beyond year 9999. */
 const LATEST = '9000-01-01 00:00:00'
-const MOST_SECONDS = 100 * 366 * 86_400
+const MAX_SECONDS = 100 * 366 * 86_400
 const POLL_MS = 20
 /** How long to wait for the work of other daemons. Mails take seconds; a daemon that takes longer may have died. */
 const OTHERS_MS = 15 * SECOND_MS
 /** Maximum number of mails that a response lists as pending. */
-const MOST_PENDING = 100
+const MAX_PENDING = 100
 
 /** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
 export const AdvanceClockInput = z
   .strictObject({
-    advance_seconds: integer(0, MOST_SECONDS).optional().describe('How far to move: a hundred years at most.'),
+    advance_seconds: integer(0, MAX_SECONDS).optional().describe('How far to move: a hundred years at most.'),
     now: z.string().optional().describe('The time to move to, `2027-01-01 09:30:00`.'),
   })
   .refine(
@@ -148,7 +148,7 @@ async function sendRemindersToTheEnd(ctx: Context, appId: number, othersMs: numb
 }
 
 async function listOpen(ctx: Context, appId: number): Promise<OpenClaim[]> {
-  return listOpenClaims(ctx.db, appId, staleBefore(await databaseNow(ctx, ctx.db)), MOST_PENDING)
+  return listOpenClaims(ctx.db, appId, staleBefore(await databaseNow(ctx, ctx.db)), MAX_PENDING)
 }
 
 function presentPending({ externalRef, stage, claimedAt }: OpenClaim): z.infer<typeof PendingReminder> {

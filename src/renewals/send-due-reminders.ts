@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { job } from '#commands/caller.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { databaseNow, presentIn } from '#db/database-now.ts'
+import { databaseNow, databasePresent } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
 import { shuffled } from '#shared/shuffled.ts'
@@ -169,7 +169,7 @@ async function handOver(
   claim: Claim,
 ): Promise<void> {
   const { from, until } = stageWindow(stage, periodEnd)
-  const isDue = await markHandedOver(ctx.db, presentIn(ctx), claim, {
+  const isDue = await markHandedOver(ctx.db, databasePresent(ctx), claim, {
     subscriptionRevision: subscription.revision,
     clockOffsetMs: app.clockOffsetMs,
     from: realTime(app, from),

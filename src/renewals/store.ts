@@ -257,7 +257,7 @@ async function raiseCount(tx: Tx, appId: number, day: string, count: number, lim
 }
 
 /** Takes back the count of a claim that was just released or deleted. */
-async function uncountMail(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
+async function decrementDailyCount(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
   if (countedOn === null) return
   await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
     appId,
@@ -375,7 +375,7 @@ export async function releaseClaim(
     lastError,
     ...changes,
   })
-  if (found === 1) await uncountMail(tx, claim)
+  if (found === 1) await decrementDailyCount(tx, claim)
 }
 
 function pauseAfter(failures: number, now: RealTime): Pick<Reminder, 'failures' | 'retryAt'> {
@@ -396,7 +396,7 @@ export async function refuseClaim(tx: Tx, claim: Claim, address: string, lastErr
     refusedTo: address,
     lastError,
   })
-  if (found === 1) await uncountMail(tx, claim)
+  if (found === 1) await decrementDailyCount(tx, claim)
 }
 
 const WITH_OWNER = reminders.joined('r', { externalRef: exact('s.external_ref', 191) })
@@ -474,7 +474,7 @@ export async function dropClaim(tx: Tx, claim: Claim): Promise<void> {
     `DELETE FROM reminders WHERE id = ? AND status = 'claimed' AND claimed_at = ? AND handed_over_at IS NULL`,
     [claim.reminderId, claim.claimedAt],
   )
-  if (found === 1) await uncountMail(tx, claim)
+  if (found === 1) await decrementDailyCount(tx, claim)
 }
 
 /** Records why a mail that was handed over is unconfirmed. */

@@ -47,13 +47,13 @@ export class AppError extends Error {
 }
 
 /** Maximum number of characters of a caller's text that an answer repeats. */
-const MOST_REPEATED = 200
+const MAX_REPEATED = 200
 
 /** The text, cut to 200 characters with a final `…` where it is longer. */
 export function clipped(text: string): string {
-  if (text.length <= MOST_REPEATED) return text
+  if (text.length <= MAX_REPEATED) return text
   // Half of a surrogate pair is no character.
-  return `${text.slice(0, MOST_REPEATED - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+  return `${text.slice(0, MAX_REPEATED - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 
 /** 400 `invalid_request` that names the field in its message and in `field`, at most 200 characters of it. */

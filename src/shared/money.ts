@@ -34,7 +34,7 @@ export function formatMoney(amount: number, currency: string, locale: 'en' | 'vi
 }
 
 // Kept, since creating a formatter takes longer than formatting a thousand amounts.
-const MOST_FORMATS = 100
+const MAX_FORMATS = 100
 const formats = new Map<string, Intl.NumberFormat>()
 
 function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
@@ -48,7 +48,7 @@ function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
     minimumFractionDigits: decimals,
     maximumFractionDigits: decimals,
   })
-  if (formats.size < MOST_FORMATS) formats.set(name, made)
+  if (formats.size < MAX_FORMATS) formats.set(name, made)
   return made
 }
 

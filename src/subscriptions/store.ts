@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { table, together, type Row } from '#db/table.ts'
+import { table, joinedRows, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { anyOf, where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
@@ -137,7 +137,7 @@ export async function findSubscriptionOfEndUser(db: Queries, endUserId: number):
   return db.one(subscriptions, 'WHERE end_user_id = ?', [endUserId])
 }
 
-const PLAN_WITH_CUSTOMER = together(
+const PLAN_WITH_CUSTOMER = joinedRows(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
   { customer: namedCustomers },

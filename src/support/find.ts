@@ -16,7 +16,7 @@ import {
   type FoundKind,
 } from './store.ts'
 
-export { MOST_OF_A_KIND } from './store.ts'
+export { MAX_PER_KIND } from './store.ts'
 
 /** One thing that a text names, as operators see it. Amounts in the smallest unit of `currency`; times in UTC. */
 export interface Match {
@@ -54,7 +54,7 @@ const PUBLIC: Partial<Record<FoundKind, IdKind>> = {
 const LINK = /(?:\/(?:checkout|renew)\/|^)([0-9a-f]{64})(?![0-9a-f])/
 /** The Message-ID of a reminder or a receipt, as mail servers log it. */
 const OWN_MAIL = /^<?(reminder|receipt)\.(\d{1,15})[\d.]*@[^\s@]+$/
-const MOST_TEXT = 2000
+const MAX_TEXT = 2000
 /** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
 const LATEST_ZONE_MS = 12 * HOUR_MS
@@ -62,7 +62,7 @@ const LATEST_ZONE_MS = 12 * HOUR_MS
 /**
  * What a text names, of all apps: an id, an end user, an e-mail address, a transfer code, a reference of a bank or a provider, an event,
  * a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. Returns the newest matches,
- * `MOST_OF_A_KIND` of each kind at most, and the end users that they are about. Throws `invalid_request` for a text that cannot be
+ * `MAX_PER_KIND` of each kind at most, and the end users that they are about. Throws `invalid_request` for a text that cannot be
  * searched.
  */
 export async function find(
@@ -79,7 +79,7 @@ export async function search(ctx: Context, text: string, options: FindOptions = 
   const { on } = options
   const appId = options.appId ?? null
   const given = text.trim()
-  if (given === '' || given.length > MOST_TEXT) throw invalidField('text', 'must have 1 to 2000 characters')
+  if (given === '' || given.length > MAX_TEXT) throw invalidField('text', 'must have 1 to 2000 characters')
   const scope = { appId, apps: appId === null ? (await listApps(ctx.db)).map(({ id }) => id) : [appId] }
   return on === undefined ? findNamed(ctx, scope, given) : findMoney(ctx, scope, given, on)
 }

@@ -55,7 +55,7 @@ const SOURCES: Readonly<Record<FoundKind, string>> = {
 }
 
 /** How many rows of a kind a search returns at most, the newest ones. */
-export const MOST_OF_A_KIND = 20
+export const MAX_PER_KIND = 20
 
 /** One condition on the rows `x` of a kind. An index must serve it: these tables grow. */
 interface Search {
@@ -69,7 +69,7 @@ async function findBy(db: Queries, appId: number | null, searches: readonly Sear
   const found: Found[] = []
   const [ofApp, ...app] = appId === null ? [''] : ['HAVING appId = ?', appId]
   for (const { kind, where, params } of searches) {
-    const sql = `SELECT ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MOST_OF_A_KIND}`
+    const sql = `SELECT ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MAX_PER_KIND}`
     found.push(...(await db.all(FOUND, sql, [...params, ...app])))
   }
   const known = new Set<string>()
@@ -168,7 +168,7 @@ export async function findByAmount(
 export async function listEndUsersOfCustomer(db: Queries, appId: number, customerId: number): Promise<string[]> {
   const rows = await db.all(
     shape({ externalRef: text() }),
-    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MOST_OF_A_KIND}`,
+    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MAX_PER_KIND}`,
     [appId, customerId],
   )
   return rows.map(({ externalRef }) => externalRef)

@@ -26,9 +26,9 @@ export interface EndUserView extends EndUser {
   readonly next_steps: readonly NextStep[]
 }
 
-const MOST_TRANSACTIONS = 10
-const MOST_MAILS = 10
-const MOST_RECEIPTS = 10
+const MAX_TRANSACTIONS = 10
+const MAX_MAILS = 10
+const MAX_RECEIPTS = 10
 
 /** Gathers it, whether or not there is a subscription. */
 export async function viewEndUser(ctx: Context, appId: number, externalRef: string): Promise<EndUserView> {
@@ -37,7 +37,7 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
   const subscription = await findSubscription(ctx.db, appId, externalRef)
   const transactions = await listTransactionRows(ctx.db, {
     ...{ appId, externalRef, status: null, flagged: null, below: null },
-    limit: MOST_TRANSACTIONS,
+    limit: MAX_TRANSACTIONS,
   })
   const customerId = subscription?.customerId ?? transactions.find((row) => row.customerId !== null)?.customerId ?? null
   const customer = customerId === null ? null : await findCustomer(ctx.db, appId, customerId)
@@ -83,7 +83,7 @@ async function presentWithLink(ctx: Context, app: App, transaction: Transaction)
 async function mailsOf(ctx: Context, { id }: Subscription, now: RealTime): Promise<MailView[]> {
   const reminders = await listRemindersOf(ctx.db, [id])
   const newest = reminders.toSorted((a, b) => b.claimedAt.getTime() - a.claimedAt.getTime())
-  return newest.slice(0, MOST_MAILS).map((reminder) => ({
+  return newest.slice(0, MAX_MAILS).map((reminder) => ({
     reminder_id: reminder.id,
     reminder_day: reminder.stage,
     period_end: formatTimestamp(reminder.periodEnd),
@@ -96,7 +96,7 @@ async function mailsOf(ctx: Context, { id }: Subscription, now: RealTime): Promi
 async function receiptsOf(ctx: Context, transactions: readonly Transaction[], now: RealTime): Promise<ReceiptView[]> {
   const currencies = new Map(transactions.map(({ id, currency }) => [id, currency]))
   const receipts = await listReceiptsOf(ctx.db, [...currencies.keys()])
-  return receipts.slice(0, MOST_RECEIPTS).map((receipt) => ({
+  return receipts.slice(0, MAX_RECEIPTS).map((receipt) => ({
     receipt_id: receipt.id,
     transaction_id: receipt.transactionId,
     kind: receipt.kind,

@@ -9,7 +9,7 @@ import {
   listKeptOfPayment,
   listPaymentsOf,
   listRefundsOfTransaction,
-  listTakenBack,
+  listRefundedShares,
   lockPayment,
   updatePayment,
   updateRefundIn,
@@ -62,14 +62,14 @@ export async function orderRefunds(
   const ordered: OrderedRefund[] = []
   for (const { part: payment, amount: share } of parts) {
     const terms = { amount: share, reference: isSent(payment.provider) ? null : reference, decision }
-    const one = await takeBack(tx, app, current, payment, terms)
+    const one = await refundPart(tx, app, current, payment, terms)
     current = one.transaction
     ordered.push({ refund: one.refund, payment })
   }
   return { transaction: await endIfRefunded(tx, app, current, decision), ordered }
 }
 
-async function takeBack(
+async function refundPart(
   tx: Tx,
   app: App,
   before: Transaction,
@@ -145,7 +145,7 @@ export interface RefundAnswer {
  * later belongs to no transaction and waits for an operator (contract 7). Returns the changed refund.
  */
 export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
-  const taken = await listTakenBack(tx, refundId)
+  const taken = await listRefundedShares(tx, refundId)
   const transactions = await lockTransactions(
     tx,
     taken.map(({ transactionId }) => transactionId),

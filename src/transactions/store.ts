@@ -1,5 +1,5 @@
 import { appTime, bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
-import { shape, table, together, type Row } from '#db/table.ts'
+import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
@@ -222,7 +222,7 @@ export async function getTransaction(db: Queries, transactionId: number): Promis
   return transaction
 }
 
-const PAYMENT_SUBJECT = together(
+const PAYMENT_SUBJECT = joinedRows(
   `transactions transaction
    JOIN apps app ON app.id = transaction.app_id
    LEFT JOIN prices price ON price.id = transaction.price_id

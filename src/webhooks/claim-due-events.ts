@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { byStatement, inTransaction } from '#commands/transaction.ts'
-import { presentIn } from '#db/database-now.ts'
+import { databasePresent } from '#db/database-now.ts'
 import { randomNumber } from '#shared/crypto.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { claimDue, failLost, release, type ClaimedEvent, type DueEvent, type Lease } from './store.ts'
@@ -24,7 +24,7 @@ export function newLease(ctx: Context): Lease {
 export async function claimDueEvents(ctx: Context, candidates: readonly DueEvent[]): Promise<LeasedEvent[]> {
   const leaseEndsMs = performance.now() + leaseMs(ctx)
   const lease = newLease(ctx)
-  const claimed = await byStatement(ctx, (db) => claimDue(db, candidates, lease, presentIn(ctx)))
+  const claimed = await byStatement(ctx, (db) => claimDue(db, candidates, lease, databasePresent(ctx)))
   if (claimed.length < candidates.length) await failLostOf(ctx, candidates, claimed)
   return claimed.map((event) => ({ ...event, leaseEndsMs }))
 }

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { presentIn } from '#db/database-now.ts'
+import { databasePresent } from '#db/database-now.ts'
 import { shuffled } from '#shared/shuffled.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
@@ -56,7 +56,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
   const poll = async (): Promise<void> => {
     mustPoll = false
     polledAtMs = performance.now()
-    const pending = await listAppsWithPending(ctx.db, presentIn(ctx))
+    const pending = await listAppsWithPending(ctx.db, databasePresent(ctx))
     const found = pending.filter(({ appId, isDue }) => isDue && !due.has(appId) && !isPaused(appId))
     for (const { appId } of found.sort((a, b) => a.dueAt.getTime() - b.dueAt.getTime())) due.set(appId, [])
   }
@@ -66,7 +66,7 @@ export function openClaimer(ctx: Context, depthOf: (appId: number) => number): C
     const missing = appIds.filter((appId) => due.get(appId)?.length === 0)
     if (missing.length === 0) return
     const size = Math.min(LIST_SIZE, Math.floor(LIST_ROWS / missing.length))
-    const listed = await listDue(ctx.db, missing, size, presentIn(ctx))
+    const listed = await listDue(ctx.db, missing, size, databasePresent(ctx))
     for (const appId of missing) {
       const events = listed.filter((event) => event.appId === appId)
       if (events.length > 0) due.set(appId, events)

@@ -4,7 +4,7 @@ import type { AttemptResult, MadeAttempt, MadeNoAttempt } from './attempt-delive
 import { databaseNow } from '#db/database-now.ts'
 import { addMs, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { nextAttemptAt } from './schedule.ts'
-import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, putOff } from './store.ts'
+import { insertAttempts, markDelivered, markFailed, markNotConfigured, markRetried, postpone } from './store.ts'
 
 /** How long an event waits whose app's secret cannot be decrypted: an operator must restore the key. */
 export const UNREADABLE_PAUSE_MS = MINUTE_MS
@@ -16,7 +16,7 @@ export interface Tally {
   failed: number
   notConfigured: number
   /** Postponed, since the signing secret cannot be decrypted. */
-  putOff: number
+  postponed: number
   lost: number
 }
 
@@ -25,15 +25,15 @@ const OUTCOMES = [
   'retried',
   'failed',
   'notConfigured',
-  'putOff',
+  'postponed',
   'lost',
 ] as const satisfies (keyof Tally)[]
 
 export function emptyTally(): Tally {
-  return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, putOff: 0, lost: 0 }
+  return { delivered: 0, retried: 0, failed: 0, notConfigured: 0, postponed: 0, lost: 0 }
 }
 
-export function addTo(tally: Tally, more: Tally): void {
+export function addTally(tally: Tally, more: Tally): void {
   for (const key of OUTCOMES) tally[key] += more[key]
 }
 
@@ -50,8 +50,8 @@ export async function finishAttempts(ctx: Context, results: readonly AttemptResu
     const written = emptyTally()
     await finishDelivered(tx, results.filter(isDelivered), written)
     await finishFailed(tx, results.filter(isFailed), written)
-    await finishNotConfigured(tx, madeNone(results, 'not_configured'), written)
-    await finishUnreadable(tx, madeNone(results, 'secret_unreadable'), written)
+    await finishNotConfigured(tx, unattempted(results, 'not_configured'), written)
+    await finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written)
     await recordAttempts(tx, results.filter(isMade))
     return written
   })
@@ -74,7 +74,7 @@ function isFailed(result: AttemptResult): result is FailedAttempt {
   return result.error !== null && isMade(result)
 }
 
-function madeNone(results: readonly AttemptResult[], error: MadeNoAttempt['error']): AttemptResult[] {
+function unattempted(results: readonly AttemptResult[], error: MadeNoAttempt['error']): AttemptResult[] {
   return results.filter((result) => !isMade(result) && result.error === error)
 }
 
@@ -119,7 +119,7 @@ async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally
   if (results.length === 0) return
   const until = addMs(await databaseNow(tx.ctx, tx), UNREADABLE_PAUSE_MS)
   for (const [lease, eventIds] of byLease(results)) {
-    tally.putOff += await putOff(tx, lease, eventIds, until, 'secret_unreadable')
+    tally.postponed += await postpone(tx, lease, eventIds, until, 'secret_unreadable')
   }
 }
 

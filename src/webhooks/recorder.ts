@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import type { AttemptResult } from './attempt-delivery.ts'
-import { addTo, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
+import { addTally, emptyTally, finishAttempts, type Tally } from './finish-attempts.ts'
 
 /** Attempts recorded in one transaction, and how many such transactions run at once. */
 const GROUP_SIZE = 200
@@ -43,7 +43,7 @@ export function openRecorder(ctx: Context, onEnd: () => void): Recorder {
   const writeGroup = async (group: readonly Ended[]): Promise<void> => {
     try {
       const results = group.map(({ result }) => result)
-      addTo(tally, await finishAttempts(ctx, results))
+      addTally(tally, await finishAttempts(ctx, results))
     } catch (error) {
       ctx.log.error({ error, attempts: group.length }, 'delivery attempts cannot be recorded')
       if (isRetryable(error)) {

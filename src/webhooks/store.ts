@@ -2,7 +2,7 @@ import { appTime, bigint, bytes, exact, flag, id, int, longtext, realTime, text,
 import { below, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
-import { presentIn, type Present } from '#db/database-now.ts'
+import { databasePresent, type Present } from '#db/database-now.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
@@ -263,7 +263,7 @@ function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Par
 
 /** Fails those of the events whose last attempt was cut short, so that they can never be claimed. Returns how many. */
 export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
-  const now = presentIn(tx.ctx)
+  const now = databasePresent(tx.ctx)
   return tx.run(
     `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL, ${NO_MORE}
      WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
@@ -359,7 +359,7 @@ export async function listFailedIds(db: Queries, appId: number, limit: number): 
 
 /** Leases one event that nobody has begun to deliver; the lease is the event's first attempt. */
 export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<void> {
-  const begun = leasing(presentIn(tx.ctx), lease)
+  const begun = leasing(databasePresent(tx.ctx), lease)
   await tx.run(
     `UPDATE events SET attempts = 1, ${begun.sql} WHERE id = ? AND delivery_status = 'pending' AND lease = 0`,
     [...begun.params, eventId],
@@ -375,7 +375,7 @@ export async function release(tx: Tx, lease: number, eventIds: readonly number[]
 }
 
 /** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`, and the attempt does not count. */
-export async function putOff(
+export async function postpone(
   tx: Tx,
   lease: number,
   eventIds: readonly number[],

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { crc32, deflateSync } from 'node:zlib'
-import { MOST_LOGO_BYTES, readLogo } from '#apps/logo.ts'
+import { MAX_LOGO_BYTES, readLogo } from '#apps/logo.ts'
 
 const svg = (inner: string, root = 'viewBox="0 0 10 10"') =>
   Buffer.from(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" ${root}>${inner}</svg>`)
@@ -106,6 +106,6 @@ describe('a logo', () => {
     damaged[20] = 7
     for (const file of [damaged, png(2).subarray(0, 40), png(2001), png(2, png(2).subarray(8, 33))])
       expect(errorOf(file)).to.match(/^is not a PNG picture of at most 2000 × 2000 pixels, or is damaged$/)
-    expect(errorOf(Buffer.alloc(MOST_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
+    expect(errorOf(Buffer.alloc(MAX_LOGO_BYTES + 1))).to.equal('must have at most 100 KB')
   })
 })

@@ -11,7 +11,7 @@ import { insertProviderSession } from '#providers/store.ts'
 import { reminders } from '#renewals/store.ts'
 import { formatDay, systemClock } from '#shared/time.ts'
 import { subscriptions } from '#subscriptions/store.ts'
-import { find, MOST_OF_A_KIND } from '#support/find.ts'
+import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
@@ -120,7 +120,7 @@ describe('find and open', () => {
   it('finds the matches of one app behind a full result of other apps, and says when it left some out', async () => {
     const today = formatDay(ctx.clock.now())
     const plan = await aPlan(ctx, made.shop)
-    for (let opened = 0; opened <= MOST_OF_A_KIND; opened += 1)
+    for (let opened = 0; opened <= MAX_PER_KIND; opened += 1)
       await aCheckout(ctx, made.shop, { external_ref: 'user-3', price_id: priceId(plan) })
     expect(await namesOf('99,000', '--on', today)).to.include(`transaction ${made.flagged}`)
     const { code, stderr } = await cli.run(['find', '99,000', '--on', today, '--json'])

@@ -3,7 +3,7 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { createPool, type PoolConnection } from 'mysql2'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
-import { aim, placeOf, poolCounts, sendTogether, socketOf, takeConnection } from '#db/mysql-adapter.ts'
+import { setTarget, placeOf, poolCounts, sendTogether, socketOf, takeConnection } from '#db/mysql-adapter.ts'
 import { bigint, bytes, flag, int, realTime, text } from '#db/columns.ts'
 import type { Param } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
@@ -48,9 +48,9 @@ describe('internals of the driver', () => {
     const nowhere = { socketPath: `${socketPath}.nowhere` }
     const pool = createPool({ ...nowhere, user: 'root' })
     const place = { socketPath }
-    aim(pool, place)
+    setTarget(pool, place)
     const connection = await takeConnection(pool)
-    aim(pool, nowhere)
+    setTarget(pool, nowhere)
     expect(placeOf(connection)).to.equal(place)
     expect(await takeConnection(pool).catch((error: unknown) => error)).to.include({ code: 'ENOENT' })
     connection.destroy()

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import { apps, type App } from '#apps/store.ts'
 import type { Queries } from '#db/queries.ts'
-import { MOST_CALLERS, rowsBy, SharedRead } from '#db/shared-read.ts'
+import { MAX_CALLERS, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 import { until } from '../support/until.ts'
@@ -75,10 +75,10 @@ describe('reads by key that concurrent callers share', () => {
     expect((await hanging)?.name).to.equal('Books')
   })
 
-  it(`serve ${MOST_CALLERS} callers at most, and further ones at once with another statement`, async () => {
+  it(`serve ${MAX_CALLERS} callers at most, and further ones at once with another statement`, async () => {
     const [books] = apiKeys as [string]
     const { run, opened } = held()
-    const all = Array.from({ length: 2 * MOST_CALLERS + 2 }, () => reads.find(ctx.db, books, 'held', run))
+    const all = Array.from({ length: 2 * MAX_CALLERS + 2 }, () => reads.find(ctx.db, books, 'held', run))
     // The first one, two full batches, and the last one, which waits.
     await until(() => opened.length >= 3)
     for (let index = 0; index < 4; index += 1) {
@@ -117,13 +117,13 @@ describe('reads by key that concurrent callers share', () => {
   })
 
   it('find rows by a list of any length up to the maximum', async () => {
-    const keys = [...apiKeys, ...Array.from({ length: MOST_CALLERS - 2 }, (_, index) => `pk_${index}`)]
+    const keys = [...apiKeys, ...Array.from({ length: MAX_CALLERS - 2 }, (_, index) => `pk_${index}`)]
     const found = await Promise.all(keys.map((key) => byKey.find(ctx.db, key)))
     expect(found.map((app) => app?.name)).to.deep.equal([
       'Books',
       'Films',
       'Games',
-      ...Array.from({ length: MOST_CALLERS - 2 }, () => undefined),
+      ...Array.from({ length: MAX_CALLERS - 2 }, () => undefined),
     ])
   })
 })

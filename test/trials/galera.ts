@@ -48,7 +48,7 @@ interface PartFigures {
   readonly part: string
   readonly perSecond: number
   /** Answers 503 and 429, which say when to try again. */
-  readonly putOff: number
+  readonly deferred: number
   readonly slowestMs: number
   /** From the event until the answer to the first payment that began after it. */
   readonly recoveryMs?: number
@@ -61,7 +61,7 @@ const LONGEST_REQUEST_MS = 30_000
 const POLL_MS = 50
 const BEGAN_DAYS_AGO = 28
 const PLAN_EVERY = 10
-const MOST_PUT_OFF = 0.01
+const MAX_DEFERRED_SHARE = 0.01
 
 /**
  * Three daemons on a cluster of three nodes, each using another node, sell to a few end users at the same time: first undisturbed, then
@@ -134,7 +134,7 @@ interface Trial {
 
 interface Tally {
   paid: number
-  putOff: number
+  deferred: number
   slowestMs: number
   /** The time of the event in the cluster, and of the answer to the first payment that began after it. */
   happenedMs: number
@@ -177,8 +177,8 @@ async function inPeace(trial: Trial): Promise<PartFigures> {
   await remindersFallDue(trial, 'quiet')
   const figures = await sell(trial, 'in peace', () => Promise.resolve())
   // On a busy machine, conflicts occasionally last for 10 s.
-  if (figures.putOff > trial.options.payments * MOST_PUT_OFF)
-    throw new Error(`in peace ${figures.putOff} answers said to try again`)
+  if (figures.deferred > trial.options.payments * MAX_DEFERRED_SHARE)
+    throw new Error(`in peace ${figures.deferred} answers said to try again`)
   await untilDelivered(trial)
   const { events, attempts } = await countEvents(trial.ctx)
   const { length: arrived } = trial.receiver.received
@@ -202,8 +202,8 @@ async function whileTwoDie(trial: Trial): Promise<PartFigures> {
   const { cluster } = trial
   const figures = await sell(trial, 'kill -9 of two nodes', async (tally) => {
     await Promise.all([cluster.kill(0), cluster.kill(2)])
-    const putOff = tally.putOff
-    await until('a request is put off', () => tally.putOff > putOff)
+    const deferred = tally.deferred
+    await until('a request is deferred', () => tally.deferred > deferred)
     await until('no daemon is ready', async () => (await readiness(trial)).every((status) => status === 503))
     await cluster.goOnAlone(1)
   })
@@ -236,7 +236,7 @@ class Later1800000000000 implements Migration {
 /** Payments of several concurrent payers; `happen` is called when half of them are answered. */
 async function sell(trial: Trial, part: string, happen: (tally: Tally) => Promise<void>): Promise<PartFigures> {
   const { payments, endUsers, payers } = trial.options
-  const tally: Tally = { paid: 0, putOff: 0, slowestMs: 0, happenedMs: Infinity, recoveredMs: 0 }
+  const tally: Tally = { paid: 0, deferred: 0, slowestMs: 0, happenedMs: Infinity, recoveredMs: 0 }
   // Payments of an end user follow each other, so that all payers work on a few end users at a time.
   const numbers = Array.from({ length: payments }, (_, number) => Math.floor((number * endUsers) / payments))
   const startedMs = performance.now()
@@ -252,7 +252,7 @@ async function sell(trial: Trial, part: string, happen: (tally: Tally) => Promis
   return {
     part,
     perSecond: Math.round((payments / seconds) * 10) / 10,
-    putOff: tally.putOff,
+    deferred: tally.deferred,
     slowestMs: Math.round(tally.slowestMs),
     ...(part === 'in peace' ? {} : { recoveryMs: Math.round(tally.recoveredMs - tally.happenedMs) }),
   }
@@ -324,10 +324,10 @@ async function untilAnswered(tally: Tally, ask: () => Promise<Answer>): Promise<
     const { status, retryAfter, body } = await ask()
     tally.slowestMs = Math.max(tally.slowestMs, performance.now() - startedMs)
     if (status === 200 || status === 201) return body.data
-    const isPutOff = [429, 503].includes(status) || body.error?.code === 'idempotency_conflict'
-    if (!isPutOff || retryAfter === null) throw new Error(`answered ${status}: ${JSON.stringify(body.error)}`)
+    const isDeferred = [429, 503].includes(status) || body.error?.code === 'idempotency_conflict'
+    if (!isDeferred || retryAfter === null) throw new Error(`answered ${status}: ${JSON.stringify(body.error)}`)
     if (performance.now() > deadlineMs) throw new Error(`still ${status} after ${DEADLINE_MS} ms`)
-    tally.putOff += 1
+    tally.deferred += 1
     await delay(Number(retryAfter) * 1000)
   }
 }

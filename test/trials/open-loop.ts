@@ -26,7 +26,7 @@ export interface OfferResult {
 /** The interval of checks for due requests. */
 const TICK_MS = 4
 /** Enough connections that this process is not the bottleneck. */
-const MOST_CONNECTIONS = 15_000
+const MAX_CONNECTIONS = 15_000
 const KEPT_CONNECTIONS = 1000
 const CONNECTIONS_AT_ONCE = 100
 
@@ -44,7 +44,7 @@ answerOrders(async ({ origin, requests, perSecond, seconds }: OfferOrder): Promi
   const takeClient = (): Client => {
     const free = idle.pop()
     if (free) return free
-    if (clients.length === MOST_CONNECTIONS) throw new Error(`${MOST_CONNECTIONS} requests are without an answer`)
+    if (clients.length === MAX_CONNECTIONS) throw new Error(`${MAX_CONNECTIONS} requests are without an answer`)
     const client = new Client(origin)
     clients.push(client)
     return client

@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { text } from '#db/columns.ts'
-import { presentIn } from '#db/database-now.ts'
+import { databasePresent } from '#db/database-now.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
@@ -62,7 +62,7 @@ describe('a backlog of webhooks', () => {
     }
     await ctx.db.query('ANALYZE TABLE events')
     const ids = apps.map(({ app }) => app.id)
-    const parts = await plansOf((db) => listDue(db, ids, 64, presentIn(ctx)))
+    const parts = await plansOf((db) => listDue(db, ids, 64, databasePresent(ctx)))
     const keys = parts.flatMap(({ key }) => key ?? [])
     expect(keys).to.deep.equal(['events_app_due', 'events_app_due', 'events_app_due'])
     expect(parts.map(({ Extra }) => Extra).join()).to.not.include('filesort')
@@ -81,7 +81,7 @@ describe('a backlog of webhooks', () => {
     }
     const [pending, read] = await inTransaction(ctx, async (tx) => {
       const before = await rowsRead(tx)
-      return [await listAppsWithPending(tx, presentIn(ctx)), (await rowsRead(tx)) - before]
+      return [await listAppsWithPending(tx, databasePresent(ctx)), (await rowsRead(tx)) - before]
     })
     expect(pending.map(({ appId, isDue }) => [appId, isDue])).to.deep.equal([[app.id, true]])
     expect(read).to.be.lessThan(200)

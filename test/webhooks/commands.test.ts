@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { updateAppRow } from '#apps/store.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
-import { presentIn } from '#db/database-now.ts'
+import { databasePresent } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
@@ -46,7 +46,7 @@ describe('commands of operators for deliveries', () => {
 
   /** Claims due events, like a sender that crashes right afterwards. */
   async function claimAll(): Promise<ClaimedEvent[]> {
-    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, presentIn(ctx)))
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, databasePresent(ctx)))
   }
 
   /** Lets an event use up its whole schedule. */

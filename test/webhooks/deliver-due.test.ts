@@ -1,6 +1,6 @@
 import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
-import { presentIn } from '#db/database-now.ts'
+import { databasePresent } from '#db/database-now.ts'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { rotateWebhookSecret } from '#apps/rotate-secret.ts'
@@ -87,7 +87,7 @@ describe('webhook delivery', () => {
 
   /** Claims due events, like a sender that crashes right afterwards. */
   async function claimAll(): Promise<ClaimedEvent[]> {
-    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, presentIn(ctx)))
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, databasePresent(ctx)))
   }
 
   it('sends the frozen bytes with both signatures and acknowledges on 2xx', async () => {
@@ -358,7 +358,7 @@ describe('webhook delivery', () => {
 
   it('claims the same events, as one attempt, if a claim is repeated because its answer was lost', async () => {
     const ids = await emit(3)
-    const now = presentIn(ctx)
+    const now = databasePresent(ctx)
     const candidates = await listDue(ctx.db, [app.app.id], 10, now)
     const lease = newLease(ctx)
     const claim = () => claimDue(ctx.db, candidates, lease, now)

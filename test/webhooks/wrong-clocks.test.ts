@@ -4,7 +4,7 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { databaseNow, presentIn } from '#db/database-now.ts'
+import { databaseNow, databasePresent } from '#db/database-now.ts'
 import { parseId } from '#shared/ids.ts'
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '#shared/time.ts'
 import { claimDueEvents, type LeasedEvent } from '#webhooks/claim-due-events.ts'
@@ -52,7 +52,7 @@ describe('webhooks of two daemons whose clocks are ten hours apart', () => {
 
   /** Claims due events, like a daemon that dies right afterwards. */
   async function claimAll(ctx: Context): Promise<LeasedEvent[]> {
-    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, presentIn(ctx)))
+    return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 100, databasePresent(ctx)))
   }
 
   /** The milliseconds until the event is due, by the database's clock. */

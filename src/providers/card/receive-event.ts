@@ -62,13 +62,13 @@ export async function receiveCardEvent(ctx: Context, notification: CardNotificat
 }
 
 /** Our metadata of sessions, which their charges have too. */
-const Ours = z.object({
+const OwnMetadata = z.object({
   data: z.object({ object: z.object({ metadata: z.object({ app_id: z.string(), transaction_id: z.string() }) }) }),
 })
 
 /** The app that our metadata names; null where there is no such metadata. */
 function namedApp(content: unknown): number | null {
-  const ours = Ours.safeParse(content)
+  const ours = OwnMetadata.safeParse(content)
   return ours.success ? parseNumericId(ours.data.data.object.metadata.app_id) : null
 }
 

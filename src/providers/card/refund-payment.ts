@@ -1,7 +1,7 @@
 import type Stripe from 'stripe'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { listTakenBack, updatePayment, type Payment, type Refund } from '#payments/store.ts'
+import { listRefundedShares, updatePayment, type Payment, type Refund } from '#payments/store.ts'
 import { findAccount } from '#providers/accounts.ts'
 import type { ProviderRefunds, RefundCall } from '#providers/provider.ts'
 import { englishMoney } from '#shared/money.ts'
@@ -115,7 +115,7 @@ async function create(
   if (intent === null) return refused('Stripe names no payment of this Checkout Session')
   const stripeAmount = toStripeAmount(amount, payment.currency)
   if (stripeAmount === null) throw new Error(`${englishMoney(amount, payment.currency)} is no amount of Stripe's`)
-  const [taken] = await listTakenBack(ctx.db, id)
+  const [taken] = await listRefundedShares(ctx.db, id)
   const metadata = {
     refund_id: String(id),
     app_id: String(payment.appId),

@@ -3,7 +3,7 @@ import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 /** How far the signed timestamp may be from now, either way (contract 4, Card provider). */
 export const TOLERANCE_SECONDS = 300
 /** Stripe sends two while an endpoint's secret is rolled. The limit bounds the comparisons, one per candidate and app. */
-const MOST_CANDIDATES = 5
+const MAX_CANDIDATES = 5
 
 /** A parsed `Stripe-Signature` header. */
 export interface CardSignature {
@@ -26,7 +26,7 @@ export function parseSignature(header: string | undefined): CardSignature | null
       if (timestamp !== null || !/^[1-9]\d{0,11}$/.test(value)) return null
       timestamp = value
     } else if (scheme === 'v1') {
-      if (candidates.length === MOST_CANDIDATES || !/^[0-9a-f]{64}$/.test(value)) return null
+      if (candidates.length === MAX_CANDIDATES || !/^[0-9a-f]{64}$/.test(value)) return null
       candidates.push(value)
     }
   }

@@ -76,7 +76,7 @@ async function askPayos(
   const { result, isMoreAsked } = link ? await confirmTransfers(ctx, session, link, reported) : NOTHING_TAKEN
   switch (result) {
     case 'none':
-      await lookAgainSoon(ctx, session)
+      await pollSoon(ctx, session)
       return { status: 'ignored', toClose: null }
     case 'unknown_transaction':
     case 'wrong_currency':
@@ -91,6 +91,6 @@ async function askPayos(
 }
 
 /** Polls the order again soon: PayOS reported money that it does not list yet. */
-async function lookAgainSoon(ctx: Context, session: ProviderSession): Promise<void> {
+async function pollSoon(ctx: Context, session: ProviderSession): Promise<void> {
   await inTransaction(ctx, async (tx) => expediteLookup(tx, session.id, addMs(await databaseNow(ctx, tx), MINUTE_MS)))
 }

@@ -13,7 +13,7 @@ export interface ServerReport {
 }
 
 /** Asks each server of the address by a connection of its own. */
-export async function lookAtServers(databaseUrl: string): Promise<ServerReport[]> {
+export async function inspectServers(databaseUrl: string): Promise<ServerReport[]> {
   return Promise.all(
     parseDatabaseUrl(databaseUrl).map(async (target) => {
       try {
