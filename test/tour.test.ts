@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect } from 'chai'
 import { after, describe, it } from 'mocha'
 import { openDocPage } from './support/doc-page.ts'
+import { isAlive } from './support/processes.ts'
 import { scratchFolder } from './support/scratch.ts'
 import { freePort, Shell, withoutChance } from './support/shell.ts'
 import { until } from './support/until.ts'
@@ -57,11 +58,3 @@ const received = (home: string) => readFileSync(join(home, 'received'), 'utf8').
 /** The sum of what `uniq -c` counts. */
 const countOf = (prints: string | null) =>
   [...(prints ?? '').matchAll(/^ *(\d+) /gm)].reduce((sum, [, count]) => sum + Number(count), 0)
-
-const isAlive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}

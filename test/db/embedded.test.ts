@@ -19,6 +19,7 @@ import { createInterface } from 'node:readline'
 import { after, afterEach, before, describe, it } from 'mocha'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { startEmbedded } from '#db/embedded.ts'
+import { processesWith } from '../support/processes.ts'
 import { until } from '../support/until.ts'
 
 const USER = join(import.meta.dirname, 'database-user.ts')
@@ -213,21 +214,6 @@ function spawnUser(home: string): User {
       child.kill('SIGKILL')
       await gone
     },
-  }
-}
-
-/** The processes with an argument that satisfies `matches`. */
-function processesWith(matches: (argument: string) => boolean): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).some(matches))
-    .map(Number)
-}
-
-function argumentsOf(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-  } catch {
-    return []
   }
 }
 

@@ -6,6 +6,7 @@ import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
 import { loaded } from './loaded.ts'
+import { isAlive } from './processes.ts'
 
 /** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
@@ -120,18 +121,9 @@ async function tableNames(db: TestDb): Promise<string[]> {
 async function dropLeftoverDatabases(admin: Connection): Promise<void> {
   const [rows] = await admin.query<RowDataPacket[]>('SHOW DATABASES')
   for (const name of rows.map((row) => String(row['Database']))) {
-    const pid = new RegExp(`^${PREFIX}(\\d+)`).exec(name)?.[1]
+    const owner = Number(new RegExp(`^${PREFIX}(\\d+)`).exec(name)?.[1])
+    const isLeftover = owner === process.pid || (owner > 0 && !isAlive(owner))
     // Another run may drop it at the same moment.
-    if (pid !== undefined && !isAlive(Number(pid))) await admin.query(`DROP DATABASE IF EXISTS ${name}`)
-  }
-}
-
-function isAlive(pid: number): boolean {
-  if (pid === process.pid) return false
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if (isLeftover) await admin.query(`DROP DATABASE IF EXISTS ${name}`)
   }
 }

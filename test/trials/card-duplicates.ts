@@ -1,11 +1,11 @@
 import { Agent, request } from 'undici'
-import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { enableMethod } from '../support/operators.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
-import { sessionFacts, signedEvent, startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
+import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
+import { aCardSeller, CARD, chooseCard, completionOf, presentContext } from './card-rig.ts'
 
 export interface DuplicatesOptions {
   /** Paid card payments, each of a different end user. */
@@ -25,17 +25,14 @@ export interface DuplicatesFigures {
   readonly perSecond: number
 }
 
-const SECRET_KEY = 'sk_test_trial'
-const WEBHOOK_SECRET = 'whsec_trial'
-
 /**
  * Sends copies of card notifications, shuffled, over many connections to several daemons at once. Throws if one is not answered
  * 200, if a payment does not have exactly one effect and one set of events, or if the ledger has a discrepancy.
  */
 export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
-  const stripe = await startStripePeer(systemClock, [SECRET_KEY])
+  const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_LOG_LEVEL: 'warn' }
-  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext(settings)
   const daemons: DaemonProcess[] = []
   const agent = new Agent({ connections: Math.ceil(options.connections / options.daemons), pipelining: 1 })
   try {
@@ -72,8 +69,7 @@ async function payAll(
   daemon: DaemonProcess,
   payments: number,
 ): Promise<SignedEvent[]> {
-  const app = await anApp(ctx, { sandbox: false })
-  await enableMethod(ctx, 'trial', app.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
+  const app = await aCardSeller(ctx)
   const plan = await aPlan(ctx, app)
   const events: SignedEvent[] = []
   for (let number = 0; number < payments; number += 1) {
@@ -81,18 +77,9 @@ async function payAll(
     await chooseCard(daemon, tokenOf(checkout))
     const session = stripe.sessions.at(-1)!
     stripe.pay(session)
-    const at = unixSeconds(systemClock.now())
-    events.push(signedEvent(WEBHOOK_SECRET, at, 'checkout.session.completed', sessionFacts(session)))
+    events.push(completionOf(session))
   }
   return events
-}
-
-async function chooseCard({ url }: DaemonProcess, token: string): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const body = JSON.stringify({ payment_method: 'card' })
-  const answer = await request(`${url}/checkout/${token}/resolve`, { method: 'POST', headers, body })
-  if (answer.statusCode !== 200) throw new Error(`the card was refused: ${await answer.body.text()}`)
-  await answer.body.dump()
 }
 
 /** The number of each answer: `200 processed`, `200 duplicate`, … */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import { testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { inTurns } from '../support/in-turns.ts'
+import { processesWith } from '../support/processes.ts'
 import { Receiver } from '../support/receiver.ts'
 
 /** What happens to the server: a clean stop, kill -9, or a freeze. Its supervisor restarts it. */
@@ -188,18 +189,7 @@ async function takeAway(home: string, outage: DatabaseOutage, frozenMs: number):
 /** The process of this trial's server, identified by its data directory. */
 function serversOf(home: string): number[] {
   const { dataDirectory } = embeddedSetup(home)
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && argumentsOf(name).includes(`--datadir=${dataDirectory}`))
-    .map(Number)
-}
-
-function argumentsOf(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
-  } catch {
-    // It has ended meanwhile.
-    return []
-  }
+  return processesWith((argument) => argument === `--datadir=${dataDirectory}`)
 }
 
 async function untilGone(home: string): Promise<void> {

@@ -4,14 +4,15 @@ import { join } from 'node:path'
 import { chooseMethod } from '#checkout/choose-method.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
-import { formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { listPaymentsOf } from '#payments/store.ts'
 import { enableMethod } from '../support/operators.ts'
-import { TestClock, testContext, testEnvironment, type TestContext } from '../support/context.ts'
-import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
+import { testEnvironment, type TestContext } from '../support/context.ts'
+import { aCheckout, aPlan, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { payosNotification, startPayosPeer } from '../support/payos-peer.ts'
-import { sessionFacts, signedEvent, startStripePeer } from '../support/stripe-peer.ts'
+import { startStripePeer } from '../support/stripe-peer.ts'
+import { aCardSeller, CARD, completionOf, presentContext } from './card-rig.ts'
 import type { DyingCommand } from './dying-receiver.ts'
 
 export interface KilledOptions {
@@ -27,7 +28,6 @@ export interface KilledFigures {
 
 const RECEIVER = join(import.meta.dirname, 'dying-receiver.ts')
 const KEYS = { clientId: 'client', apiKey: 'api', checksumKey: 'checksum' }
-const CARD = { secretKey: 'sk_test_trial', webhookSecret: 'whsec_trial' }
 
 /**
  * Kills the process of a card or PayOS notification with -9 before each of its statements, then repeats the notification. Throws if
@@ -37,10 +37,9 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const payos = await startPayosPeer(systemClock, KEYS)
   const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_PAYOS_API_BASE: payos.base }
-  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext(settings)
   try {
-    const app = await anApp(ctx, { sandbox: false })
-    await enableMethod(ctx, 'trial', app.app, 'card', CARD)
+    const app = await aCardSeller(ctx)
     await enableMethod(ctx, 'trial', app.app, 'payos', KEYS)
     const price = priceId(await aPlan(ctx, app))
     const statements = { card: 0, payos: 0 }
@@ -88,8 +87,7 @@ export async function killedHandlers({ every }: KilledOptions): Promise<KilledFi
   function cardNotification(): { signature: string; body: Buffer } {
     const session = stripe.sessions.at(-1)!
     stripe.pay(session)
-    const at = unixSeconds(systemClock.now())
-    const event = signedEvent(CARD.webhookSecret, at, 'checkout.session.completed', sessionFacts(session))
+    const event = completionOf(session)
     return { signature: event.headers['Stripe-Signature']!, body: event.body }
   }
 

@@ -3,24 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
-import { DAY_MS, SECOND_MS, addMs, formatTimestamp, systemClock, unixSeconds } from '#shared/time.ts'
+import { DAY_MS, SECOND_MS, addMs, formatTimestamp, systemClock } from '#shared/time.ts'
 import { signed } from '../../bench/shop.ts'
 import { startWorker } from '../../bench/worker.ts'
 import type { LoadOrder, LoadRequest, LoadResult } from '../../bench/workers/load.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import { TestClock, type TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aCustomer, anApp, aPlan, paid, priceId, tokenOf, type TestApp } from '../support/factories.ts'
-import { enableMethod } from '../support/operators.ts'
 import { Receiver } from '../support/receiver.ts'
-import {
-  sessionFacts,
-  signedEvent,
-  startStripePeer,
-  type PeerSession,
-  type StripePeer,
-} from '../support/stripe-peer.ts'
+import { startStripePeer, type PeerSession, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
+import { aCardSeller, CARD, chooseCard, completionOf, presentContext } from './card-rig.ts'
 import type { OfferOrder, OfferResult } from './open-loop.ts'
 
 export interface OverloadOptions {
@@ -65,8 +59,6 @@ export interface OverloadFigures {
   readonly remindersMeanwhile: number
 }
 
-const SECRET_KEY = 'sk_test_trial'
-const WEBHOOK_SECRET = 'whsec_trial'
 const CONNECTIONS = 32
 const BUYERS = 1000
 /** Close enough to the end of a month that the reminder three days before it is due. */
@@ -80,11 +72,11 @@ const BEGAN_DAYS_AGO = 28
 export async function overload(options: OverloadOptions): Promise<OverloadFigures> {
   const { seconds, notifications, reminders } = options
   const home = mkdtempSync(join(tmpdir(), 'paygate-overload-'))
-  const stripe = await startStripePeer(systemClock, [SECRET_KEY])
+  const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const receiver = await Receiver.start()
   const arrivedMs = noteArrivals(receiver)
   const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_HOME: home, BILLING_SWEEP_SECONDS: '5' }
-  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
+  const ctx = presentContext(settings)
   const load = startWorker<LoadOrder, LoadResult>(join('workers', 'load.ts'))
   const offer = startWorker<OfferOrder, OfferResult>(join('..', 'test', 'trials', 'open-loop.ts'))
   const daemon = await startDaemonProcess(settings)
@@ -150,18 +142,11 @@ async function openSessions(
   daemon: DaemonProcess,
   count: number,
 ): Promise<PeerSession[]> {
-  const app = await anApp(ctx, { sandbox: false, webhookUrl: receiver.url })
-  await enableMethod(ctx, 'trial', app.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
+  const app = await aCardSeller(ctx, { webhookUrl: receiver.url })
   const price_id = priceId(await aPlan(ctx, app))
   for (let number = 0; number < count; number += 1) {
     const checkout = await aCheckout(ctx, app, { price_id, external_ref: `payer-${number}` })
-    const answer = await request(`${daemon.url}/checkout/${tokenOf(checkout)}/resolve`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ payment_method: 'card' }),
-    })
-    if (answer.statusCode !== 200) throw new Error(`the card was refused: ${await answer.body.text()}`)
-    await answer.body.dump()
+    await chooseCard(daemon, tokenOf(checkout))
     stripe.pay(stripe.sessions.at(-1)!)
   }
   return stripe.sessions
@@ -202,8 +187,7 @@ interface Reported {
 
 async function report(daemon: DaemonProcess, stripe: StripePeer, session: PeerSession): Promise<Reported> {
   const atMs = performance.now()
-  const at = unixSeconds(systemClock.now())
-  const { body, headers } = signedEvent(WEBHOOK_SECRET, at, 'checkout.session.completed', sessionFacts(session))
+  const { body, headers } = completionOf(session)
   const answer = await request(`${daemon.url}/api/v1/webhooks/card-provider`, { method: 'POST', headers, body })
   const text = await answer.body.text()
   if (answer.statusCode !== 200 || !text.includes('processed'))

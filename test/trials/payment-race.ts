@@ -12,18 +12,13 @@ import { findTransaction } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount, enableMethod } from '../support/operators.ts'
 import { genuineMail, OUR_MX, TRANSFER } from '../support/bank-mails.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
-import { TestClock, testContext, type TestContext } from '../support/context.ts'
+import type { TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
-import { aCheckout, anApp, aPlan, LIFETIME, MONTHLY, priceId, tokenOf, type TestApp } from '../support/factories.ts'
+import { aCheckout, aPlan, LIFETIME, MONTHLY, priceId, tokenOf, type TestApp } from '../support/factories.ts'
 import { seededRandom } from '../support/seeded-random.ts'
-import {
-  sessionFacts,
-  signedEvent,
-  startStripePeer,
-  type PeerSession,
-  type StripePeer,
-} from '../support/stripe-peer.ts'
+import { startStripePeer, type PeerSession, type StripePeer } from '../support/stripe-peer.ts'
 import { until } from '../support/until.ts'
+import { aCardSeller, CARD, completionOf, presentContext } from './card-rig.ts'
 import { operator } from '#commands/caller.ts'
 
 export interface RaceOptions {
@@ -66,8 +61,6 @@ interface Contested {
   readonly tellBank: () => Promise<string>
 }
 
-const SECRET_KEY = 'sk_test_race'
-const WEBHOOK_SECRET = 'whsec_race'
 const RELAY_SECRET = 'relay-secret-of-the-race'
 /** The order differs from round to round, since a mail takes longer to read than a notification. */
 const LONGEST_HEAD_START_MS = 30
@@ -79,7 +72,7 @@ const COPIES = 2
  * flagged, if a lifetime purchase is applied twice, if anybody gets an error, or if the ledger has a discrepancy.
  */
 export async function paymentRace({ rounds, seed }: RaceOptions): Promise<RaceFigures> {
-  const stripe = await startStripePeer(systemClock, [SECRET_KEY])
+  const stripe = await startStripePeer(systemClock, [CARD.secretKey])
   const settings = {
     BILLING_STRIPE_API_BASE: stripe.base,
     BILLING_RELAY_SECRET: RELAY_SECRET,
@@ -117,9 +110,8 @@ async function setStage(
   daemons: Stage['daemons'],
   seed: number,
 ): Promise<Stage> {
-  const ctx = testContext(settings, {}, new TestClock(formatTimestamp(systemClock.now())))
-  const created = await anApp(ctx, { sandbox: false, methods: ['bank_transfer'] })
-  await enableMethod(ctx, 'trial', created.app, 'card', { secretKey: SECRET_KEY, webhookSecret: WEBHOOK_SECRET })
+  const ctx = presentContext(settings)
+  const created = await aCardSeller(ctx, { methods: ['bank_transfer'] })
   // Manual transfers are offered besides PayOS (contract 4).
   await enableMethod(ctx, 'trial', created.app, 'payos', { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' })
   const account = await addBankAccount(ctx, 'trial', { bank: 'ACB', number: TRANSFER.account, holder: 'NGUYEN VAN A' })
@@ -193,7 +185,7 @@ async function contest(
   const session = stripe.sessions.at(-1)!
   if (paid === 'both ways') stripe.pay(session)
   const seconds = unixSeconds(systemClock.now())
-  const event = signedEvent(WEBHOOK_SECRET, seconds, 'checkout.session.completed', sessionFacts(session))
+  const event = completionOf(session)
   const transfer = { ...TRANSFER, amount, content: transferCode!, movement: 600_000_000 + id }
   const mail = await genuineMail('ACB', transfer)
   const body = JSON.stringify({
