@@ -5,10 +5,9 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { getApp } from '#apps/store.ts'
 import { updateApp } from '#apps/update-app.ts'
 import { listAuditEntries } from '#commands/store.ts'
-import { AppError } from '#shared/errors.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { testContext } from '../support/context.ts'
-import { expectFieldError, expectError } from '../support/expect-error.ts'
+import { expectFieldError, expectError, refusalOf } from '../support/expect-error.ts'
 import { anApp, aPlan, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
@@ -120,12 +119,12 @@ describe('what a client may choose in a checkout', () => {
     ]
     it('refuses what is not an origin, names it, and changes nothing', async () => {
       for (const value of wrong) {
-        const error = await errorOf(update({ return_origins: ['https://shop.example', value] }))
+        const error = await refusalOf(update({ return_origins: ['https://shop.example', value] }))
         expect(error, value).to.include({ code: 'invalid_request', field: 'return_origins' })
         expect(error.message).to.include(`"${value}"`)
       }
       for (const value of [[], 'https://shop.example', Array<string>(21).fill('https://shop.example')])
-        expect((await errorOf(update({ return_origins: value }))).field).to.equal('return_origins')
+        expect((await refusalOf(update({ return_origins: value }))).field).to.equal('return_origins')
       expect((await getApp(service.ctx.db, app.app.id)).returnOrigins).to.equal(null)
     })
 
@@ -133,7 +132,7 @@ describe('what a client may choose in a checkout', () => {
       const production = testContext({}, { env: 'production' })
       for (const origin of ['http://localhost:3000', 'http://127.0.0.1:8080', 'http://[::1]:8080']) {
         expect((await update({ return_origins: [origin] })).returnOrigins).to.deep.equal([origin])
-        const error = await errorOf(
+        const error = await refusalOf(
           perform(production, operator('linh'), updateApp, { return_origins: [origin] }, { app: app.app }),
         )
         expect(error.field).to.equal('return_origins')
@@ -148,7 +147,7 @@ describe('what a client may choose in a checkout', () => {
         ['return_origins', ['https://shop.example']],
         ['return_origins', null],
       ] as const) {
-        const error = await errorOf(update({ [field]: value }, server))
+        const error = await refusalOf(update({ [field]: value }, server))
         expect(error).to.include({ code: 'invalid_request', field })
         expect(error.message).to.include('identity-token apps')
       }
@@ -163,12 +162,3 @@ describe('what a client may choose in a checkout', () => {
     })
   })
 })
-
-async function errorOf(work: Promise<unknown>): Promise<AppError> {
-  const error = await work.then(
-    () => null,
-    (error: unknown) => error,
-  )
-  if (!(error instanceof AppError)) throw new Error(`it was not refused: ${String(error)}`)
-  return error
-}

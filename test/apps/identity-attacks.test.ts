@@ -2,7 +2,6 @@ import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { createHmac } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from 'jose'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
@@ -10,6 +9,7 @@ import { setIdentity } from '#apps/set-identity.ts'
 import type { App } from '#apps/store.ts'
 import { startService, type Response, type TestService } from '../support/api.ts'
 import { anApp } from '../support/factories.ts'
+import { listen } from '../support/http-server.ts'
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -38,8 +38,7 @@ describe('identity tokens of an OIDC issuer', () => {
       response.end('{}')
     })
     elsewhere.on('connection', () => visits.push('connection'))
-    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
-    elsewhereUrl = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
+    elsewhereUrl = `http://127.0.0.1:${await listen(elsewhere)}`
   })
   after(() => void elsewhere.close())
 

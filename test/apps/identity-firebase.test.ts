@@ -2,7 +2,6 @@ import { perform } from '#commands/perform.ts'
 import { operator } from '#commands/caller.ts'
 import { createHmac } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
@@ -14,6 +13,7 @@ import { aSigningCertificate } from '../support/certificates.ts'
 import { testContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { PROJECT, startGooglePeer, type GooglePeer } from '../support/google-peer.ts'
+import { listen } from '../support/http-server.ts'
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 const seconds = () => Math.floor(Date.now() / 1000)
@@ -61,8 +61,7 @@ describe('identity tokens of a Firebase project', () => {
     daemon = await startDaemonProcess({ BILLING_ENV: 'production', BILLING_LOG_LEVEL: 'trace', ...google.environment })
     elsewhere = createServer((_request, response) => void response.end('{}'))
     elsewhere.on('connection', () => visits.push('connection'))
-    await new Promise<void>((resolve) => elsewhere.listen(0, '127.0.0.1', resolve))
-    elsewhereUrl = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}`
+    elsewhereUrl = `http://127.0.0.1:${await listen(elsewhere)}`
   })
   after(async () => {
     await daemon.stop()

@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import Koa from 'koa'
 import { afterEach, beforeEach, describe, it } from 'mocha'
@@ -14,7 +13,7 @@ import { bankMailRoutes } from '#bank-mail/routes.ts'
 import { examine } from '#operations/doctor.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import type { Response } from '../support/api.ts'
-import { stopServer } from '../support/http-server.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { genuineMail, TRANSFER, TRUST } from '../support/bank-mails.ts'
 import { aBankShop, relayMail, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 import { runRelay } from './run-relay.ts'
@@ -55,12 +54,11 @@ describe('a mail that was not read', () => {
       .use(routerRoutes(bankMailRoutes(ctx, reader)))
     const handle = app.callback()
     const server = createServer((incoming, outgoing) => void handle(incoming, outgoing))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     stops.push(
       () => reader.close(),
       () => stopServer(server),
     )
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const url = `http://127.0.0.1:${await listen(server)}`
     const service = { ...shop.service, call: reach(url) }
     return { url, relay: (mail, envelopeTo = address()) => relayMail(service, mail, envelopeTo) }
   }

@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { bankMails } from '#bank-mail/store.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { genuineMail, TRANSFER } from '../support/bank-mails.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { aBankShop, RELAY_SECRET, type BankShop } from './bank-shop.ts'
 import { runRelay } from './run-relay.ts'
@@ -25,10 +24,7 @@ describe('bin/bank-mail-relay', () => {
   })
   afterEach(async () => {
     await shop.service.stop()
-    for (const server of servers.splice(0)) {
-      server.closeAllConnections()
-      server.close()
-    }
+    for (const server of servers.splice(0)) await stopServer(server)
   })
 
   const address = () => `bank+${shop.account.forwardCode}@pay.example`
@@ -39,9 +35,8 @@ describe('bin/bank-mail-relay', () => {
       request.resume()
       response.writeHead(status).end(body)
     })
-    servers.push(server.listen(0, '127.0.0.1'))
-    await once(server, 'listening')
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    servers.push(server)
+    return `http://127.0.0.1:${await listen(server)}`
   }
 
   it('takes its secret from a file, as a mail server hands its settings to everybody', async () => {

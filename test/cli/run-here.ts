@@ -41,13 +41,20 @@ export async function runHere(words: readonly string[], surroundings: Surroundin
   })
 }
 
+/** Less than the time limit of a test: until the run ends, the reporter has no standard output. */
+const LIMIT_MS = 120_000
 let lastRun: Promise<unknown> = Promise.resolve()
 
 /** Does work in these surroundings. There is one environment and one set of standard streams, so runs wait for each other. */
 export async function within<T>(surroundings: Surroundings, work: () => Promise<T>): Promise<T> {
   const run = lastRun.then(async () => {
     const restore = replaceStreams(surroundings)
-    return work().finally(restore)
+    const { promise: timeout, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Error('the command line does not end')), LIMIT_MS)
+    return Promise.race([work(), timeout]).finally(() => {
+      clearTimeout(timer)
+      restore()
+    })
   })
   lastRun = run.catch(() => undefined)
   return run

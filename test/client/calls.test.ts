@@ -1,10 +1,9 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
 import { ApiError, ConnectionError, Paygate } from '../../client/src/index.ts'
-import { stopServer } from '../support/http-server.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
@@ -135,8 +134,7 @@ describe('the client, where the connection is unreliable', () => {
         ;(answers.shift() ?? accept)(response)
       })
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    url = `http://127.0.0.1:${await listen(server)}`
   })
 
   afterEach(() => stopServer(server))

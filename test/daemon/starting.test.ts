@@ -1,16 +1,15 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { answerWhileStarting } from '#daemon/starting.ts'
 import { startDaemonProcess } from '../support/daemon-process.ts'
+import { listen, stopServer } from '../support/http-server.ts'
 
 describe('a daemon that is starting', () => {
   it('answers 503: not_ready for probes, the error envelope of the API for everything else', async () => {
     const server = createServer(answerWhileStarting)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const port = await listen(server)
     try {
-      const { port } = server.address() as AddressInfo
       for (const path of ['/healthz', '/readyz', '/api/v1/plans']) {
         const answer = await fetch(`http://127.0.0.1:${port}${path}`)
         expect(answer.status, path).to.equal(503)
@@ -25,8 +24,7 @@ describe('a daemon that is starting', () => {
         )
       }
     } finally {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
+      await stopServer(server)
     }
   })
 

@@ -1,10 +1,11 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerOptions } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { answerClientErrors } from '#daemon/client-errors.ts'
 import { startService, type TestService } from '../support/api.ts'
+import { listen } from '../support/http-server.ts'
 import { until } from '../support/until.ts'
 
 describe('a malformed HTTP request', () => {
@@ -59,8 +60,7 @@ describe('a malformed HTTP request', () => {
       server = createServer(limits)
       answerClientErrors(server)
       server.on('request', (request, response) => service.server.emit('request', request, response))
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      const { port } = server.address() as AddressInfo
+      const port = await listen(server)
       // This client never closes its side.
       socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     }

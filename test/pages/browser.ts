@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { listen } from '../support/http-server.ts'
 
 const ARTIFACTS = join(import.meta.dirname, '../artifacts')
 const FLAGS = [
@@ -37,8 +37,7 @@ export async function startSellerSite(): Promise<SellerSite> {
       .setHeader('Content-Type', 'text/html')
       .end('<!doctype html><link rel="icon" href="data:,"><title>Shop</title>')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
     stop() {

@@ -5,7 +5,6 @@ import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { claimDueEvents } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
@@ -15,6 +14,7 @@ import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 
@@ -60,15 +60,6 @@ describe('commands of operators for deliveries', () => {
     receiver.answer = 200
     receiver.received.length = 0
     return id
-  }
-
-  async function refusal(work: Promise<unknown>): Promise<AppError> {
-    const error: unknown = await work.then(
-      () => null,
-      (thrown: unknown) => thrown,
-    )
-    expect(error).to.be.instanceOf(AppError)
-    return error as AppError
   }
 
   it('list deliveries newest first, with their status', async () => {
@@ -143,7 +134,7 @@ describe('commands of operators for deliveries', () => {
   it('send an event from before the webhook was set up', async () => {
     const unconfigured = await anApp(ctx)
     const id = await emit(unconfigured)
-    expect((await refusal(retry(id))).message).to.include('has no webhook address')
+    expect((await refusalOf(retry(id))).message).to.include('has no webhook address')
     await inTransaction(ctx, (tx) =>
       updateAppRow(tx, unconfigured.app.id, {
         webhookUrl: receiver.url,
@@ -158,13 +149,13 @@ describe('commands of operators for deliveries', () => {
   it('refuse an event that is being sent', async () => {
     const id = await emit()
     await claimAll()
-    expect((await refusal(retry(id))).message).to.include('at this moment')
+    expect((await refusalOf(retry(id))).message).to.include('at this moment')
     ctx.clock.advance('5s')
     expect((await retry(id)).lease).to.equal(0)
   })
 
   it('answer not_found for an unknown event', async () => {
-    expect(await refusal(retry(999_999))).to.include({ code: 'not_found' })
+    expect(await refusalOf(retry(999_999))).to.include({ code: 'not_found' })
   })
 
   it('replay all failed events of an app together', async () => {
@@ -229,7 +220,7 @@ describe('commands of operators for deliveries', () => {
 
     it('needs an address and a secret', async () => {
       const unconfigured = await anApp(ctx)
-      expect(await refusal(sendTestEvent(ctx, ANN, unconfigured.app))).to.include({ code: 'invalid_request' })
+      expect(await refusalOf(sendTestEvent(ctx, ANN, unconfigured.app))).to.include({ code: 'invalid_request' })
     })
   })
 })
