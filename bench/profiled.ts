@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-/** Where profiles are written; null where none is asked. */
+/** Where profiles are written; null if none is asked. */
 let folder: string | null = null
 
 export function profileInto(path: string): void {

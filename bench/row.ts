@@ -3,7 +3,7 @@ export interface Row {
   readonly name: string
   /** What is measured. */
   readonly what: string
-  /** The least code that does the same durable work; null where the figure itself counts. */
+  /** The least code that does the same durable work; null if the figure itself counts. */
   readonly floor: string | null
   readonly unit: 'a second' | 'ms' | 'MB'
   /** `share`: ours by the floor's, more is better. `multiple`: the same, less is better. `value`: ours alone, less is better. */
@@ -12,7 +12,7 @@ export interface Row {
   readonly goal: number
 }
 
-/** What one round measured; `floor` is null where there is none. */
+/** What one round measured; `floor` is null if there is none. */
 export interface Round {
   readonly ours: number
   readonly floor: number | null

@@ -14,7 +14,7 @@ export interface Job {
   readonly signal: AbortSignal
   /** Calls the listener whenever the daemon wakes this job. */
   readonly onWake: (listener: () => void) => void
-  /** Records a run: what was done since `startedAt` or, where absent, since the last record. */
+  /** Records a run: what was done since `startedAt` or, if absent, since the last record. */
   readonly report: (done: object, startedAt?: RealTime) => Promise<void>
   /** Marks the start and the end of a sweep. */
   readonly sweeping: (isSweeping: boolean) => void

@@ -225,7 +225,7 @@ function combinedErrors(values: Values, environment: Environment): string[] {
     }
   }
   if (values.BILLING_SMTP_URL && !values.BILLING_MAIL_FROM) {
-    errors.push('BILLING_MAIL_FROM must be set where BILLING_SMTP_URL is')
+    errors.push('BILLING_MAIL_FROM must be set if BILLING_SMTP_URL is')
   }
   if (values.BILLING_ENV === 'production') errors.push(...productionErrors(values, environment))
   return errors
@@ -247,7 +247,7 @@ function productionErrors(values: Values, environment: Environment): string[] {
     errors.push('BILLING_BASE_URL must be https: in production')
   }
   if (!base && !isLoopbackHost(values.BILLING_HOST ?? DEFAULT_HOST)) {
-    errors.push('BILLING_BASE_URL must be set in production where BILLING_HOST is not loopback')
+    errors.push('BILLING_BASE_URL must be set in production if BILLING_HOST is not loopback')
   }
   for (const name of ['BILLING_STRIPE_API_BASE', 'BILLING_PAYOS_API_BASE'] as const) {
     const address = URL.parse(values[name] ?? '')
@@ -333,7 +333,7 @@ export interface ServiceManager {
   readonly watchdogMs: number | null
 }
 
-/** The systemd that started this process as a service of type notify; null where none did. */
+/** The systemd that started this process as a service of type notify; null if none did. */
 export function serviceManager(
   environment: Environment = process.env,
   pid: number = process.pid,
@@ -366,7 +366,7 @@ export function cliSecret(variable: string, environment: Environment = process.e
   return environment[variable]
 }
 
-/** The program that opens a page in a browser; null where the session has no desktop. */
+/** The program that opens a page in a browser; null if the session has no desktop. */
 export function desktopOpener(
   environment: Environment = process.env,
   platform: NodeJS.Platform = process.platform,

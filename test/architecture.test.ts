@@ -327,7 +327,7 @@ function fileImportsOf(path: string): string[] {
     })
 }
 
-/** The first circle that is found, as the files on it; null where there is none. */
+/** The first circle that is found, as the files on it; null if there is none. */
 function circleIn(files: ReadonlyMap<string, readonly string[]>): string | null {
   const done = new Set<string>()
   const visit = (path: string, way: readonly string[]): string | null => {

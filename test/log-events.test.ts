@@ -13,7 +13,7 @@ const LEVELS = ['trace', 'debug', ...LISTED]
 interface LogCall {
   readonly place: string
   readonly level: string
-  /** What it says, by the branches of a condition; null where that is no literal. */
+  /** What it says, by the branches of a condition; null if that is no literal. */
   readonly messages: readonly string[] | null
 }
 

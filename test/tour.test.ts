@@ -11,7 +11,7 @@ import { until } from './support/until.ts'
 const ROOT = join(import.meta.dirname, '..')
 const PORT = '9099'
 
-/** A block of commands as the README has it, and what it says that they print; null where it says nothing. */
+/** A block of commands as the README has it, and what it says that they print; null if it says nothing. */
 interface Step {
   readonly commands: string
   readonly prints: string | null

@@ -7,7 +7,7 @@ export interface SignedPost {
   readonly body: string
 }
 
-/** One webhook with one signature; throws where it is not acknowledged. */
+/** One webhook with one signature; throws if it is not acknowledged. */
 export async function postSigned(dispatcher: Dispatcher, { url, secret, body }: SignedPost): Promise<void> {
   const timestamp = String(Math.floor(Date.now() / 1000))
   const signature = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')

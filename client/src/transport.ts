@@ -97,7 +97,7 @@ async function readAnswer(answer: Response): Promise<Success | Failure> {
   }
 }
 
-/** Null where a proxy answered instead of the service. */
+/** Null if a proxy answered instead of the service. */
 function errorOf(text: string): ErrorBody['error'] | null {
   try {
     return (JSON.parse(text) as Partial<ErrorBody>).error ?? null

@@ -116,7 +116,7 @@ export interface Price {
   interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
   interval_count: number
   /**
-   * Null where the price has no trial.
+   * Null if the price has no trial.
    */
   trial: {
     /**
@@ -421,7 +421,7 @@ export interface Transaction {
    */
   flagged: boolean
   /**
-   * `underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null where it is not flagged.
+   * `underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null if it is not flagged.
    */
   flag_reason: string | null
   created_at: string
@@ -444,7 +444,7 @@ export interface Event {
   }
   created_at: string
   /**
-   * `pending`, `delivered`, `failed`, or `not_configured` where the app had no address or no secret.
+   * `pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.
    */
   delivery_status: string
   /**

@@ -72,7 +72,7 @@ function nameOf(app: App, token: EndUserToken | null): Caller {
   return token ? { kind: 'end_user', name: token.sub } : { kind: 'server', name: `app ${app.id}` }
 }
 
-/** Throws `forbidden` where a client names another end user than itself (contract 2, identity-token apps). */
+/** Throws `forbidden` if a client names another end user than itself (contract 2, identity-token apps). */
 export function requireSelf(caller: ApiCaller, externalRef: string): void {
   if (caller.endUser !== null && caller.endUser !== externalRef) throw forbidden()
 }

@@ -4,7 +4,7 @@ import type { App } from './store.ts'
 /** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
-/** The headers of a signed call, empty where they are missing, and the text that the signature must cover. */
+/** The headers of a signed call, empty if they are missing, and the text that the signature must cover. */
 export interface SignedHeaders {
   readonly apiKey: string
   readonly timestamp: string

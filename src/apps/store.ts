@@ -105,7 +105,7 @@ export async function listApps(db: Queries): Promise<App[]> {
   return db.all(apps, 'ORDER BY id')
 }
 
-/** Changes columns of one app; throws `not_found` where there is none. */
+/** Changes columns of one app; throws `not_found` if there is none. */
 export async function updateAppRow(tx: Tx, appId: number, changes: Partial<Omit<App, 'id'>>): Promise<void> {
   if ((await tx.update(apps, { id: appId }, { ...changes, updatedAt: tx.now })) !== 1) throw notFound('app')
 }

@@ -82,7 +82,7 @@ const BY_NAME = new Map(
   ),
 )
 
-/** The bank of a short code (`VCB`), a BIN (`970436`) or a name (`Vietcombank`), in any case; null where there is none. */
+/** The bank of a short code (`VCB`), a BIN (`970436`) or a name (`Vietcombank`), in any case; null if there is none. */
 export function findBank(text: string): Bank | null {
   return BY_NAME.get(fold(text)) ?? null
 }

@@ -10,9 +10,9 @@ export interface PresentedBankAccount {
   readonly account_number: string
   readonly account_holder: string
   readonly forward_code: string
-  /** Where the bank's mails about the account are to be forwarded; null where `BILLING_RELAY_ADDRESS` is not set. */
+  /** Where the bank's mails about the account are to be forwarded; null if `BILLING_RELAY_ADDRESS` is not set. */
   readonly forward_address: string | null
-  /** The address that the bank writes to; null where mails to any are taken. */
+  /** The address that the bank writes to; null if mails to any are taken. */
   readonly mailbox: string | null
   readonly disabled: boolean
 }

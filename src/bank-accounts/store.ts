@@ -14,7 +14,7 @@ export const bankAccounts = table('bank_accounts', {
   holder: words('holder', 191),
   /** Ten secret digits in the address to which the bank's mails about this account are forwarded. */
   forwardCode: exact('forward_code', 10),
-  /** The address that the bank writes to; null where mails to any are taken. */
+  /** The address that the bank writes to; null if mails to any are taken. */
   mailbox: exact('mailbox', 254).nullable(),
   disabledAt: realTime('disabled_at').nullable(),
   createdAt: realTime('created_at'),
@@ -31,7 +31,7 @@ export const bankAccountAssignments = table('bank_account_assignments', {
 })
 export type BankAccountAssignment = Row<typeof bankAccountAssignments>
 
-/** The id of the new account; null where another has the forward code. */
+/** The id of the new account; null if another has the forward code. */
 export async function insertBankAccount(tx: Tx, row: Omit<BankAccount, 'id'>): Promise<number | null> {
   let accountId = 0
   const insert = tx.insert(bankAccounts, row).then((newId) => {
@@ -48,7 +48,7 @@ export async function findBankAccountByForwardCode(db: Queries, forwardCode: str
   return db.one(bankAccounts, 'WHERE forward_code = ?', [forwardCode])
 }
 
-/** The one app that has the account or had it; null where there are several, or none. */
+/** The one app that has the account or had it; null if there are several, or none. */
 export async function findSoleOwner(db: Queries, bankAccountId: number): Promise<number | null> {
   const owners = await db.all(bankAccountAssignments, 'WHERE bank_account_id = ? LIMIT 2', [bankAccountId])
   return owners.length === 1 ? (owners[0]?.appId ?? null) : null

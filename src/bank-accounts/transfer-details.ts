@@ -23,7 +23,7 @@ export interface TransferDetails {
 }
 
 /**
- * What the bank page of a transaction shows. Throws `payment_method_unavailable` where the app no longer has an account, or nothing is
+ * What the bank page of a transaction shows. Throws `payment_method_unavailable` if the app no longer has an account, or nothing is
  * due.
  */
 export async function transferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails> {
@@ -36,7 +36,7 @@ export async function transferDetails(ctx: Context, transaction: Transaction): P
   return details
 }
 
-/** The same; null where `transferDetails` throws. */
+/** The same; null if `transferDetails` throws. */
 export async function findTransferDetails(ctx: Context, transaction: Transaction): Promise<TransferDetails | null> {
   const account = await receivingAccount(ctx.db, await getApp(ctx.db, transaction.appId))
   const { transferCode, amount } = transaction

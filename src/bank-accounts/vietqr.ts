@@ -17,7 +17,7 @@ const NAPAS = 'A000000727'
 const VND = '704'
 
 /**
- * The text of a VietQR code: EMVCo tag-length-value fields and a checksum. Throws where a banking app might change a value,
+ * The text of a VietQR code: EMVCo tag-length-value fields and a checksum. Throws if a banking app might change a value,
  * since the transfer code must arrive as it is.
  */
 export function vietQrPayload(qr: VietQr): string {

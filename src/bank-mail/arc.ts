@@ -73,7 +73,7 @@ function readSet(instance: number, seal: string, signature: string, report: stri
   return { sealer, saw }
 }
 
-/** The fields that the signature covers together with the whole body; null where it leaves a part of that out. */
+/** The fields that the signature covers together with the whole body; null if it leaves a part of that out. */
 function coveredWithWhole(signature: string): ReadonlySet<string> | null {
   const tags = parseTags(signature)
   return tags && !tags.has('l') ? coveredFields(tags) : null

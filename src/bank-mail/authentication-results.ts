@@ -2,11 +2,11 @@
 export interface AuthenticationResults {
   /** The server that wrote it, in lower case. */
   readonly authservId: string
-  /** Empty where the field says `none`: the server checked nothing. */
+  /** Empty if the field says `none`: the server checked nothing. */
   readonly results: readonly MethodResult[]
   /** Whether it has no versions and only the property types of RFC 8601, so that every server can read it. */
   readonly isPlain: boolean
-  /** False where a comment contains a part of a quotation, or a quoted value contains what could end a comment or a value. */
+  /** False if a comment contains a part of a quotation, or a quoted value contains what could end a comment or a value. */
   readonly isIntact: boolean
 }
 
@@ -22,7 +22,7 @@ export interface MethodResult {
 }
 
 /**
- * Parses the value of the field strictly; null where it violates the grammar, since forgers exploit lenient parsers. Two
+ * Parses the value of the field strictly; null if it violates the grammar, since forgers exploit lenient parsers. Two
  * exceptions, which common servers need: an unquoted property value may contain `/`, `=`, `:`, `+` and brackets (base64,
  * IPv6), and a quoted local part may stand before `@domain`. A quoted authserv-id, which nobody writes, is refused.
  */

@@ -18,7 +18,7 @@ export interface MailMoney {
   /** The bank's id of the movement, or a fingerprint of it. */
   readonly reference: string
   readonly messageIdHash: string | null
-  /** Our account that was credited; null where the mail does not show it. */
+  /** Our account that was credited; null if the mail does not show it. */
   readonly bankAccountId: number | null
   /** Whole dong. */
   readonly amount: number
@@ -36,7 +36,7 @@ export type BookedMoney =
   | { readonly kind: 'duplicate' }
 
 /**
- * Books the money for the transaction, through the entry point for money. `duplicate` where a mail of the same Message-ID, or about the
+ * Books the money for the transaction, through the entry point for money. `duplicate` if a mail of the same Message-ID, or about the
  * same movement, was booked before. Unique keys in the same database transaction guarantee both, also for concurrent copies. Uses only
  * those fields of the transaction that never change.
  */
@@ -76,9 +76,9 @@ export async function bookMoney(
 
 /** Money of a mail that cannot be booked for a transaction yet. */
 export interface WaitingMoney extends Pick<MailMoney, 'bank' | 'reference' | 'bankAccountId' | 'paidAt'> {
-  /** Null where the mail does not prove it, until an operator says it. */
+  /** Null if the mail does not prove it, until an operator says it. */
   readonly amount: number | null
-  /** Null where the app is not known. */
+  /** Null if the app is not known. */
   readonly appId: number | null
 }
 

@@ -26,7 +26,7 @@ export interface PayableFacts {
   readonly currency: string
   /** Whether it takes bank transfers. */
   readonly isBankPageOpened: boolean
-  /** The account that the app is paid to now; null where there is none, or where it is disabled. */
+  /** The account that the app is paid to now; null if there is none or if it is disabled. */
   readonly account: AccountFacts | null
   /** Whether the mail is about an account that the app had before. */
   readonly isAboutFormerAccount: boolean
@@ -45,13 +45,13 @@ export interface AccountFacts {
   readonly isRecipient: boolean
 }
 
-/** The one transfer code of the mail; null where it has none, or two that differ. */
+/** The one transfer code of the mail; null if it has none, or two that differ. */
 export function transferCodeOf(mail: MailFacts): string | null {
   const [code, ...others] = mail.isTrusted ? (mail.credit?.codes ?? []) : []
   return code !== undefined && others.length === 0 ? code : null
 }
 
-/** Why the mail is no payment; null where its money is to be booked, which then decides the rest. */
+/** Why the mail is no payment; null if its money is to be booked, which then decides the rest. */
 export function refusalOf(mail: MailFacts, payable: PayableFacts | null): Answer | null {
   if (mail.bank === null) return ignored('not_bank_email')
   if (!mail.isTrusted) return { status: 'rejected', reason: 'untrusted_sender' }

@@ -9,7 +9,7 @@ export interface RelayedMail {
 
 const Envelope = z.strictObject({ envelope_to: z.string().min(1).max(1000), raw: z.string().min(1) })
 
-/** Reads a post's JSON value; throws `invalid_request` where it is not `{"envelope_to", "raw": base64}`. */
+/** Reads a post's JSON value; throws `invalid_request` if it is not `{"envelope_to", "raw": base64}`. */
 export function readEnvelope(content: unknown): RelayedMail {
   const envelope = Envelope.safeParse(content)
   if (!envelope.success) throw unverified()
@@ -19,7 +19,7 @@ export function readEnvelope(content: unknown): RelayedMail {
 }
 
 /**
- * The forward code in the envelope recipient: the one run of exactly ten digits before the `@`. Null where there is none or more
+ * The forward code in the envelope recipient: the one run of exactly ten digits before the `@`. Null if there is none or more
  * than one. The rest of the address does not matter: only the code is secret.
  */
 export function forwardCodeIn(envelopeTo: string): string | null {

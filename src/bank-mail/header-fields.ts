@@ -9,7 +9,7 @@ export interface HeaderField {
 export interface Header {
   /** From top to bottom: servers add fields at the top. */
   readonly fields: readonly HeaderField[]
-  /** False where a line violates RFC 5322; such a header proves nothing. */
+  /** False if a line violates RFC 5322; such a header proves nothing. */
   readonly isWellFormed: boolean
 }
 
@@ -40,7 +40,7 @@ export function valuesOf(fields: readonly HeaderField[], name: string): string[]
   return fields.filter((field) => field.name === name).map(({ value }) => value)
 }
 
-/** A field's value without comments, in time proportional to its length; null where a comment or a quotation does not end. */
+/** A field's value without comments, in time proportional to its length; null if a comment or a quotation does not end. */
 export function withoutComments(value: string): string | null {
   let text = ''
   let depth = 0

@@ -20,7 +20,7 @@ export interface ListedMail {
   readonly transfer_code: string | null
   readonly status: string
   readonly reason: string | null
-  /** Why it waits for an operator: `credit`, `not_understood`, `unknown_sender`, `unreadable`; null where it does not. */
+  /** Why it waits for an operator: `credit`, `not_understood`, `unknown_sender`, `unreadable`; null if it does not. */
   readonly review: Review | null
   readonly transaction_id: number | null
   /** Payments that the money may be meant for, the most likely first; empty for mails that do not wait. */
@@ -114,7 +114,7 @@ function suggestionsFor(mail: BankMail, candidates: readonly PaymentCandidate[])
   }))
 }
 
-/** One mail; null where there is none. */
+/** One mail; null if there is none. */
 export async function bankMailOf(ctx: Context, mailId: number): Promise<BankMail | null> {
   return findBankMail(ctx.db, mailId)
 }

@@ -17,7 +17,7 @@ const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 96, maxYoungGenerationSizeMb: 
 /** A mail could not be read. The relay must send it again. */
 export class MailNotRead extends Error {
   override readonly name = 'MailNotRead'
-  /** Whether the mail itself may be the cause: its reading took too long, or its worker died. False where the service stops. */
+  /** Whether the mail itself may be the cause: its reading took too long, or its worker died. False if the service stops. */
   readonly isMailsDoing: boolean
 
   constructor(message: string, options: { readonly isMailsDoing: boolean }) {
@@ -59,7 +59,7 @@ export class MailReader {
     this.#workerFile = options.workerFile ?? new URL('./parse-worker.ts', import.meta.url)
   }
 
-  /** Reads a mail. Throws `MailNotRead`, and `rate_limited` where too many mails wait. */
+  /** Reads a mail. Throws `MailNotRead`, and `rate_limited` if too many mails wait. */
   async read(raw: Buffer): Promise<MailReading> {
     if (this.#isClosed || this.#waiting.length >= MAX_WAITING) {
       throw new AppError('rate_limited', 'too many mails at once', { headers: { 'Retry-After': '10' } })

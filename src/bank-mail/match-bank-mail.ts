@@ -23,7 +23,7 @@ const LARGEST_AMOUNT = 1e13
 const MatchBankMailInput = z.strictObject({
   id: integer(1),
   transactionId: integer(1),
-  /** In whole dong: required where the mail's amount could not be read, and refused otherwise. */
+  /** In whole dong: required if the mail's amount could not be read, and refused otherwise. */
   amount: integer(1, LARGEST_AMOUNT).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
@@ -44,7 +44,7 @@ export interface MatchPreview extends MatchedMail {
 
 /**
  * An operator matches a mail's money to a transaction (contract 4, Unmatched money): it is booked as if the mail had the transaction's
- * code. Throws `not_found`, and `invalid_request` where the mail does not wait, the transaction is not in VND, or `amount` is missing or
+ * code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND, or `amount` is missing or
  * refused.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {

@@ -8,7 +8,7 @@ export interface ReadingTask {
   readonly raw: Uint8Array
 }
 
-/** The answer; `reading` is null where a parser threw. The worker posts `'ready'` before the first answer. */
+/** The answer; `reading` is null if a parser threw. The worker posts `'ready'` before the first answer. */
 export interface ReadingAnswer {
   readonly id: number
   readonly reading: MailReading | null

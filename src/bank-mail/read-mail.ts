@@ -17,7 +17,7 @@ import { isToSigned, type TrustPath, type TrustSettings } from './trust.ts'
 export interface MailReading {
   /** Short code of the bank in `From`; null for any other sender. */
   readonly bank: string | null
-  /** How it was verified as that bank's; null where it was not. */
+  /** How it was verified as that bank's; null if it was not. */
   readonly trust: TrustPath | null
   /** The printable characters of the field, at most `LONGEST_MESSAGE_ID`. */
   readonly messageId: string | null
@@ -25,9 +25,9 @@ export interface MailReading {
   readonly contentHash: string
   /** The one address of its one `To`, if every signature of the bank covers that field. */
   readonly to: MailAddress | null
-  /** Null where no money came in, the mail is not trusted, or it is not a known notice. */
+  /** Null if no money came in, the mail is not trusted, or it is not a known notice. */
   readonly credit: ReadCredit | null
-  /** Why an operator must look at a genuine mail that is not a known notice; null where nobody must. */
+  /** Why an operator must look at a genuine mail that is not a known notice; null if nobody must. */
   readonly review: UnknownMail | null
   /** Null for every mail but Gmail's forwarding request. */
   readonly forwarding: ForwardingRequest | null
@@ -37,7 +37,7 @@ export interface MailReading {
 export interface UnknownMail {
   /** `not_understood`: from a sender address of notices. `unknown_sender`: from another address of the bank. */
   readonly kind: 'not_understood' | 'unknown_sender'
-  /** The credit that it seems to report; null where that could not be read. */
+  /** The credit that it seems to report; null if that could not be read. */
   readonly credit: ReadCredit | null
 }
 
@@ -133,7 +133,7 @@ async function readContent(raw: Buffer, fields: readonly HeaderField[], sender: 
   return isAboutCredit ? { credit: null, review: { kind: 'unknown_sender', credit } } : NOTHING
 }
 
-/** The subject and the text of each part; nothing where the parser throws. */
+/** The subject and the text of each part; nothing if the parser throws. */
 async function readParts(raw: Buffer): Promise<{ readonly subject: string; readonly texts: readonly string[] }> {
   try {
     const { subject = '', text = '', html = '' } = await PostalMime.parse(raw, { forceRfc822Attachments: true })
@@ -143,7 +143,7 @@ async function readParts(raw: Buffer): Promise<{ readonly subject: string; reado
   }
 }
 
-/** The notice that the text part and the HTML part agree on; null where they differ. */
+/** The notice that the text part and the HTML part agree on; null if they differ. */
 function agreed(notices: readonly (Notice | null)[]): Notice | null {
   const [first] = notices
   if (!first || notices.some((notice) => !notice || !isSame(notice, first))) return null

@@ -3,7 +3,7 @@ import type { Header } from './header-fields.ts'
 import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
- * How the mail is verified as one of `domains` (a bank's); null where it is not, or where a forwarder may have chosen how its body is
+ * How the mail is verified as one of `domains` (a bank's); null if it is not or if a forwarder may have chosen how its body is
  * read (contract 7, "Bank mails"). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body
  * reads differently under another character set, boundary or encoding.
  */
@@ -40,7 +40,7 @@ interface Part {
   readonly content: ArrayBuffer | null
 }
 
-/** The root part; null where the parser throws. */
+/** The root part; null if the parser throws. */
 async function readParts(raw: Buffer): Promise<Part | null> {
   const parser = new PostalMime({ forceRfc822Attachments: true })
   try {
@@ -96,7 +96,7 @@ function looksLikeItsType(part: Part): boolean {
   return (part.contentType.parsed.value === 'text/html') === (textOf(part) ?? '').trimStart().startsWith('<')
 }
 
-/** The part's bytes as UTF-8; null where they are not valid. */
+/** The part's bytes as UTF-8; null if they are not valid. */
 function textOf({ content }: Part): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content ?? new ArrayBuffer(0))

@@ -157,7 +157,7 @@ function isToMailbox({ mailbox }: BankAccount, { to }: MailReading): boolean {
 
 /** The account that a mail is about, by its bank, the account that it names, its `To` and the secret address that it came to. */
 interface Subject {
-  /** Null where it is none of ours. */
+  /** Null if it is none of ours. */
   readonly account: BankAccount | null
   /** Whether its money is ours, so that operators must see it. Development does not check the secret address. */
   readonly isOurs: boolean

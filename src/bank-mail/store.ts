@@ -35,12 +35,12 @@ export const bankMails = table('bank_mails', {
   status: exact('status', 32),
   reason: exact('reason', 64).nullable(),
   appId: bigint('app_id').nullable(),
-  /** Our account whose secret address it came to, or which it names; null where there is none. */
+  /** Our account whose secret address it came to, or which it names; null if there is none. */
   bankAccountId: bigint('bank_account_id').nullable(),
   transactionId: bigint('transaction_id').nullable(),
   /** The bank's own time of the movement. */
   paidAt: realTime('paid_at').nullable(),
-  /** Why it waits for an operator; null where it does not. */
+  /** Why it waits for an operator; null if it does not. */
   review: exact('review', 32).as<Review>().nullable(),
   /** When an operator matched it to a transaction. */
   matchedAt: realTime('matched_at').nullable(),
@@ -120,7 +120,7 @@ export async function listForwardingRows(db: Queries, since: RealTime, limit: nu
   )
 }
 
-/** Records that the mail's money was matched; returns false where the mail no longer waits. */
+/** Records that the mail's money was matched; returns false if the mail no longer waits. */
 export async function markBankMailMatched(
   tx: Tx,
   mailId: number,
@@ -129,7 +129,7 @@ export async function markBankMailMatched(
   return endReview(tx, mailId, { ...changes, matchedAt: tx.now })
 }
 
-/** Records that the mail was closed; returns false where it no longer waits. */
+/** Records that the mail was closed; returns false if it no longer waits. */
 export async function markBankMailClosed(tx: Tx, mailId: number): Promise<boolean> {
   return endReview(tx, mailId, { closedAt: tx.now })
 }

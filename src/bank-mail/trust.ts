@@ -17,7 +17,7 @@ export type TrustPath = 'direct' | 'forwarder' | 'arc'
 
 export interface Trust {
   readonly path: TrustPath
-  /** The lower-case names of the fields that all verified signatures cover; empty where there is no signature. */
+  /** The lower-case names of the fields that all verified signatures cover; empty if there is no signature. */
   readonly covered: ReadonlySet<string>
 }
 
@@ -58,7 +58,7 @@ const COVERED_FIELDS = ['from', 'subject']
 const LONGEST_RECEIVED = 2000
 
 /**
- * How the header proves that the mail is from one of `domains` (a bank's); null where it does not (specification 5, contract 5).
+ * How the header proves that the mail is from one of `domains` (a bank's); null if it does not (specification 5, contract 5).
  * Only the results of our own receiving server count, and of servers that it vouches for. Anything malformed or contradictory
  * counts as a forgery.
  */
@@ -90,7 +90,7 @@ interface Evidence {
   readonly domains: readonly string[]
 }
 
-/** Null where the header contains nothing reliable. */
+/** Null if the header contains nothing reliable. */
 function readEvidence(header: Header, domains: readonly string[], settings: TrustSettings): Evidence | null {
   const { fields } = header
   if (!header.isWellFormed) return null
@@ -103,7 +103,7 @@ function readEvidence(header: Header, domains: readonly string[], settings: Trus
 interface Block {
   /** Every result in the name of this server, without contradictions. */
   readonly all: readonly MethodResult[]
-  /** Results that may prove something: those above every `Received`; where there are none, those of plain fields. */
+  /** Results that may prove something: those above every `Received`; if there are none, those of plain fields. */
   readonly results: readonly MethodResult[]
   /** Whether the results are above every `Received`, where only the server itself can have put them. */
   readonly isProven: boolean
@@ -114,7 +114,7 @@ interface Block {
 }
 
 /**
- * The results that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null where
+ * The results that a server prepended, from field `start` on: those above the first `Received` that is not its own. Null if
  * there are none, or where they are malformed or contradictory.
  *
  * A server prepends its results often above its own `Received`, sometimes below. Below, they adjoin the sender's own fields, and
@@ -175,7 +175,7 @@ function isJoinedWithSender({ method, properties, remarks }: MethodResult): bool
   return remarks.includes('@') || properties.has('smtp.mailfrom') || properties.has('smtp.helo')
 }
 
-/** The `by` of a `Received`, in lower case; null where it is ambiguous. */
+/** The `by` of a `Received`, in lower case; null if it is ambiguous. */
 function receivedBy(value: string): string | null {
   const bare = value.length > LONGEST_RECEIVED ? null : withoutComments(value)
   const match = /^[ \t]*(?:from[ \t]+[^ \t;()]+[ \t]+)?by[ \t]+([^ \t;()]+)(?=[ \t;]|$)/i.exec(bare ?? '')
@@ -242,7 +242,7 @@ function isPass(result: MethodResult): boolean {
   return result.result === 'pass' && !/\btest(ing|[ -]?mode|[ -]?key)?\b/i.test(result.remarks)
 }
 
-/** The domain of a DKIM result: `header.d`, or the domain of `header.i`; null where it is ambiguous. */
+/** The domain of a DKIM result: `header.d`, or the domain of `header.i`; null if it is ambiguous. */
 function signedDomain(result: MethodResult): string | null {
   const domain = result.properties.get('header.d')?.toLowerCase()
   const identity = result.properties.get('header.i')?.toLowerCase()
@@ -263,7 +263,7 @@ interface Signature {
   readonly tags: ReadonlyMap<string, string>
 }
 
-/** The DKIM signatures that the mail carries; null where one cannot be read or there are too many. */
+/** The DKIM signatures that the mail carries; null if one cannot be read or there are too many. */
 function readSignatures(fields: readonly HeaderField[]): Signature[] | null {
   const values = valuesOf(fields, 'dkim-signature')
   if (values.length > MAX_SIGNATURES) return null
@@ -323,7 +323,7 @@ function coverWhatMatters({ fields, signatures }: Evidence, domains: readonly st
   })
 }
 
-/** The fields that all signatures of these domains cover; empty where there is none. */
+/** The fields that all signatures of these domains cover; empty if there is none. */
 function coveredBy({ signatures }: Evidence, domains: readonly string[]): ReadonlySet<string> {
   const [first, ...others] = signedBy(signatures, domains).map(({ tags }) => coveredFields(tags))
   return new Set([...(first ?? [])].filter((name) => others.every((covered) => covered.has(name))))

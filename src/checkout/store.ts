@@ -24,7 +24,7 @@ export const checkoutSessions = table('checkout_sessions', {
   origin: exact('origin', 16).as<'checkout' | 'renewal'>(),
   /** The subscription that a renewal pays for. */
   subscriptionId: bigint('subscription_id').nullable(),
-  /** Null where a free trial activated at once. */
+  /** Null if a free trial activated at once. */
   transactionId: bigint('transaction_id').nullable(),
   customerId: bigint('customer_id').nullable(),
   /** Chosen by the seller up front; null lets the payer choose. */

@@ -152,7 +152,7 @@ function registerMails(mail: Command): void {
     .description('mails of the relay, newest first, without what payers wrote')
     .option('--unmatched', 'only those that need review, with suggestions')
     .option('--limit <n>', 'how many at most; 200, with --unmatched all')
-    .option('--cursor <cursor>', 'go on where an earlier list ended, which says it')
+    .option('--cursor <cursor>', 'continue an earlier list: the cursor at its end')
     .action(async (options: PageOptions & { unmatched?: boolean }, command: Command) => {
       const unmatched = options.unmatched === true
       const limit = options.limit === undefined ? (unmatched ? Infinity : 200) : readLimit(options.limit)
@@ -232,7 +232,7 @@ function registerMatch(mail: Command): void {
   const match = mail
     .command('match [id] [transaction_id]')
     .description("say which transaction a mail's money is for; it is booked as if the mail had named it")
-    .option('--amount <n>', 'in VND, where the mail was not understood')
+    .option('--amount <n>', 'in VND, if the mail was not understood')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--dry-run', 'only say what it would do')
     .option('--yes', 'do not ask')
@@ -352,7 +352,7 @@ function suggestionChoice(suggestion: ListedMail['suggestions'][number]): { valu
   }
 }
 
-/** The id; on a terminal picked from a menu where it is missing. */
+/** The id; on a terminal picked from a menu if it is missing. */
 async function pickAccount({ ctx }: Session, id: string | undefined): Promise<number> {
   const { listBankAccounts } = await import('#bank-accounts/list-bank-accounts.ts')
   const text = await requiredChoice(id, '<id>', 'Which account?', async () => {

@@ -17,7 +17,7 @@ export function stateCell(state: string | null): Coloured | string | null {
   return found && state !== null ? new Coloured(state, found[0] as Colour) : state
 }
 
-/** A transaction's status and, where it is flagged, the reason: an operator must decide. */
+/** A transaction's status and, if it is flagged, the reason: an operator must decide. */
 export function standingCell(status: string, flagReason: string | null): Coloured | string | null {
   return flagReason === null ? stateCell(status) : new Coloured(`${status} ${flagReason}`, 'red')
 }

@@ -22,7 +22,7 @@ export async function inChange(command: Command, work: (session: Session) => Pro
 }
 
 /**
- * The note of a change. On a terminal it is asked for after a rehearsal of the change, which throws where the change is not possible. In
+ * The note of a change. On a terminal it is asked for after a rehearsal of the change, which throws if the change is not possible. In
  * a script a missing note fails at once.
  */
 export async function noteFor(

@@ -1,7 +1,7 @@
 import { parseDuration } from '#shared/time.ts'
 import { UsageError } from './usage-error.ts'
 
-/** The API's body for `app clock`; null where the command only reads the time. */
+/** The API's body for `app clock`; null if the command only reads the time. */
 export function clockInput({ advance, now }: { readonly advance?: string; readonly now?: string }): object | null {
   if (advance !== undefined && now !== undefined) throw new UsageError('--advance and --now exclude each other')
   if (now !== undefined) return { now }

@@ -21,7 +21,7 @@ const PLAIN = /^[A-Za-z0-9-][A-Za-z0-9._+-]*$/
 
 /**
  * Candidates for the last of `words`, which is being typed: commands, options, and their values, including those in the database (apps, and
- * the newest ids). Empty where any text may stand.
+ * the newest ids). Empty if any text may stand.
  */
 export async function candidatesFor(words: readonly string[]): Promise<Candidate[]> {
   const typed = words.at(-1) ?? ''

@@ -103,7 +103,7 @@ async function findOptions(session: Session, { on, app }: { on?: string; app?: s
 function registerOpen(program: Command): void {
   const open = program
     .command('open [thing]')
-    .description('the page of a checkout, a transaction, an end user or a customer; opened where there is a desktop')
+    .description('the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop')
     .option('--app <app>', 'only of this app')
     .option('--print', 'only print its address')
     .action(async (thing: string | undefined, options: { app?: string; print?: boolean }, command: Command) => {

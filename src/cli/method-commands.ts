@@ -77,7 +77,7 @@ export function registerMethodCommands(program: Command): void {
   withExamples(list, 'method list 1')
 }
 
-/** The method; on a terminal it is picked from a menu where it is missing. */
+/** The method; on a terminal it is picked from a menu if it is missing. */
 async function pickMethod(methodName: string | undefined): Promise<Method> {
   const { METHODS } = await import('#providers/providers.ts')
   const picked = await requiredChoice(methodName, '<method>', 'Which method?', () =>
@@ -97,7 +97,7 @@ async function readCredentials({ questions }: CredentialsSpec): Promise<Record<s
   return credentials
 }
 
-/** Throws where the provider refuses the credentials, but not where it cannot be reached. */
+/** Throws if the provider refuses the credentials, but not if it cannot be reached. */
 async function checkCredentials({ ctx, out }: Session, spec: CredentialsSpec, credentials: unknown): Promise<void> {
   const check = await spec.check(ctx.config, credentials)
   if (check.result === 'refused') throw new Error(`${check.message}; nothing was changed`)

@@ -135,7 +135,7 @@ function registerMove(payment: Command): void {
   const move = payment
     .command('move [payment_id] [transaction_id]')
     .description('book money for the transaction that it was meant for')
-    .option('--amount <n>', 'a part of it, in the smallest unit; needed where the amount is not known')
+    .option('--amount <n>', 'a part of it, in the smallest unit; required if the amount is unknown')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--yes', 'do not ask')
     .action(
@@ -173,8 +173,8 @@ function registerRefund(payment: Command): void {
   const refund = payment
     .command('refund [payment_id]')
     .description('refund money that is not booked for a transaction')
-    .option('--amount <n>', 'a part of it, in the smallest unit; needed where the amount is not known')
-    .option('--reference <reference>', 'of your own transfer, where money is refunded manually')
+    .option('--amount <n>', 'a part of it, in the smallest unit; required if the amount is unknown')
+    .option('--reference <reference>', 'of your own transfer, if money is refunded manually')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: ChangeOptions, command: Command) => {
@@ -234,7 +234,7 @@ async function amountOf({ amount }: ChangeOptions): Promise<{ amount?: number }>
   return amount === undefined ? {} : { amount: await numberOf(amount, '--amount') }
 }
 
-/** The id; on a terminal it is picked from the payments that wait where it is missing. */
+/** The id; on a terminal it is picked from the payments that wait if it is missing. */
 async function pickPayment({ ctx }: Session, id: string | undefined): Promise<number> {
   const text = await requiredChoice(id, '<payment_id>', 'Which payment?', async () => {
     const { listPayments } = await import('#payments/list-payments.ts')

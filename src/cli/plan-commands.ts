@@ -294,7 +294,7 @@ async function printPlan({ out }: Session, app: App, plan: PlanWithPrices): Prom
   })
 }
 
-/** `free for 7 days`, `₫1,000 for 1 month`; null where the price has no trial. */
+/** `free for 7 days`, `₫1,000 for 1 month`; null if the price has no trial. */
 function trialWords(price: PlanWithPrices['prices'][number]): string | null {
   const { trialAmount, trialIntervalCount: count, trialIntervalUnit: unit, currency } = price
   if (trialAmount === null) return null

@@ -21,7 +21,7 @@ const GROUPS: readonly Group[] = [
     section: 'Search',
     words: {
       find: 'what a text names, and a screen about the end user: subscription, payments, mails, next step',
-      open: 'the page of a checkout, a transaction, an end user or a customer; opened where there is a desktop',
+      open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
     load: async () => (await import('./find-commands.ts')).registerFindCommands,
   },
@@ -200,7 +200,7 @@ export function spellHelp(program: Command, words: readonly string[]): readonly 
   return command ? [...path, '--help'] : words
 }
 
-/** The word that determines a command line's group; for `help app` it is `app`. Empty where there is none. */
+/** The word that determines a command line's group; for `help app` it is `app`. Empty if there is none. */
 export function leadingWord(words: readonly string[]): string {
   const [first = '', second = ''] = words.filter((word) => !word.startsWith('-'))
   return first === 'help' ? second : first

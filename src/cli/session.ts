@@ -16,7 +16,7 @@ export interface Session {
   readonly out: Output
   /** The operator who runs the command, as the audit log names them: `linh`, or `linh (sudo)`. */
   readonly caller: Caller
-  /** The app that `<app>` names; on a terminal one is picked from a menu where it is missing. */
+  /** The app that `<app>` names; on a terminal one is picked from a menu if it is missing. */
   readonly app: (named: string | undefined) => Promise<App>
 }
 

@@ -34,7 +34,7 @@ const NO_FRAME = Object.fromEntries(
 const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
- * A table as wide as the terminal, 80 columns where there is none. Columns stand apart by blanks alone, since
+ * A table as wide as the terminal, 80 columns if there is none. Columns stand apart by blanks alone, since
  * a frame takes the room of a column. Long cells wrap between words, timestamps last. Where not every word can be whole, optional columns
  * are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay whole, to be copied.
  * The head is bold and states have their colours on a terminal that wants colours.
@@ -160,7 +160,7 @@ function naturalWidths(rows: readonly (readonly string[])[]): number[] {
   return columnsOf(rows).map((texts) => Math.max(...texts.map(({ length }) => length)))
 }
 
-/** The columns' widths: natural where they fit, else narrowed as far as what `longest` measures stays whole; null where that is not enough. */
+/** The columns' widths: natural where they fit, else narrowed as far as what `longest` measures stays whole; null if that is not enough. */
 function fitWidths(
   rows: readonly (readonly string[])[],
   width: number,

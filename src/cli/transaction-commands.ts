@@ -120,7 +120,7 @@ function registerResolve(transaction: Command): void {
     .option('--action <action>', 'refund, complete or dismiss', oneOf(...ACTIONS.map(({ value }) => value)))
     .option('--note <text>', 'why; kept in the audit log')
     .option('--amount <n>', 'of a refund: a part of the money, in the smallest unit of its currency')
-    .option('--reference <reference>', 'of your own transfer, where money is refunded manually')
+    .option('--reference <reference>', 'of your own transfer, if money is refunded manually')
     .option('--dry-run', 'only say what it would do')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: ResolveOptions, command: Command) => {
@@ -170,7 +170,7 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   })
 }
 
-/** The action; on a terminal it is picked from the possible ones where it is missing. */
+/** The action; on a terminal it is picked from the possible ones if it is missing. */
 async function pickAction(
   { ctx }: Session,
   transactionId: number,
@@ -200,7 +200,7 @@ async function refundReference(
   return isManual ? required(reference, '--reference', 'Reference of your own transfer:') : undefined
 }
 
-/** The id; on a terminal it is picked from the flagged transactions where it is missing. */
+/** The id; on a terminal it is picked from the flagged transactions if it is missing. */
 async function pickTransaction({ ctx }: Session, id: string | undefined): Promise<number> {
   const [{ parseNumericId }, { listTransactions }] = await Promise.all([
     import('#shared/ids.ts'),
@@ -223,7 +223,7 @@ function registerLedger(program: Command): void {
     .command('ledger')
     .description('the ledgers')
     .command('verify')
-    .description('recompute every period and sum; exit 1 where something does not add up')
+    .description('recompute every period and sum; exit 1 if something does not add up')
     .option('--app <app>', 'only of this app')
     .action(async (options: { app?: string }, command: Command) => {
       await inSession(command, async (session) => {

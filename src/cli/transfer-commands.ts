@@ -8,7 +8,7 @@ export function registerExport(app: Command): void {
   const command = app
     .command('export [app]')
     .description("write all of an app's data into a folder, as JSON Lines and CSV, without secrets")
-    .option('--dir <folder>', 'where to; made if it is not there')
+    .option('--dir <folder>', 'the target folder; created if it does not exist')
     .action(async (named: string | undefined, options: { dir?: string }, self: Command) => {
       await inSession(self, async ({ ctx, out, app: pick }) => {
         const { exportApp } = await import('#operations/export-app.ts')

@@ -21,7 +21,7 @@ export function registerUnconfirmedCommands(program: Command): void {
   registerSettle(reminders, {
     noun: 'reminder',
     sent: 'it was sent: the app gets its event',
-    notSent: 'it was not: the next sweep sends it where its stage still holds',
+    notSent: 'it was not: the next sweep sends it if its stage still applies',
     listed: async ({ ctx }) => {
       const { listUnconfirmedReminders } = await import('#renewals/unconfirmed-reminders.ts')
       const { rows } = await listUnconfirmedReminders(ctx, NEWEST)

@@ -7,7 +7,7 @@ import type { Tx } from './transaction.ts'
 /** The transaction of a command: it knows the caller and records what changes. */
 export interface CommandTx extends Tx {
   readonly caller: Caller
-  /** 64 hex characters, random and the same in every attempt; empty where the command `isRepeatable`. */
+  /** 64 hex characters, random and the same in every attempt; empty if the command `isRepeatable`. */
   readonly token: string
   /** Writes a change to the audit log. Its `action` is the command's name unless given. */
   readonly audit: (change: Omit<Change, 'action'> & Partial<Pick<Change, 'action'>>) => Promise<void>

@@ -29,7 +29,7 @@ export const commitTokens = table('commit_tokens', {
   createdAt: realTime('created_at'),
 })
 
-/** Whether the token is new; false where an earlier attempt of its unit of work was committed. */
+/** Whether the token is new; false if an earlier attempt of its unit of work was committed. */
 export async function insertCommitToken(db: Queries, token: string, now: RealTime): Promise<boolean> {
   return insertedNew('commit_tokens_token', db.insert(commitTokens, { token, createdAt: now }))
 }
@@ -63,7 +63,7 @@ export async function listAuditEntries(
 }
 
 /**
- * The offset in milliseconds that a sandbox app's clock had at an instant of its own time; null where it has not moved since. Moves
+ * The offset in milliseconds that a sandbox app's clock had at an instant of its own time; null if it has not moved since. Moves
  * recorded without an offset are ignored.
  */
 export async function findClockOffsetAt(db: Queries, appId: number, instant: AppTime): Promise<number | null> {

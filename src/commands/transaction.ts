@@ -49,7 +49,7 @@ export interface Unit<T> {
   readonly work: (tx: Tx) => Promise<T>
   /**
    * Called before the work of each attempt: whether an earlier attempt was committed and the answer to its COMMIT lost. It waits for an
-   * attempt that is still committing. Absent where a second run gives the same result by itself.
+   * attempt that is still committing. Absent if a second run gives the same result by itself.
    */
   readonly wasCommitted?: ((tx: Tx, attempt: number) => Promise<boolean>) | undefined
 }

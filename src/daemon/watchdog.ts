@@ -19,7 +19,7 @@ const MAX_LAG_MS = SECOND_MS
 const PINGS_PER_PERIOD = 3
 const NOTIFY_DEADLINE_MS = 5 * SECOND_MS
 
-/** Why the process should be restarted; null where it is healthy. */
+/** Why the process should be restarted; null if it is healthy. */
 export function findHang({ loopLagMs, heartbeats }: Liveness, startedAt: RealTime, now: RealTime): string | null {
   if (loopLagMs > MAX_LAG_MS) return `the event loop is ${Math.round(loopLagMs)} ms late`
   const unresponsive = heartbeats.find(([, at]) => now.getTime() - (at ?? startedAt).getTime() > MAX_SILENCE_MS)

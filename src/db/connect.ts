@@ -45,7 +45,7 @@ const DEFAULT_PORT = 3306
 
 /**
  * Opens the database of the settings: the server at `BILLING_DATABASE_URL`, or else the embedded one, which is migrated here
- * (a server's database is migrated by `billing-cli migrate` alone). Throws where it cannot be reached.
+ * (a server's database is migrated by `billing-cli migrate` alone). Throws if it cannot be reached.
  */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'home'>,

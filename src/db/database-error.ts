@@ -73,7 +73,7 @@ export async function onDuplicate<T>(key: string, insert: Promise<T>, translate:
   }
 }
 
-/** Runs an insert; null where the row exists. A duplicate on `key` rolls back only that statement. */
+/** Runs an insert; null if the row exists. A duplicate on `key` rolls back only that statement. */
 export async function unlessDuplicate<T>(key: string, insert: Promise<T>): Promise<T | null> {
   try {
     return await insert

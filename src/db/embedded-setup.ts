@@ -57,7 +57,7 @@ const SERVER_FLAGS = [
 
 /**
  * Creates the directories of the embedded server (mode 0700) and returns how to run it. Two spellings of one home give the same result.
- * Throws an error with the command to install a server where `directories` hold none.
+ * Throws an error with the command to install a server if `directories` hold none.
  */
 export function embeddedSetup(home: string, directories: readonly string[] = programDirectories()): EmbeddedSetup {
   const server = findServer(directories)
@@ -131,7 +131,7 @@ function programDirectories(): string[] {
   return [...onPath.filter((directory) => directory !== ''), ...SYSTEM_DIRECTORIES]
 }
 
-/** The path of a program; null where there is none. */
+/** The path of a program; null if there is none. */
 export function findProgram(name: string, directories: readonly string[] = programDirectories()): string | null {
   for (const directory of directories) {
     const path = join(directory, name)

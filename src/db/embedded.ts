@@ -26,7 +26,7 @@ const SUPERVISOR = fileURLToPath(import.meta.resolve('./supervisor.ts'))
  * stops it after its last user: each user holds a connection to the supervisor, which the kernel closes even if the user is killed. A
  * server that dies, or whose supervisor dies, is restarted for the remaining users; until then their queries fail.
  *
- * Throws an error that says what to install where no server program is there, and with the end of the server's log where it does not start.
+ * Throws an error that says what to install if no server program is there, and with the end of the server's log where it does not start.
  */
 export async function startEmbedded(home: string): Promise<EmbeddedDatabase> {
   const setup = embeddedSetup(home)
@@ -136,7 +136,7 @@ function compileCache(): Record<string, string> {
   return folder === undefined ? {} : { NODE_COMPILE_CACHE: folder }
 }
 
-/** A connection, or null where nobody listens. */
+/** A connection, or null if nobody listens. */
 async function connect(path: string): Promise<Socket | null> {
   const { promise, resolve } = Promise.withResolvers<Socket | null>()
   const socket = createConnection(path)
@@ -146,7 +146,7 @@ async function connect(path: string): Promise<Socket | null> {
   return promise
 }
 
-/** The first line that the other side sends; null where it closes without one. */
+/** The first line that the other side sends; null if it closes without one. */
 async function firstLine(socket: Socket): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   let text = ''

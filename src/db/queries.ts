@@ -21,7 +21,7 @@ export interface Queries {
   run(sql: string, params?: readonly Param[]): Promise<number>
   /** Runs an UPDATE of one row that sets `id = LAST_INSERT_ID(id)`; returns the row's id, null where its WHERE found none. */
   touch(sql: string, params?: readonly Param[]): Promise<number | null>
-  /** Returns the new row's id; 0 where the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`; a value whose expression has none is not sent. */
+  /** Returns the new row's id; 0 if the table generates none. `sql` replaces the `?` of some values: `{ dueAt: 'LEAST(?, …)' }`; a value whose expression has none is not sent. */
   insert<R extends object>(
     table: Table<R>,
     row: Omit<NoInfer<R>, 'id'>,
@@ -141,7 +141,7 @@ function insertOf<R>(table: Table<R>, row: object, sql: Expressions = {}): Fille
   return { text, values: Object.keys(sql).length === 0 ? values : values.filter(isSent) }
 }
 
-/** Null where no row can be so. */
+/** Null if no row can be so. */
 function updateOf<R>(table: Table<R>, where: Where<R>, changes: object): Filled | null {
   const set = valuesOf(table, changes)
   if (set.properties.length === 0) throw new Error(`an update of ${table.name} changes nothing`)

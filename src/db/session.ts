@@ -85,7 +85,7 @@ export async function liftDeadlines(runner: QueryRunner, isMariaDb: boolean): Pr
 
 /** Ends the runner's connection instead of giving it back to the pool. */
 export async function dropConnection(runner: QueryRunner): Promise<void> {
-  // There is none where the pool could not make one.
+  // There is none if the pool could not make one.
   const connection = await runner.connect().then(
     (made) => made as PoolConnection,
     () => null,

@@ -1,6 +1,6 @@
 /** How the database declares a column. */
 export interface ColumnOptions {
-  /** The property's name where absent. */
+  /** The property's name if absent. */
   readonly name?: string
   readonly type: string
   readonly length?: number
@@ -13,7 +13,7 @@ export interface ColumnOptions {
 type Convert = (value: unknown) => unknown
 
 interface Codec {
-  /** Turns the driver's value into ours; absent where they are the same. Never called with null. */
+  /** Turns the driver's value into ours; absent if they are the same. Never called with null. */
   readonly decode?: Convert
   /** The reverse. Never called with null. */
   readonly encode?: Convert
@@ -141,7 +141,7 @@ type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
 
 /**
  * Rows of several tables that one statement reads: `from` joins the tables, each under the name that its row has in the result. A row
- * of `optional` is null where its LEFT JOIN found none.
+ * of `optional` is null if its LEFT JOIN found none.
  */
 export function joinedRows<T extends Tables, O extends Tables>(
   from: string,

@@ -28,7 +28,7 @@ export interface TurnRequest {
 
 /**
  * Runs the first read of a request on a free connection that nobody else waits for: requests that have begun go first, so that overload
- * delays only new ones. Throws what `late` makes where the turn does not come in time.
+ * delays only new ones. Throws what `late` makes if the turn does not come in time.
  */
 export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Queries) => Promise<T>): Promise<T> {
   let queue = queues.get(pool)

@@ -26,7 +26,7 @@ const NOTIFIER_PATIENCE_MS = 10 * SECOND_MS
 
 /**
  * Refuses a call of the API under overload, before its signature is checked, so that a refusal costs little and accepted calls are
- * served in time. Throws `rate_limited` (429) where the caller would wait too long at the queue's current pace. Reads (`isRead`) are
+ * served in time. Throws `rate_limited` (429) if the caller would wait too long at the queue's current pace. Reads (`isRead`) are
  * refused earlier, so that payments are served for longer.
  */
 export function refuseOverload(ctx: Context, isRead: boolean): void {
@@ -39,7 +39,7 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 
 /**
  * Makes the first read of a request; nothing is done for the request before. Callers who are not known to be genuine share a few
- * connections (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` where the
+ * connections (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
  * caller would wait longer than 2 s for the database.
  */
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
@@ -53,7 +53,7 @@ export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) =
   return inTurn(ctx.db.pool, turn, read)
 }
 
-/** `admit` for a row by its key; null where there is none. Concurrent callers of the same standing share the read. */
+/** `admit` for a row by its key; null if there is none. Concurrent callers of the same standing share the read. */
 export function admitByKey<Key, Row>(
   ctx: Context,
   standing: Standing,
@@ -97,7 +97,7 @@ export function isPageToken(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text)
 }
 
-/** `admitByKey` by the token of a hosted page; null where there is no such token. */
+/** `admitByKey` by the token of a hosted page; null if there is no such token. */
 export async function admitByToken<Row>(
   ctx: Context,
   token: string,

@@ -20,7 +20,7 @@ import type { RequestState } from './errors.ts'
  *     const locale = pageLocale(http)
  *     await sendPage(ctx, http, { template: 'renew', title: 'Renew Pro', values: { words: { hello: 'Hello' } } })
  *
- * Whatever a template prints is escaped; a variable that is not set is an error (pass null where there is none). The layout has
+ * Whatever a template prints is escaped; a variable that is not set is an error (pass null if there is none). The layout has
  * `page`: `locale`, `base` (in front of every path of ours), `keep` (behind every path of ours, so that a chosen language stays),
  * `title`, `appName`, `isTest`, `languages`. Links and forms to our own pages are written `{{ page.base }}/renew/…{{ page.keep }}`.
  * There is no inline style or script, which the policy blocks: styles go into `style.css`, and what `page.js` does is switched on
@@ -39,7 +39,7 @@ export interface PageOwner {
   /** Sandbox apps' pages carry a visible TEST mark (contract 4). */
   readonly isTest: boolean
   readonly customerLocale: PageLocale | null
-  /** Where to start again after an error, a path of ours such as `/checkout/…`; none where absent. */
+  /** Where to start again after an error, a path of ours such as `/checkout/…`; none if absent. */
   readonly home?: string
   /** Where the payer came from; only http(s) addresses become links. */
   readonly exit?: string
@@ -49,7 +49,7 @@ export interface PageOwner {
   readonly isOvertaken?: boolean
   /** How the seller's pages look; see `brandOf`. */
   readonly brand?: Brand
-  /** A part of the money that has arrived for it; absent where none has, or all of it. */
+  /** A part of the money that has arrived for it; absent if none has, or all of it. */
   readonly part?: PartPaid
 }
 
@@ -70,7 +70,7 @@ export interface PartPaid {
   readonly asked: number
   readonly due: number
   readonly currency: string
-  /** How to transfer the rest; null where no transfer is taken. */
+  /** How to transfer the rest; null if no transfer is taken. */
   readonly transfer: TransferFacts | null
 }
 
@@ -97,7 +97,7 @@ export interface Page {
   readonly template: string
   readonly title: string
   readonly values: Readonly<Record<string, unknown>>
-  /** 200 where absent. */
+  /** 200 if absent. */
   readonly status?: number
   /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
   readonly formSources?: readonly string[]

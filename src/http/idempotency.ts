@@ -155,13 +155,13 @@ async function keptAnswer(ctx: Context, scope: Scope, requestHash: string): Prom
   return answerOf(first)
 }
 
-/** Throws where there is none yet. */
+/** Throws if there is none yet. */
 function answerOf({ answerStatus, answerBody }: IdempotencyKey): Answer {
   if (answerStatus === null || !answerBody) throw stillRunning()
   return { status: answerStatus, body: answerBody }
 }
 
-/** The kept answer; null where this request leases the key now and must run. */
+/** The kept answer; null if this request leases the key now and must run. */
 async function claimKey(ctx: Context, scope: Scope, requestHash: string, leaseToken: string): Promise<Answer | null> {
   return inTransaction(ctx, async (tx) => {
     const now = await databaseNow(ctx, tx)

@@ -367,7 +367,7 @@ let endpointAgent: Agent | null = null
 
 /**
  * Calls an endpoint that the operator configured, so that its address needs no guard. Follows no redirect; every status is an
- * answer. Throws `EndpointError` where none came within the deadline, or one of more than 1 MiB.
+ * answer. Throws `EndpointError` if none came within the deadline, or one of more than 1 MiB.
  */
 export async function requestEndpoint(request: EndpointRequest): Promise<EndpointAnswer> {
   const url = new URL(request.url)

@@ -44,7 +44,7 @@ function openCounts(perSecond: number, whose: string) {
     return new AppError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
   }
   return {
-    /** Throws where the limit is reached. */
+    /** Throws if the limit is reached. */
     async check(key: string): Promise<void> {
       const count = await limiter.get(key)
       if (count && count.consumedPoints >= points) throw refusal(count)

@@ -9,7 +9,7 @@ const resolver = new Resolver({ timeout: 2000, tries: 2 })
 /**
  * All addresses of a host, IPv4 first. Asks the name servers directly: `dns.lookup` occupies one of the four threads of libuv's pool,
  * so that a few receivers with slow name servers would delay all others. Only names that the name servers do not know (`localhost`,
- * the hosts file) use `dns.lookup`. Throws where there is no address.
+ * the hosts file) use `dns.lookup`. Throws if there is no address.
  */
 export async function resolveHost(hostname: string): Promise<string[]> {
   if (isIP(hostname) !== 0) return [hostname]

@@ -52,7 +52,7 @@ export interface ApiRoute<Caller> {
   readonly status: 200 | 201
   /** The shape of `data`. */
   readonly output: z.ZodType
-  /** The shape of the body; null where the call has none. */
+  /** The shape of the body; null if the call has none. */
   readonly body: z.ZodType | null
   readonly words: RouteWords
   readonly isList: boolean
@@ -89,7 +89,7 @@ interface CommandRoute<Caller, Output extends z.ZodType, Scope, Result> extends 
   readonly command: Command<Scope, Result> | ((caller: Caller) => Command<Scope, Result>)
   /** The input of a server's command, where the command depends on the caller. */
   readonly body?: z.ZodType
-  /** The command's scope. Throws where the caller may not do this, or the path names nothing. */
+  /** The command's scope. Throws if the caller may not do this, or the path names nothing. */
   scope(request: ApiRequest<Caller>): Scope
   present(result: Result, now: RealTime, request: ApiRequest<Caller>): z.input<Output>
 }
@@ -155,7 +155,7 @@ export function routesOf<Caller extends CommandCaller>() {
   }
 }
 
-/** Null where it depends on the caller or the settings: such a route declares its `body`. */
+/** Null if it depends on the caller or the settings: such a route declares its `body`. */
 function inputOf(command: object): z.ZodType | null {
   return 'input' in command && command.input instanceof z.ZodType ? command.input : null
 }
@@ -170,7 +170,7 @@ function headOf({ method, path, access, status = 200, output, ...rest }: RouteHe
 export interface AuthPolicy<Caller extends CommandCaller & { readonly appId: number }> {
   /** The first read of a request, by `admit` of `admission.ts`. Throws `unauthorized`, `app_disabled` or `rate_limited`. */
   authenticate(ctx: Context, call: SignedCall): Promise<Caller>
-  /** Throws `forbidden` where the caller may not use routes of this access. */
+  /** Throws `forbidden` if the caller may not use routes of this access. */
   admit(caller: Caller, access: Access): void
   /** The owner of keys and limits within the app: an end user, or '' for the app's server. */
   subject(caller: Caller): string
@@ -272,7 +272,7 @@ export function routerRoutes(router: Router<RequestState>): Middleware<RequestSt
   return router.routes() as unknown as Middleware<RequestState>
 }
 
-/** 405 with `Allow` where the path is known and the method is not. */
+/** 405 with `Allow` if the path is known and the method is not. */
 export function refuseMethods(router: Router<RequestState>): Middleware<RequestState> {
   return async (http, next) => {
     const allowed = new Set(router.match(http.path, http.method).path.flatMap((layer) => layer.methods))

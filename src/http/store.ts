@@ -34,7 +34,7 @@ export async function findIdempotencyKey(db: Queries, scope: Scope): Promise<Ide
   return db.one(idempotencyKeys, named, [appId, pathHash, idempotencyKey])
 }
 
-/** Takes over a key whose first request died, or whose answer is too old; false where another request was faster. */
+/** Takes over a key whose first request died, or whose answer is too old; false if another request was faster. */
 export async function takeOverIdempotencyKey(
   tx: Tx,
   stale: IdempotencyKey,
@@ -49,7 +49,7 @@ export async function takeOverIdempotencyKey(
   )
 }
 
-/** Stores the answer of the request that leases the key; false where it lost the lease, or has an answer already. */
+/** Stores the answer of the request that leases the key; false if it lost the lease, or has an answer already. */
 export async function storeAnswer(
   db: Queries,
   leaseToken: string,

@@ -18,7 +18,7 @@ export async function checkDatabase(ctx: Context): Promise<CheckResult[]> {
   return [database, clockResult(skewMs), ...(await checkCluster(ctx))]
 }
 
-/** Each server of `BILLING_DATABASE_URL`, where there are several or it is a cluster's node. */
+/** Each server of `BILLING_DATABASE_URL`, if there are several or it is a cluster's node. */
 async function checkCluster({ config: { databaseUrl } }: Context): Promise<CheckResult[]> {
   if (databaseUrl === null) return []
   const servers = await inspectServers(databaseUrl)

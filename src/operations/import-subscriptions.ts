@@ -146,7 +146,7 @@ function periodOf(app: App, input: ImportLine, { price }: PriceWithPlan): Period
   return { start, end, anchorDay }
 }
 
-/** Imports one line; false where the end user has a subscription already. */
+/** Imports one line; false if the end user has a subscription already. */
 const importSubscription = command({
   name: 'subscription.import',
   input: ImportLine,
@@ -175,7 +175,7 @@ const importSubscription = command({
   },
 })
 
-/** The app's customer of this address, unless another end user made it; made where there is none; null where the file names none. */
+/** The app's customer of this address, unless another end user made it; made if there is none; null if the file names none. */
 async function customerOf(
   tx: Tx,
   app: App,

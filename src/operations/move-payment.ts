@@ -22,7 +22,7 @@ import type { Transaction } from '#transactions/store.ts'
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
   transaction_id: integer(1),
-  /** In the smallest unit; required where the payment's amount is unknown. Absent: all that may be moved. */
+  /** In the smallest unit; required if the payment's amount is unknown. Absent: all that may be moved. */
   amount: integer(1).optional(),
   /** Why; kept in the audit log. */
   note: text(500),
@@ -45,7 +45,7 @@ interface Source {
 
 /**
  * Books money for the transaction that it was meant for (contract 7): money that is unallocated, or that a transaction has without having
- * used it. It counts there from when it was paid. Throws `not_found`, and `invalid_request` where nothing may be moved.
+ * used it. It counts there from when it was paid. Throws `not_found`, and `invalid_request` if nothing may be moved.
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {
   const moved = await perform(ctx, caller, move, input, null)
@@ -116,7 +116,7 @@ async function sourcesOf(
   })
 }
 
-/** The unallocated amount; where it is unknown, what the operator states. */
+/** The unallocated amount; if it is unknown, what the operator states. */
 function freeOf({ amount, amountLeft }: Payment, input: MovePaymentInput): number {
   if (amount !== null) return amountLeft ?? 0
   if (input.amount === undefined) throw invalidField('amount', 'is required: the amount of this payment is unknown')

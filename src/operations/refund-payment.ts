@@ -14,7 +14,7 @@ import { orderRefundOfPayment } from '#transactions/refund-money.ts'
 
 const RefundPaymentInput = z.strictObject({
   payment_id: integer(1),
-  /** In the smallest unit; required where the payment's amount is unknown. Absent: all that is unallocated. */
+  /** In the smallest unit; required if the payment's amount is unknown. Absent: all that is unallocated. */
   amount: integer(1).optional(),
   /** Of a manual transfer. */
   reference: text(191).optional(),
@@ -24,7 +24,7 @@ const RefundPaymentInput = z.strictObject({
 
 /**
  * Refunds money that is booked for no transaction: through the provider, or recorded with the reference of a manual transfer. Throws
- * `not_found`, `invalid_request` where nothing is left, and `provider_error` as `resolveTransaction` does.
+ * `not_found`, `invalid_request` if nothing is left, and `provider_error` as `resolveTransaction` does.
  */
 export async function refundPayment(ctx: Context, caller: Caller, input: unknown): Promise<Refund> {
   const ordered = await perform(ctx, caller, orderRefund, input, null)

@@ -20,7 +20,7 @@ export interface RotationOptions {
 
 /**
  * Re-encrypts every sealed secret under the first key of the settings, in small transactions. A run that was interrupted can be repeated.
- * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` where secrets do not open, after the others were
+ * A secret that is replaced meanwhile stays as it was set. Throws `invalid_request` if secrets do not open, after the others were
  * rotated.
  */
 export async function rotateKeys(

@@ -47,7 +47,7 @@ export interface Stats {
   readonly unknown_payments: number
   /** Received beyond the amount of a completed transaction; not flagged. */
   readonly surplus: readonly Sum[]
-  /** Of the periods that ended in the last 30 days, those that a payment followed. `rate` from 0 to 1, null where none ended. */
+  /** Of the periods that ended in the last 30 days, those that a payment followed. `rate` from 0 to 1, null if none ended. */
   readonly renewals: {
     readonly days: number
     readonly ended: number
@@ -65,7 +65,7 @@ export interface Stats {
 export interface StatsOptions {
   /** One app; null for all of a kind. */
   readonly app: App | null
-  /** Sandbox apps rather than live ones. By default live ones, or sandbox ones where there are no others. */
+  /** Sandbox apps rather than live ones. By default live ones, or sandbox ones if there are no others. */
   readonly isTest?: boolean
 }
 

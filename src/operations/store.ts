@@ -45,7 +45,7 @@ export type SealedSecret =
       readonly sealed: string
     }
 
-/** The sealed secrets of `limit` apps after `afterId`, and the id to continue from; null where there are no more. */
+/** The sealed secrets of `limit` apps after `afterId`, and the id to continue from; null if there are no more. */
 export async function listAppSecrets(
   db: Queries,
   afterId: number,
@@ -83,7 +83,7 @@ export async function listMethodSecrets(
   return { secrets, nextAfterId: nextAfter(rows, limit) }
 }
 
-/** Stores the same secret under another key; false where it was changed since it was read. */
+/** Stores the same secret under another key; false if it was changed since it was read. */
 export async function replaceSealed(tx: Tx, secret: SealedSecret, sealed: string): Promise<boolean> {
   const column = secret.table === 'apps' ? secret.column : 'credentials'
   return (
@@ -105,7 +105,7 @@ export interface WebhookStanding {
   readonly appId: number
   readonly failed: number
   readonly retrying: number
-  /** The first failed attempt since the app last acknowledged any event; null where none failed. */
+  /** The first failed attempt since the app last acknowledged any event; null if none failed. */
   readonly failingSince: RealTime | null
   readonly lastError: string | null
 }

@@ -121,7 +121,7 @@ async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promis
   return [...moved, ...refunds.flatMap((refund) => refundMoments(refund, currency))]
 }
 
-/** Null where the entries of refunds say it. */
+/** Null if the entries of refunds say it. */
 function allocationText({ cause, amount, paymentId }: Allocation, payment: Payment, currency: string): string | null {
   const { provider, reference, paidAt } = payment
   const money = englishMoney(Math.abs(amount), currency)

@@ -29,7 +29,7 @@ const PLAN = {
 const MAX_EVENTS = 100
 
 export interface Triggered {
-  /** The end user that the event is about; null where there is none. */
+  /** The end user that the event is about; null if there is none. */
   readonly external_ref: string | null
   /** The events that the app gets, in order. */
   readonly events: readonly { readonly id: string; readonly event_type: string }[]

@@ -117,7 +117,7 @@ function partialOf(
   }
 }
 
-/** Empty where the app turned them off. They return to the seller's site rather than to the page, whose address must stay secret. */
+/** Empty if the app turned them off. They return to the seller's site rather than to the page, whose address must stay secret. */
 function bankAppsOf({ app, session }: CheckoutView, details: TransferDetails): BankAppLink[] {
   const isWanted = app.pageSettings?.bank_app_links ?? true
   return isWanted ? bankAppLinks(details, new URL(session.successUrl).origin) : []

@@ -95,7 +95,7 @@ function linesAboutMoney(texts: PageTexts, http: PageHttp): readonly string[] | 
   return [received, texts.part.transferRest(money(part.due), transfer.transferCode), texts.part.moneyBack(appName)]
 }
 
-/** How the rest of a part payment can still be transferred; null where it cannot. */
+/** How the rest of a part payment can still be transferred; null if it cannot. */
 function transferOfRest(http: PageHttp): TransferFacts | null {
   const { owner } = http.state
   return owner?.isOvertaken ? null : (owner?.part?.transfer ?? null)

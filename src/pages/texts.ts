@@ -10,11 +10,11 @@ interface Notice {
 export interface PageTexts {
   readonly errors: Readonly<Partial<Record<ErrorCode, Notice>>> &
     Readonly<Record<'invalid_request' | 'internal_error' | 'service_unavailable', Notice>>
-  /** Replaces `checkout_expired` where the subscription has changed since the link was made. */
+  /** Replaces `checkout_expired` if the subscription has changed since the link was made. */
   readonly overtaken: Notice
   /** Replaces its lines where the payment takes bank transfers. */
   readonly overtakenAfterTransfer: readonly string[]
-  /** Replaces the lines of `checkout_expired` where the payment takes bank transfers. */
+  /** Replaces the lines of `checkout_expired` if the payment takes bank transfers. */
   readonly expiredAfterTransfer: readonly string[]
   readonly reference: string
   readonly startAgain: string

@@ -15,7 +15,7 @@ export function keptOf({ amountReceived, amountRefunded }: Balance): number {
   return amountReceived - amountRefunded
 }
 
-/** What is still due of `amount`; 0 where all of it came. */
+/** What is still due of `amount`; 0 if all of it came. */
 export function dueOf({ amount, ...balance }: Balance & { readonly amount: number }): number {
   return Math.max(0, amount - keptOf(balance))
 }
@@ -83,7 +83,7 @@ export function dismissed(balance: Balance): Balance {
   return { ...balanceOf(balance), amountLeft: 0 }
 }
 
-/** How much of each part makes up `amount`, the last parts first. Throws where all of them are less. */
+/** How much of each part makes up `amount`, the last parts first. Throws if all of them are less. */
 export function takeNewest<T extends { readonly kept: number }>(
   amount: number,
   parts: readonly T[],

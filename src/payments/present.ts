@@ -30,7 +30,7 @@ export function presentAllocation(allocation: Allocation) {
   }
 }
 
-/** `failure` says why a refund failed; `actor` is null where it was made at the provider. */
+/** `failure` says why a refund failed; `actor` is null if it was made at the provider. */
 export function presentRefund(refund: Refund) {
   return {
     refund_id: refund.id,

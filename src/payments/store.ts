@@ -16,9 +16,9 @@ export const payments = table('payments', {
   endUserId: bigint('end_user_id').nullable(),
   /** `stripe`, `payos`, `bank_transfer`, `test` */
   provider: exact('provider', 32),
-  /** The version of the app's credentials that it came under; null where a provider needs none. */
+  /** The version of the app's credentials that it came under; null if a provider needs none. */
   providerAccountId: bigint('provider_account_id').nullable(),
-  /** The account that it was credited to; null where it came another way, or the mail does not name one. */
+  /** The account that it was credited to; null if it came another way, or the mail does not name one. */
   bankAccountId: bigint('bank_account_id').nullable(),
   reference: exact('reference', 191),
   /** The provider's id of the charge, where that is not the reference: Stripe's payment intent. */
@@ -51,7 +51,7 @@ export const allocations = table('allocations', {
   refundId: bigint('refund_id').nullable(),
   amount: bigint('amount'),
   cause: exact('cause', 16).as<AllocationCause>(),
-  /** Null where no operator decided it. */
+  /** Null if no operator decided it. */
   actor: words('actor', 191).nullable(),
   note: words('note', 500).nullable(),
   at: realTime('at'),
@@ -74,7 +74,7 @@ export const refunds = table('refunds', {
   /** How much of it had paid for what was given, and the flag that it cleared: both return if the provider refuses it. */
   amountUsed: bigint('amount_used'),
   flagReason: exact('flag_reason', 32).nullable(),
-  /** Null where it was made at the provider. */
+  /** Null if it was made at the provider. */
   actor: words('actor', 191).nullable(),
   note: words('note', 500).nullable(),
   /** How often the provider answered with a failure of its own: each further try has its own idempotency key. */
@@ -85,7 +85,7 @@ export const refunds = table('refunds', {
 })
 export type Refund = Row<typeof refunds>
 
-/** The id of the new payment; null where this provider reported this reference before. */
+/** The id of the new payment; null if this provider reported this reference before. */
 export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<number | null> {
   let paymentId = 0
   const insert = tx.insert(payments, row).then((newId) => {
@@ -112,7 +112,7 @@ export async function findPaymentOf(db: Queries, provider: string, reference: st
   return db.one(payments, 'WHERE provider = ? AND reference = ?', [provider, reference])
 }
 
-/** The payment of a charge; null where there is none. */
+/** The payment of a charge; null if there is none. */
 export async function findPaymentOfCharge(db: Queries, provider: string, charge: string): Promise<Payment | null> {
   return db.one(payments, 'WHERE charge_reference = ? AND provider = ?', [charge, provider])
 }
@@ -128,7 +128,7 @@ export async function updatePayment(
 /** A payment that was allocated to a transaction, with the amount that still is. */
 export type BookedPayment = Payment & { readonly kept: number }
 
-/** The payments that were allocated to a transaction, the oldest first; `kept` is 0 where all was moved or refunded. */
+/** The payments that were allocated to a transaction, the oldest first; `kept` is 0 if all was moved or refunded. */
 export async function listPaymentsOf(db: Queries, transactionId: number): Promise<BookedPayment[]> {
   return db.all(
     payments.joined('p', { kept: bigint('a.kept') }),
@@ -176,7 +176,7 @@ export async function listRefundedShares(
   )
 }
 
-/** The id of the new refund; null where the payment has one of this reference. */
+/** The id of the new refund; null if the payment has one of this reference. */
 export async function insertRefund(tx: Tx, row: Omit<Refund, 'id'>): Promise<number | null> {
   let refundId = 0
   const insert = tx.insert(refunds, row).then((newId) => {
@@ -241,7 +241,7 @@ export async function listDueRefunds(
   return db.all(refunds, `${due.sql} ORDER BY id LIMIT ?`, [...due.params, limit])
 }
 
-/** Claims a refund's next look-up; returns false where another worker did. */
+/** Claims a refund's next look-up; returns false if another worker did. */
 export async function claimRefundLookup(tx: Tx, refund: Refund, nextLookupAt: RealTime): Promise<boolean> {
   const { id: refundId, nextLookupAt: dueAt } = refund
   return (await tx.update(refunds, { id: refundId, status: 'pending', nextLookupAt: dueAt }, { nextLookupAt })) === 1
@@ -249,7 +249,7 @@ export async function claimRefundLookup(tx: Tx, refund: Refund, nextLookupAt: Re
 
 /**
  * A payment as operators list it. `waiting` is the amount that waits for a decision: what is not allocated, and what a flagged
- * transaction does not use, the newest payment first; null where the amount is not known.
+ * transaction does not use, the newest payment first; null if the amount is not known.
  */
 export type ListedPayment = Payment & {
   readonly waiting: number | null
@@ -306,7 +306,7 @@ export async function listPaymentRows(
 
 /** Money that no transaction has: payments with something left, and payments of unknown amount. */
 export interface UnallocatedSum {
-  /** False where the app is not known. */
+  /** False if the app is not known. */
   readonly isSandbox: boolean
   readonly currency: string
   readonly payments: number

@@ -6,7 +6,7 @@ import { publicId, timestamp } from '#shared/validate.ts'
 import { SALE_STATUSES } from './sale-status.ts'
 import type { PlanWithPrices, Price } from './store.ts'
 
-/** The Price of the API; `trial` is null where it has none. */
+/** The Price of the API; `trial` is null if it has none. */
 const PriceOutput = z
   .strictObject({
     id: publicId('price'),
@@ -22,7 +22,7 @@ const PriceOutput = z
         interval_count: z.int(),
       })
       .nullable()
-      .describe('Null where the price has no trial.'),
+      .describe('Null if the price has no trial.'),
     status: z.enum(SALE_STATUSES).describe('An archived price cannot be bought; subscriptions on it keep renewing.'),
     created_at: timestamp,
   })

@@ -115,7 +115,7 @@ const PRICE_WITH_PLAN = joinedRows(
   {},
 )
 
-/** A price of the app with its plan, on sale or not; null where there is none. */
+/** A price of the app with its plan, on sale or not; null if there is none. */
 export async function findPrice(db: Queries, appId: number, priceId: number): Promise<PriceWithPlan | null> {
   return db.one(PRICE_WITH_PLAN, 'WHERE price.id = ? AND plan.app_id = ?', [priceId, appId])
 }

@@ -2,7 +2,7 @@ import { AppError } from '#shared/errors.ts'
 
 /** How a call to a provider failed. */
 export interface CallFailure {
-  /** Null where no answer came. */
+  /** Null if no answer came. */
   readonly httpStatus: number | null
   /** No answer came because the connection failed or timed out. */
   readonly isConnectionError: boolean

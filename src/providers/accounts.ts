@@ -21,7 +21,7 @@ export interface ProviderAccount<Fields> {
   readonly credentials: Fields
 }
 
-/** The account that opens new sessions, whether or not its method is enabled; null where the app has none. */
+/** The account that opens new sessions, whether or not its method is enabled; null if the app has none. */
 export async function currentAccount<Fields>(
   ctx: Context,
   method: string,
@@ -33,7 +33,7 @@ export async function currentAccount<Fields>(
   return current ? opened(ctx, schema, current) : null
 }
 
-/** As `currentAccount`; throws `payment_method_unavailable` where there is none. */
+/** As `currentAccount`; throws `payment_method_unavailable` if there is none. */
 export async function requireCurrentAccount<Fields>(
   ctx: Context,
   method: string,
@@ -45,7 +45,7 @@ export async function requireCurrentAccount<Fields>(
   return account
 }
 
-/** The account that a session was opened under, or that was paid. Throws `provider_error` where its credentials were forgotten. */
+/** The account that a session was opened under, or that was paid. Throws `provider_error` if its credentials were forgotten. */
 export async function accountOf<Fields>(
   ctx: Context,
   schema: z.ZodType<Fields>,
@@ -56,7 +56,7 @@ export async function accountOf<Fields>(
   return account
 }
 
-/** As `accountOf`; null where its credentials were forgotten. */
+/** As `accountOf`; null if its credentials were forgotten. */
 export async function findAccount<Fields>(
   ctx: Context,
   schema: z.ZodType<Fields>,
@@ -69,7 +69,7 @@ export async function findAccount<Fields>(
 
 /**
  * The accounts whose notifications count: of each app the five newest in use. Credentials that cannot be decrypted are left out, so
- * that they do not stop other apps' payments. `appId` null for all apps. Throws where no credentials of the one app can be decrypted.
+ * that they do not stop other apps' payments. `appId` null for all apps. Throws if no credentials of the one app can be decrypted.
  */
 export async function accountsInUse<Fields>(
   ctx: Context,
@@ -98,7 +98,7 @@ export async function accountsInUse<Fields>(
   return accounts
 }
 
-/** Null where the credentials were forgotten; throws where their key is missing. */
+/** Null if the credentials were forgotten; throws if their key is missing. */
 function opened<Fields>(
   ctx: Context,
   schema: z.ZodType<Fields>,

@@ -42,7 +42,7 @@ interface MethodScope {
   readonly method: Method
 }
 
-/** Adds a version where the credentials are new; returns the version that opens new payments. Throws where there is none. */
+/** Adds a version where the credentials are new; returns the version that opens new payments. Throws if there is none. */
 async function keepCredentials(
   tx: Tx,
   app: App,
@@ -71,7 +71,7 @@ async function keepCredentials(
   return version
 }
 
-/** The decrypted text; null where its key is lost. */
+/** The decrypted text; null if its key is lost. */
 function decrypted({ ctx }: Tx, sealed: string | null, place: string): string | null {
   try {
     return sealed === null ? null : ctx.keyring.open(sealed, place)

@@ -32,7 +32,7 @@ export interface SessionTerms {
   readonly expiresAt: RealTime
   /** A reference that we choose, where the provider wants one. */
   readonly newReference?: () => string
-  /** Opens it at the provider; idempotent for the same session. Null where the reference is taken. */
+  /** Opens it at the provider; idempotent for the same session. Null if the reference is taken. */
   readonly create: (session: ProviderSession) => Promise<OpenedSession | null>
 }
 
@@ -69,7 +69,7 @@ export async function openSession(
 }
 
 /**
- * Where to send the payer of an earlier session; null where a fresh one is needed. A failed look-up or close of the one session does not
+ * Where to send the payer of an earlier session; null if a fresh one is needed. A failed look-up or close of the one session does not
  * stop the payer; an unavailable account does (throws `provider_error`), unless its credentials were replaced.
  */
 async function resume(
@@ -117,7 +117,7 @@ function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
 
 /**
  * Commits the intent to open a session, before the provider is called. Returns the session to use: an open one (with a `url`), one
- * whose opening another request began (to be repeated with the same parameters), or a new one. Null where the transaction is no longer
+ * whose opening another request began (to be repeated with the same parameters), or a new one. Null if the transaction is no longer
  * pending.
  */
 async function beginSession(

@@ -127,16 +127,16 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   /** Whether amount (smallest unit) and currency can be taken. Pure. */
   accepts(amount: number, currency: string): boolean
   /**
-   * Whether the app has what the method needs beyond being enabled; absent where nothing more is needed. `enabled` are the providers
+   * Whether the app has what the method needs beyond being enabled; absent if nothing more is needed. `enabled` are the providers
    * that the app has enabled.
    */
   isReady?(db: Queries, app: App, enabled: readonly Provider[]): Promise<boolean>
   /**
    * Opens the payment and returns where to send the payer. May call the provider; never inside a transaction.
-   * Throws `provider_error` (502) where the provider cannot be reached or refuses: the payer can try again.
+   * Throws `provider_error` (502) if the provider cannot be reached or refuses: the payer can try again.
    */
   open(ctx: Context, request: PaymentRequest): Promise<{ redirectUrl: string }>
-  /** Absent where refunds are transfers that somebody makes. */
+  /** Absent if refunds are transfers that somebody makes. */
   readonly refunds?: ProviderRefunds
   /** Lists refunds that were made at the provider, and records those that are new; returns how many. */
   noteRefunds?(ctx: Context, options: NoteRefundsOptions): Promise<number>

@@ -27,7 +27,7 @@ export function isRefundedByProvider(provider: string): boolean {
 
 export interface SentRefund {
   readonly refund: Refund
-  /** Why the outcome is unknown; null where it is known. */
+  /** Why the outcome is unknown; null if it is known. */
   readonly message: string | null
 }
 

@@ -53,7 +53,7 @@ const REPORTED_SESSION = providerSessions.joined('s', {
 /** The session of a provider's event. */
 export type ReportedSession = ReturnType<typeof REPORTED_SESSION.decode>
 
-/** The session of this reference; `eventId` null where the event has none. */
+/** The session of this reference; `eventId` null if the event has none. */
 export async function findReportedSession(
   db: Queries,
   provider: string,
@@ -74,7 +74,7 @@ export async function getProviderSession(db: Queries, sessionId: number): Promis
   return session
 }
 
-/** The newest session of the transaction that the account is opening or has open; null where there is none. */
+/** The newest session of the transaction that the account is opening or has open; null if there is none. */
 export async function findOpenSession(
   db: Queries,
   transactionId: number,
@@ -155,7 +155,7 @@ export async function listDueSessions(db: Queries, filter: DueFilter): Promise<P
   )
 }
 
-/** Claims the session's look-up at `now`, by the database's clock, and sets when the next one is due; returns false where another worker did. */
+/** Claims the session's look-up at `now`, by the database's clock, and sets when the next one is due; returns false if another worker did. */
 export async function claimLookup(
   tx: Tx,
   session: ProviderSession,

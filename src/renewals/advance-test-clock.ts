@@ -90,7 +90,7 @@ function requireSandbox(app: App): void {
   if (!app.isSandbox) throw new AppError('forbidden', 'the test clock exists on sandbox apps only')
 }
 
-/** Null where another call has moved the clock since it was read. */
+/** Null if another call has moved the clock since it was read. */
 const moveClock = command({
   name: 'app.clock',
   input: AdvanceClockInput,

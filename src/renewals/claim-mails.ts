@@ -148,7 +148,7 @@ async function claimTogether(
   }
 }
 
-/** Null where another sweep has the mail, or it has to wait. */
+/** Null if another sweep has the mail, or it has to wait. */
 async function claimOne(ctx: Context, due: DueReminder): Promise<ClaimedMail | 'limit_reached' | null> {
   const claimed = await claimTogether(ctx, [due])
   if (claimed === 'tried_before') return reclaimOne(ctx, due)

@@ -15,7 +15,7 @@ import { getTransaction, type Receipt } from '#transactions/store.ts'
 import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
-/** The mail of a receipt; `wait` while a refund is pending, `drop` where there is no customer or the receipt is out of date. */
+/** The mail of a receipt; `wait` while a refund is pending, `drop` if there is no customer or the receipt is out of date. */
 export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
   const { kind, transactionId } = receipt
   const [app, transaction] = [await getApp(ctx.db, receipt.appId), await getTransaction(ctx.db, transactionId)]

@@ -12,7 +12,7 @@ import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
  * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (contract 6, `mail test`). Throws
- * `invalid_request` for an invalid address or without a mail server, and `MailError` where the mail server did not accept the mail.
+ * `invalid_request` for an invalid address or without a mail server, and `MailError` if the mail server did not accept the mail.
  */
 export async function sendTestMail(ctx: Context, address: string, locale: MailLocale = 'en'): Promise<void> {
   const to = validate(emailAddress, address)

@@ -178,7 +178,7 @@ export type Claim = { readonly reminderId: number } & Pick<Reminder, 'appId' | '
 /** The unique key by which only one sweep can claim a mail. */
 export const REMINDER_KEY = 'reminders_subscription_end_stage'
 
-/** Claims mails that no sweep has tried, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` where one has. */
+/** Claims mails that no sweep has tried, at `now` by the database's clock. Throws a duplicate on `REMINDER_KEY` if one has. */
 export async function claimNew(tx: Tx, mails: readonly NewClaim[], now: RealTime): Promise<Claim[]> {
   const fresh = { handedOverAt: null, sentAt: null, retryAt: null, failures: 0, lastError: null, refusedTo: null }
   await tx.insertAll(
@@ -202,7 +202,7 @@ function nameOf({ subscriptionId, periodEnd, stage }: ReminderKey): string {
 }
 
 /**
- * Claims a mail to `address` that a sweep has tried before, at `now` by the database's clock. Null where it was sent, is being sent, is
+ * Claims a mail to `address` that a sweep has tried before, at `now` by the database's clock. Null if it was sent, is being sent, is
  * unconfirmed, has to wait after a failure, or was refused for this address.
  */
 export async function reclaim(tx: Tx, key: ReminderKey, address: string, now: RealTime): Promise<Claim | null> {
@@ -222,7 +222,7 @@ export function claimOf({ id: reminderId, appId, claimedAt, countedOn, failures 
 }
 
 /**
- * Counts a reclaimed mail towards the app's limit of `day`. Null where the limit is reached: the caller must not commit. A mail that was
+ * Counts a reclaimed mail towards the app's limit of `day`. Null if the limit is reached: the caller must not commit. A mail that was
  * already counted on that day, by a sweep that died, is not counted again.
  */
 export async function countMail(tx: Tx, claim: Claim, day: string, limit: number): Promise<Claim | null> {
@@ -233,7 +233,7 @@ export async function countMail(tx: Tx, claim: Claim, day: string, limit: number
 }
 
 /**
- * Adds `count` to the app's mails of `day`; false where that would exceed `limit`. One statement compares and counts, so that two
+ * Adds `count` to the app's mails of `day`; false if that would exceed `limit`. One statement compares and counts, so that two
  * daemons cannot both send the last mail of a day.
  */
 export async function countMails(tx: Tx, appId: number, day: string, count: number, limit: number): Promise<boolean> {
@@ -314,7 +314,7 @@ export interface Expected {
 }
 
 /**
- * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False where the claim was lost,
+ * Marks that the mail leaves now, in one autocommitted statement. From then on no sweep sends it again. False if the claim was lost,
  * the window is not open, the day that counts the mail has ended, or, since the mail was composed, the subscription changed, its
  * customer opted out, or its app was disabled or its clock moved.
  */

@@ -3,7 +3,7 @@ export interface CheckResult {
   readonly check: string
   readonly ok: boolean
   readonly detail: string
-  /** What to do; null where nothing is wrong. */
+  /** What to do; null if nothing is wrong. */
   readonly mend: string | null
 }
 

@@ -117,7 +117,7 @@ export class Keyring {
     return ['v1', id, ...parts].join('.')
   }
 
-  /** Throws where the key is missing, or where text or place were changed. */
+  /** Throws if the key is missing, or if text or place were changed. */
   open(sealed: string, place: string): string {
     const [version, id, iv, ciphertext, tag] = sealed.split('.')
     if (version !== 'v1' || !iv || ciphertext === undefined || !tag) throw new Error(`no sealed secret at ${place}`)

@@ -7,7 +7,7 @@ export interface FairQueue<Owner, Item> {
   /** Adds items. An owner that waits already keeps its place; any other begins to wait now. */
   add(items: readonly Item[]): void
   /**
-   * Takes the next item of the owner that has waited longest, among those that `mayBegin`; null where there is none. The owner's wait
+   * Takes the next item of the owner that has waited longest, among those that `mayBegin`; null if there is none. The owner's wait
    * begins again.
    */
   take(mayBegin: (owner: Owner) => boolean): Item | null

@@ -68,7 +68,7 @@ export function formatIsoOffset(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`
 }
 
-/** Reads `YYYY-MM-DD HH:MM:SS` as UTC; null where it is no such time (month 13, 30 February). */
+/** Reads `YYYY-MM-DD HH:MM:SS` as UTC; null if it is no such time (month 13, 30 February). */
 export function parseTimestamp(text: string): Date | null {
   if (!/^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}$/.test(text)) return null
   const instant = new Date(`${text.replace(' ', 'T')}Z`)
@@ -81,7 +81,7 @@ export function parseAppTime(text: string): AppTime | null {
   return instant && asAppTime(instant)
 }
 
-/** `10m`, `36h`, `30d`, `2w` in milliseconds; null where it is no such duration. */
+/** `10m`, `36h`, `30d`, `2w` in milliseconds; null if it is no such duration. */
 export function parseDuration(text: string): number | null {
   const match = /^(\d{1,6})([smhdw])$/.exec(text)
   if (!match) return null

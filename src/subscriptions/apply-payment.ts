@@ -27,7 +27,7 @@ export interface AppliedPayment extends QuotedPayment {
   readonly priceId: number
   /** Becomes the subscription's customer, unless the payment is a renewal; null leaves it as it is. */
   readonly customerId: number | null
-  /** The period end that it was opened to renew; null where there was none. */
+  /** The period end that it was opened to renew; null if there was none. */
   readonly renewsEnd: AppTime | null
   readonly amount: number
   readonly currency: string
@@ -117,7 +117,7 @@ export async function writeLedger(
 /**
  * Adds the line of a decision that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
  * time (contract 7).
- * `before` is null where there was no subscription.
+ * `before` is null if there was no subscription.
  */
 export async function writeDecision(
   tx: Tx,

@@ -79,7 +79,7 @@ export interface StoredQuote {
   readonly isRenewal: boolean
   readonly quotedRevision: number | null
   readonly quotedEnd: AppTime | null
-  /** The period end that it is opened to renew; null where there is none. */
+  /** The period end that it is opened to renew; null if there is none. */
   readonly renewsEnd: AppTime | null
 }
 

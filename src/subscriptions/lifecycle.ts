@@ -12,7 +12,7 @@ export interface SubscriptionState {
 }
 
 /**
- * What a payment was opened for: `start` where there was no valid subscription, `extend` for the plan that was valid or by the renewal
+ * What a payment was opened for: `start` if there was no valid subscription, `extend` for the plan that was valid or by the renewal
  * link, `change` for another plan than the valid one, `trial` for a price's trial.
  */
 export type Purpose = 'start' | 'extend' | 'change' | 'trial'
@@ -84,7 +84,7 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 /**
  * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"; contract 7, "Paid time is never silently
  * shortened"). The one function behind checkout page, renewal page, dry runs, application and `ledger verify`. `last` is the latest
- * decision on `current`, null where there is no subscription or where nothing depends on it (`dependsOnDecision`). Times are the app's own;
+ * decision on `current`, null if there is no subscription or if nothing depends on it (`dependsOnDecision`). Times are the app's own;
  * `paidAt` is in whole seconds.
  */
 export function decide(

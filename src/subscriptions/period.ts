@@ -52,7 +52,7 @@ export function lastDayOfMonth(instant: AppTime): number {
 
 /**
  * The period guard (contract 4): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its
- * end is a date that can be written. `extendedEnd` is the end that the period continues from, null where it starts anew.
+ * end is a date that can be written. `extendedEnd` is the end that the period continues from, null if it starts anew.
  */
 export function isValidPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {
   if (period.end === null) return interval.unit === 'lifetime'

@@ -52,7 +52,7 @@ export interface ResyncProgress {
 
 export interface NodeDifference {
   readonly external_ref: string
-  /** The node now; null where there is none. */
+  /** The node now; null if there is none. */
   readonly present: unknown
   readonly expected: RealtimeNode
 }

@@ -16,7 +16,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
   route.query({
     id: 'getSubscription',
     summary: 'Get a subscription',
-    description: 'Ask this when you need to know whether an end user has access. 404 where they never had any.',
+    description: 'Use this to check whether an end user has access. 404 if they never had any.',
     method: 'GET',
     path: '/api/v1/subscriptions/:externalRef',
     access: 'any',
@@ -58,7 +58,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
   }),
 ]
 
-/** Throws `forbidden` where a client names another end user. */
+/** Throws `forbidden` if a client names another end user. */
 function ownRef({ caller, params }: Request): string {
   const externalRef = params['externalRef'] ?? ''
   requireSelf(caller, externalRef)

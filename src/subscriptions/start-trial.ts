@@ -25,7 +25,7 @@ export async function trialOnOffer(
   return { amount: trialAmount, endsAt: effect.period.end }
 }
 
-/** Starts a free trial during the checkout call; returns false where none is granted. */
+/** Starts a free trial during the checkout call; returns false if none is granted. */
 export async function startFreeTrial(
   tx: Tx,
   app: App,

@@ -199,7 +199,7 @@ export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>):
   return { ...row, id: await tx.insert(subscriptions, row) }
 }
 
-/** Saves a change made from `fromRevision`; throws where somebody else changed it since, so that nothing is overwritten. */
+/** Saves a change made from `fromRevision`; throws if somebody else changed it since, so that nothing is overwritten. */
 export async function updateSubscription(
   tx: Tx,
   subscriptionId: number,
@@ -211,7 +211,7 @@ export async function updateSubscription(
   await tx.updateOne(subscriptions, where, changes, lost)
 }
 
-/** Grants the trial; returns false where this end user had one on the plan before. */
+/** Grants the trial; returns false if this end user had one on the plan before. */
 export async function insertTrialGrant(tx: Tx, row: Omit<TrialGrant, 'id'>): Promise<boolean> {
   return insertedNew('trial_grants_end_user_plan', tx.insert(trialGrants, row))
 }
@@ -274,7 +274,7 @@ function isPeriodSold(kind: DecidingLine['kind']): boolean {
   return kind === 'started' || kind === 'restarted'
 }
 
-/** The latest decision on a subscription's plan and price; null where its ledger is empty. */
+/** The latest decision on a subscription's plan and price; null if its ledger is empty. */
 export async function findLastDecision(db: Queries, subscriptionId: number): Promise<Decision | null> {
   const lines = await listLedger(db, subscriptionId)
   return lines.reduce<Decision | null>((last, line) => decisionAfter(last, line), null)
@@ -287,7 +287,7 @@ export async function findApplicationOfTransaction(
   return db.one(paymentApplications, 'WHERE transaction_id = ?', [transactionId])
 }
 
-/** The line of the payment that set the subscription's end; null where no payment did. */
+/** The line of the payment that set the subscription's end; null if no payment did. */
 export async function findApplicationOfEnd(
   db: Queries,
   { id: subscriptionId, currentPeriodEnd }: Subscription,
@@ -310,7 +310,7 @@ export async function listSubscriptionsAfter(
   return db.all(subscriptions, `${listed.sql} ORDER BY id LIMIT ?`, [...listed.params, limit])
 }
 
-/** Where a list by end goes on: behind this subscription; `end` null where it is a lifetime one. */
+/** Where a list by end goes on: behind this subscription; `end` null if it is a lifetime one. */
 export interface EndPosition {
   readonly end: AppTime | null
   readonly id: number

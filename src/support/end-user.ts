@@ -42,7 +42,7 @@ export interface EndUser {
   readonly external_ref: string
   readonly subscription: (ReturnType<typeof presentSubscription> & { readonly price: PriceView | null }) | null
   readonly customer: ReturnType<typeof presentCustomer> | null
-  /** Since when the reminders are stopped; null where they are on. */
+  /** Since when the reminders are stopped; null if they are on. */
   readonly reminders_stopped_at: string | null
   /** The page that renews the subscription; null for lifetime. Whoever has the link may pay. */
   readonly renewal_link: string | null

@@ -16,7 +16,7 @@ export interface FoundPage {
 
 /**
  * The page of what a text names, as `find` understands it: the checkout of a checkout or transaction, the renewal of an end user or
- * customer; `api` is the reference of the API. Throws `invalid_request` where there is no page, or several.
+ * customer; `api` is the reference of the API. Throws `invalid_request` if there is no page, or several.
  */
 export async function findPage(ctx: Context, text: string, options: FindOptions = {}): Promise<FoundPage> {
   const { baseUrl } = ctx.config

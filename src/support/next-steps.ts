@@ -10,7 +10,7 @@ export interface NextStep {
 
 const ENDS_SOON_MS = 7 * DAY_MS
 
-/** What to do about an end user, the most urgent first; empty where nothing needs to be done. `now` is the app's own time. */
+/** What to do about an end user, the most urgent first; empty if nothing needs to be done. `now` is the app's own time. */
 export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
   return [
     ...moneySteps(view),
@@ -84,7 +84,7 @@ function mailSteps(view: EndUser): NextStep[] {
       ? []
       : [
           {
-            what: 'the customer stopped the reminders; resume them only where they ask for it',
+            what: 'the customer stopped the reminders; resume them only if they ask for it',
             command: `billing-cli subscription reminders ${user} on`,
           },
         ]),
@@ -123,7 +123,7 @@ function renewalSteps(
   ]
 }
 
-/** Quoted where a shell would read it as more than a word. */
+/** Quoted if a shell would read it as more than a word. */
 function shellWord(text: string): string {
   return /^[\w@.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

@@ -10,7 +10,7 @@ export interface WatchReading {
   readonly daemon: {
     readonly url: string
     readonly answers: boolean
-    /** Why it does not answer; null where it does. */
+    /** Why it does not answer; null if it does. */
     readonly error: string | null
   }
   /** Null at the first reading, and while the daemon does not answer. */

@@ -4,7 +4,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { queueReceipts } from './queue-receipts.ts'
 import { insertChange, updateLockedTransaction, type ChangeKind, type FlagReason, type Transaction } from './store.ts'
 
-/** The operator who decided a change of a transaction, and why; absent where a provider's report caused it. */
+/** The operator who decided a change of a transaction, and why; absent if a provider's report caused it. */
 export interface Decision {
   readonly actor: string
   readonly note: string

@@ -21,7 +21,7 @@ export interface Completion {
 /**
  * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
  * be applied is completed and flagged. `transaction` includes money that is not stored yet. Returns the changed transaction. A step,
- * under the end user's lock. Throws `invalid_request` where it cannot be applied and no money came.
+ * under the end user's lock. Throws `invalid_request` if it cannot be applied and no money came.
  */
 export async function completeTransaction(
   tx: Tx,
@@ -63,7 +63,7 @@ async function give(
 
 /**
  * Applies a superseded payment now, as it was bought (contract 7): a purchase starts its plan, an extension extends the present period,
- * a trial starts. Clears the flag. A step, under the end user's lock. Throws `invalid_request` where it still cannot be applied.
+ * a trial starts. Clears the flag. A step, under the end user's lock. Throws `invalid_request` if it still cannot be applied.
  */
 export async function applySuperseded(
   tx: Tx,

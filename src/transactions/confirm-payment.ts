@@ -25,12 +25,12 @@ import {
 /** Money that arrived according to a provider, a bank or an operator. Callers have verified the report. */
 export interface ConfirmedPayment {
   readonly provider: ProviderCode
-  /** The provider's own id of the notification; null where there is none (a look-up, the test method). */
+  /** The provider's own id of the notification; null if there is none (a look-up, the test method). */
   readonly eventId: string | null
   readonly eventType?: string
   /** Another id of the same notification: the notification is a repetition if either was recorded before. */
   readonly otherEvent?: Pick<ProviderEvent, 'eventId' | 'eventType'> | null
-  /** The version of the credentials that it came under; absent where a provider needs none. */
+  /** The version of the credentials that it came under; absent if a provider needs none. */
   readonly providerAccountId?: number
   /** The provider's own id of the money: unique by provider. */
   readonly reference: string
@@ -46,7 +46,7 @@ export interface ConfirmedPayment {
   readonly currency: string
   /** When it was paid, in real time, if the provider is reliable there; else when it was received. */
   readonly paidAt: RealTime
-  /** The operator who assigned the money to the transaction; absent where the provider or the payer did. */
+  /** The operator who assigned the money to the transaction; absent if the provider or the payer did. */
   readonly decision?: Decision
 }
 
@@ -54,7 +54,7 @@ export type ConfirmOutcome =
   | {
       readonly kind: 'processed' | 'underpaid' | 'already_completed'
       readonly transaction: Transaction
-      /** Null where the same money was reported before. */
+      /** Null if the same money was reported before. */
       readonly paymentId: number | null
       /** Whether the money had been recorded as unmatched before. */
       readonly hadWaited: boolean
@@ -116,7 +116,7 @@ async function recordEvents(tx: Tx, payment: ConfirmedPayment, appId: number): P
 
 /**
  * Records the payment and books all of it for the transaction. Unmatched money that is reported again with its transaction is booked
- * now. Null where nothing of it is left to be booked.
+ * now. Null if nothing of it is left to be booked.
  */
 async function recordPayment(
   tx: Tx,

@@ -27,7 +27,7 @@ export const TransactionOutput = z
       .string()
       .nullable()
       .describe(
-        '`underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null where it is not flagged.',
+        '`underpaid`, `already_lifetime`, `trial_already_used`, `duplicate_payment`, `period_guard` or `superseded`; null if it is not flagged.',
       ),
     created_at: timestamp,
     completed_at: timestamp.nullable(),

@@ -47,7 +47,7 @@ export interface OrderedRefund {
 /**
  * Adds the refunds of a part of a transaction's money, one for each payment, the newest payment first. Those that a provider makes are
  * `pending`, and the caller sends them after the commit; transfers have succeeded. A step, under the end user's lock. Throws
- * `invalid_request` on `reference` where it is missing or was recorded before.
+ * `invalid_request` on `reference` if it is missing or was recorded before.
  */
 export async function orderRefunds(
   tx: Tx,
@@ -134,7 +134,7 @@ async function endIfRefunded(tx: Tx, app: App, transaction: Transaction, decisio
 /** The provider's answer about a refund. */
 export interface RefundAnswer {
   readonly status: RefundStatus
-  /** The provider's id of the refund; null where it refused to make one. */
+  /** The provider's id of the refund; null if it refused to make one. */
   readonly reference: string | null
   /** Why it failed. */
   readonly failure: string | null
@@ -250,8 +250,8 @@ export interface ForeignRefund {
 
 /**
  * Records a refund that was made at the provider. It takes first what is not allocated, then what the newest transaction keeps. The
- * transactions keep their status; a flag goes whose money is gone. Returns null where the refund is known, or nothing is kept of the
- * payment. The recorded amount is less than `amount` where less is kept.
+ * transactions keep their status; a flag goes whose money is gone. Returns null if the refund is known, or nothing is kept of the
+ * payment. The recorded amount is less than `amount` if less is kept.
  */
 export async function recordForeignRefund(
   tx: Tx,

@@ -39,7 +39,7 @@ export const transactions = table('transactions', {
   purpose: exact('purpose', 16).as<Purpose | 'purchase'>(),
   /** Opened by the subscription's renewal link, so that it chooses neither a price nor a customer. */
   isRenewal: flag('is_renewal'),
-  /** Revision of the subscription on which it was quoted; null where there was none. */
+  /** Revision of the subscription on which it was quoted; null if there was none. */
   quotedRevision: bigint('quoted_revision').nullable(),
   /** The end that was promised; null for lifetime and for a one-time purchase. */
   quotedEnd: appTime('quoted_end').nullable(),
@@ -50,14 +50,14 @@ export const transactions = table('transactions', {
   amountRefunded: bigint('amount_refunded'),
   /** What paid for what was given. */
   amountUsed: bigint('amount_used'),
-  /** What waits for a decision, where it is flagged; else what came beyond the amount: a surplus. */
+  /** What waits for a decision, if it is flagged; else what came beyond the amount: a surplus. */
   amountLeft: bigint('amount_left'),
   currency: exact('currency', 3),
   status: exact('status', 16).as<TransactionStatus>(),
   providerCode: exact('provider_code', 32).as<ProviderCode>().nullable(),
   flagReason: exact('flag_reason', 32).as<FlagReason>().nullable(),
   flaggedAt: appTime('flagged_at').nullable(),
-  /** The period end that this payment was opened to renew; null where there was none. */
+  /** The period end that this payment was opened to renew; null if there was none. */
   renewsEnd: appTime('renews_end').nullable(),
   transferCode: exact('transfer_code', 12).nullable(),
   /** From then on it takes bank transfers. */
@@ -82,7 +82,7 @@ export const transactionChanges = table('transaction_changes', {
   at: realTime('at'),
   kind: exact('kind', 16).as<ChangeKind>(),
   flagReason: exact('flag_reason', 32).as<FlagReason>().nullable(),
-  /** The operator; null where nobody decided it. */
+  /** The operator; null if nobody decided it. */
   actor: words('actor', 191).nullable(),
   note: words('note', 500).nullable(),
 })
@@ -138,7 +138,7 @@ export async function listDueReceipts(db: Queries, now: RealTime, limit: number)
   return db.all(receipts, `WHERE status = 'due' AND next_try_at <= ? ORDER BY next_try_at, id LIMIT ?`, [now, limit])
 }
 
-/** Changes a receipt that is still as it was read; false where another sweep has it. */
+/** Changes a receipt that is still as it was read; false if another sweep has it. */
 export async function updateReceipt(
   tx: Tx,
   { id: receiptId, status, nextTryAt }: Receipt,
@@ -304,7 +304,7 @@ export async function listChanges(db: Queries, transactionId: number): Promise<T
   return db.all(transactionChanges, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
 }
 
-/** Whether the event is new; false where the provider reported it before. */
+/** Whether the event is new; false if the provider reported it before. */
 export async function insertProviderEvent(tx: Tx, row: Omit<ProviderEvent, 'id'>): Promise<boolean> {
   return insertedNew('provider_events_provider_event', tx.insert(providerEvents, row))
 }

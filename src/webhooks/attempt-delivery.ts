@@ -5,7 +5,7 @@ import type { Targets } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'
 
-/** An attempt that was made. `error` is null where the app acknowledged: `http_500`, `timeout`, `blocked_address`, … */
+/** An attempt that was made. `error` is null if the app acknowledged: `http_500`, `timeout`, `blocked_address`, … */
 export interface MadeAttempt {
   readonly event: ClaimedEvent
   readonly startedAt: RealTime

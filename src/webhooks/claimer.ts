@@ -16,9 +16,9 @@ const LIST_ROWS = 4096
 
 /** Leases due events a little ahead of what is sent, in fair shares between the apps. */
 export interface Claimer {
-  /** Claims what can be sent soon; false where there was nothing to claim. */
+  /** Claims what can be sent soon; false if there was nothing to claim. */
   claim(): Promise<boolean>
-  /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null where there is none. */
+  /** The next claimed event of the app that has waited longest, of those that `mayBegin`; null if there is none. */
   take(mayBegin: (appId: number) => boolean): LeasedEvent | null
   /** Claims nothing of the app for a while: its events could not be sent for a reason on our side. */
   pause(appId: number, ms: number): void

@@ -28,7 +28,7 @@ function isNamed(type: string, pattern: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** An app's events as they are written, each once, oldest first, beginning with those since a time where one is given. Ends with the signal. */
+/** An app's events as they are written, each once, oldest first, beginning with those since a time if one is given. Ends with the signal. */
 export async function* followEvents(
   ctx: Context,
   app: App,
@@ -52,7 +52,7 @@ export async function* followEvents(
   }
 }
 
-/** How a local server answered an event. `error` is null where it acknowledged. */
+/** How a local server answered an event. `error` is null if it acknowledged. */
 export interface Forwarded {
   readonly http_status: number | null
   readonly error: string | null
@@ -67,7 +67,7 @@ export interface Forwarder {
 
 /**
  * Sends events to an address of the operator's choice, also on this machine, signed like real deliveries, which are not affected.
- * Nothing is recorded. Throws `invalid_request` where the app has no webhook secret.
+ * Nothing is recorded. Throws `invalid_request` if the app has no webhook secret.
  */
 export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   if (app.webhookSecret === null) {

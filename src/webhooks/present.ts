@@ -14,7 +14,7 @@ export const EventOutput = z
     created_at: timestamp,
     delivery_status: z
       .string()
-      .describe('`pending`, `delivered`, `failed`, or `not_configured` where the app had no address or no secret.'),
+      .describe('`pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.'),
     attempts: z.int().describe('How often its delivery was tried.'),
   })
   .meta({

@@ -14,7 +14,7 @@ const BATCH_SIZE = 50
 
 /**
  * Delivers an event again, whatever its status: with the same id and bytes, attempts that count on, and the whole retry schedule.
- * Throws `not_found`, or `invalid_request` where its app has no webhook or the event is being delivered.
+ * Throws `not_found`, or `invalid_request` if its app has no webhook or the event is being delivered.
  */
 export const retryEvent = command({
   name: 'webhook.retry',
@@ -65,7 +65,7 @@ const retryBatch = command({
   },
 })
 
-/** Throws `invalid_request` where an app has no webhook address or secret. */
+/** Throws `invalid_request` if an app has no webhook address or secret. */
 export function requireWebhook(app: App): void {
   if (app.webhookUrl !== null && app.webhookSecret !== null) return
   const lacking = app.webhookUrl === null ? 'webhook address' : 'webhook secret'

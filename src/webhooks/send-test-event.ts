@@ -21,7 +21,7 @@ export interface TestDelivery {
   readonly event_id: string
   readonly delivered: boolean
   readonly http_status: number | null
-  /** Null where the receiver acknowledged. */
+  /** Null if the receiver acknowledged. */
   readonly error: string | null
   readonly duration_ms: number
   readonly response_head: string | null
@@ -29,7 +29,7 @@ export interface TestDelivery {
 
 /**
  * Sends a signed `webhook.test` event to the app's receiver now and returns the answer. It is kept as an event and tried once.
- * Throws `invalid_request` where the app has no webhook, or its secret cannot be decrypted.
+ * Throws `invalid_request` if the app has no webhook, or its secret cannot be decrypted.
  */
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)

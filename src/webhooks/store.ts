@@ -25,7 +25,7 @@ export const events = table('events', {
   retriesLeft: int('retries_left'),
   /** When it is due; while an attempt runs, when its lease ends, so that what is leased is not due. */
   nextAttemptAt: realTime('next_attempt_at').nullable(),
-  /** The random number of the claim that leases it; 0 where none does. */
+  /** The random number of the claim that leases it; 0 if none does. */
   lease: bigint('lease'),
   /** When the last lease ends or ended; before the first one, when it was written; null once it is not to be sent any more. */
   leaseUntil: realTime('lease_until').nullable(),
@@ -38,7 +38,7 @@ export const events = table('events', {
 })
 export type Event = Row<typeof events>
 
-/** One attempt to deliver an event. `httpStatus` is null without an answer; `error` is null where the app acknowledged. */
+/** One attempt to deliver an event. `httpStatus` is null without an answer; `error` is null if the app acknowledged. */
 export const deliveryAttempts = table('delivery_attempts', {
   id: id(),
   eventId: bigint('event_id'),
@@ -126,7 +126,7 @@ export async function listEventRows(db: Queries, filter: EventFilter): Promise<E
   return db.all(events, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [...listed.params, filter.limit])
 }
 
-/** The highest id of all events; 0 where there is none. */
+/** The highest id of all events; 0 if there is none. */
 export async function lastEventId(db: Queries): Promise<number> {
   const [{ last }] = (await db.all(shape({ last: bigint() }), 'SELECT COALESCE(MAX(id), 0) AS last FROM events')) as [
     { last: number },
@@ -139,7 +139,7 @@ export async function listNewestEvents(db: Queries, limit: number): Promise<Even
   return db.all(events, 'ORDER BY id DESC LIMIT ?', [limit])
 }
 
-/** The first event of the app that was written at a time or after it; null where there is none. */
+/** The first event of the app that was written at a time or after it; null if there is none. */
 export async function firstEventSince(db: Queries, appId: number, since: RealTime): Promise<number | null> {
   // An app's own time is never behind real time, so that the index on `created_at` narrows the search.
   const first = await db.one(

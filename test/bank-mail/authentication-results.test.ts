@@ -239,7 +239,7 @@ function comparable({ id, results }: { id: string; results: Plain }, field: stri
   }
 }
 
-/** What python3-authres reads, in the same shape; null where it refuses. */
+/** What python3-authres reads, in the same shape; null if it refuses. */
 function readByAuthres(values: readonly string[]): ({ id: string; results: Plain } | null)[] {
   const program = `
 import sys, json, authres

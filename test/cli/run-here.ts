@@ -7,7 +7,7 @@ export interface Surroundings {
   readonly stdin: object
   /** Takes what is written to standard output and standard error. */
   readonly write: (stream: 'stdout' | 'stderr', text: string) => unknown
-  /** Width of the terminal; null where the streams are no terminal. */
+  /** Width of the terminal; null if the streams are no terminal. */
   readonly columns: number | null
 }
 

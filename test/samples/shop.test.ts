@@ -19,7 +19,7 @@ const guide = openDocPage('docs/guide.md')
 interface Step {
   readonly language: 'ts' | 'bash'
   readonly code: string
-  /** What the guide says that the commands print; null where it says nothing. */
+  /** What the guide says that the commands print; null if it says nothing. */
   readonly prints: string | null
 }
 

@@ -12,7 +12,7 @@ import { testContext, type TestClock, type TestContext } from './context.ts'
 import type { TestDb } from './database.ts'
 import { listen, stopServer } from './http-server.ts'
 
-/** A response over real HTTP. `body` is the parsed JSON, or the text where it is not JSON. */
+/** A response over real HTTP. `body` is the parsed JSON, or the text if it is not JSON. */
 export interface Response {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>

@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net'
 import type { Certificate } from './certificates.ts'
 import { stopServer } from './http-server.ts'
 
-/** A webhook that arrived. `verified` is null where the receiver has no secret. */
+/** A webhook that arrived. `verified` is null if the receiver has no secret. */
 export interface ReceivedWebhook {
   readonly eventId: string
   readonly eventType: string

@@ -13,7 +13,7 @@ export interface StripeCall {
   readonly path: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly form: FormFields
-  /** 0 where no answer was given. */
+  /** 0 if no answer was given. */
   status: number
 }
 

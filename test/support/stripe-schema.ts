@@ -88,7 +88,7 @@ const REFUND: Schema = closed(
 const ajv = new Ajv({ coerceTypes: true, allErrors: false, strict: true })
 const validators = { session: ajv.compile(SESSION), refund: ajv.compile(REFUND) }
 
-/** The first error of decoded parameters, with the parameter's path; null where they are valid. Coerces texts in place. */
+/** The first error of decoded parameters, with the parameter's path; null if they are valid. Coerces texts in place. */
 export function schemaErrorOf(
   kind: keyof typeof validators,
   params: unknown,

@@ -218,7 +218,7 @@ async function headStart<T>({ random }: Stage, act: () => Promise<T>): Promise<T
   return act()
 }
 
-/** Whether the operator completed it; false where it was completed before. */
+/** Whether the operator completed it; false if it was completed before. */
 async function complete({ ctx }: Stage, transactionId: number): Promise<boolean> {
   try {
     await resolveTransaction(ctx, operator('operator'), {

@@ -7,7 +7,7 @@ export interface Credit {
   readonly amount: number
   /** The credited account, if the mail names it. */
   readonly account: string | null
-  /** The bank's unique id of this movement; a `fingerprint` where the mail has none. */
+  /** The bank's unique id of this movement; a `fingerprint` if the mail has none. */
   readonly reference: string
   readonly bookedAt: RealTime | null
   /** The transfer's text, including what banks put around it. */
@@ -116,7 +116,7 @@ export function countOf(text: string, label: string): number {
   return text.split(label).length - 1
 }
 
-/** An instant from its parts in Vietnam's time (UTC+7, no summer time); null where there is no such time. */
+/** An instant from its parts in Vietnam's time (UTC+7, no summer time); null if there is no such time. */
 export function vietnamTime(year: string, month: string, day: string, time: string): RealTime | null {
   const instant = parseTimestamp(`${year}-${month}-${day} ${time}`)
   return instant && asRealTime(addMs(instant, -7 * HOUR_MS))

@@ -41,12 +41,12 @@ export function demoSize(): DemoSize {
   return { days: DAYS, plans: PLANS.length, customers: SCENARIOS.length, payments: paying.length }
 }
 
-/** The demo; null where it does not exist. */
+/** The demo; null if it does not exist. */
 export async function findDemo(ctx: Context): Promise<App | null> {
   return appsByKey.find(ctx.db, DEMO_KEY)
 }
 
-/** Throws `invalid_request` where the demo exists. */
+/** Throws `invalid_request` if the demo exists. */
 export async function refuseSecondDemo(ctx: Context): Promise<void> {
   if (await findDemo(ctx)) throw alreadyExists()
 }
@@ -54,7 +54,7 @@ export async function refuseSecondDemo(ctx: Context): Promise<void> {
 /**
  * Makes a sandbox app with a year of history by the ordinary commands, under the app's own clock, which starts a year ago and ends at the
  * present. Nothing leaves the machine: the app has no webhook address, and the reminders of every subscription are stopped when it is
- * created, days before the first is due. Throws `invalid_request` where the demo, or a part of it, exists.
+ * created, days before the first is due. Throws `invalid_request` if the demo, or a part of it, exists.
  */
 export async function makeDemo(
   ctx: Context,

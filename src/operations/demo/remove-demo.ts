@@ -12,7 +12,7 @@ export interface RemovedDemo {
 
 /**
  * Removes the demo and all of its rows except those of the audit log, which gets an entry. Throws `forbidden` for any other app, and
- * `invalid_request` where it was used with a real provider or a bank account, whose records stay.
+ * `invalid_request` if it was used with a real provider or a bank account, whose records stay.
  */
 export const removeDemo = command({
   name: 'demo.remove',

@@ -36,7 +36,7 @@ const ROWS: readonly (readonly [table: string, key: string, condition: string])[
 ]
 const BATCH = 500
 
-/** Disables the demo and locks its row; false where the app is not the demo, or not a sandbox. */
+/** Disables the demo and locks its row; false if the app is not the demo, or not a sandbox. */
 export async function closeDemo(tx: Tx, appId: number): Promise<boolean> {
   const changes = { disabledAt: tx.now, updatedAt: tx.now }
   return (await tx.update(apps, { id: appId, apiKey: DEMO_KEY, isSandbox: true }, changes)) === 1

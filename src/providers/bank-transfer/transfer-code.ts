@@ -46,7 +46,7 @@ export function findTransferCodes(content: string): string[] {
   return [...found]
 }
 
-/** The letters and digits from `start` on, without gaps, up to the length of a code; fewer where the text ends or a gap is too long. */
+/** The letters and digits from `start` on, without gaps, up to the length of a code; fewer if the text ends or a gap is too long. */
 function readFrom(characters: readonly string[], start: number): string {
   let code = ''
   let gap = 0

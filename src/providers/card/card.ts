@@ -114,7 +114,7 @@ async function createSession(
   }
 }
 
-/** The session at Stripe now; null where there is none. */
+/** The session at Stripe now; null if there is none. */
 async function retrieveSession(
   ctx: Context,
   credentials: CardCredentials,

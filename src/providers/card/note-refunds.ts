@@ -47,7 +47,7 @@ export const REFUND_EVENTS: ReadonlySet<string> = new Set([
 /**
  * Takes an event about refunds and asks Stripe for them, since events come late and out of order. Finishes our own refunds, and records
  * those made in Stripe's dashboard: operators see them, and the period stays (contract 4). `ignored`: nothing was new, or the charge is
- * not ours. Throws `provider_error` where Stripe cannot be asked.
+ * not ours. Throws `provider_error` if Stripe cannot be asked.
  */
 export async function receiveRefundEvent(
   ctx: Context,
@@ -65,7 +65,7 @@ export async function receiveRefundEvent(
   return noted > 0 ? 'noted' : 'ignored'
 }
 
-/** The account of the charge, of those whose secret signed the event; undefined where it is none of them. */
+/** The account of the charge, of those whose secret signed the event; undefined if it is none of them. */
 async function accountOf(
   ctx: Context,
   signers: readonly ProviderAccount<CardCredentials>[],
@@ -138,7 +138,7 @@ function metadataOf({ charge }: Stripe.Refund): Stripe.Metadata {
   return charge && typeof charge === 'object' ? charge.metadata : {}
 }
 
-/** The payment of a refund; null where it is not the app's. */
+/** The payment of a refund; null if it is not the app's. */
 async function paymentOf(ctx: Context, stripe: Stripe, appId: number, refund: Stripe.Refund): Promise<Payment | null> {
   const intent = typeof refund.payment_intent === 'string' ? refund.payment_intent : (refund.payment_intent?.id ?? null)
   if (intent === null) return null

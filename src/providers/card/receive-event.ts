@@ -66,7 +66,7 @@ const OwnMetadata = z.object({
   data: z.object({ object: z.object({ metadata: z.object({ app_id: z.string(), transaction_id: z.string() }) }) }),
 })
 
-/** The app that our metadata names; null where there is no such metadata. */
+/** The app that our metadata names; null if there is no such metadata. */
 function namedApp(content: unknown): number | null {
   const ours = OwnMetadata.safeParse(content)
   return ours.success ? parseNumericId(ours.data.data.object.metadata.app_id) : null

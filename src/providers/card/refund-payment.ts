@@ -94,7 +94,7 @@ export async function intentOfPayment(ctx: Context, stripe: Stripe, payment: Pay
   return chargeReference
 }
 
-/** Our refund, where an earlier request made it; null where Stripe has none. */
+/** Our refund, where an earlier request made it; null if Stripe has none. */
 async function findMade(ctx: Context, stripe: Stripe, payment: Payment, { id }: Refund): Promise<RefundAnswer | null> {
   const intent = await intentOfPayment(ctx, stripe, payment)
   if (intent === null) return null

@@ -22,7 +22,7 @@ export function isPaid(session: CardSession): boolean {
   return session.payment_status === 'paid'
 }
 
-/** How a paid session differs from the one that we opened; empty where it does not (contract 4, Card provider). */
+/** How a paid session differs from the one that we opened; empty if it does not (contract 4, Card provider). */
 export function differences(session: CardSession, stored: ProviderSession): string[] {
   const found: string[] = []
   const asked = toStripeAmount(stored.amount, stored.currency)
@@ -39,7 +39,7 @@ export function differences(session: CardSession, stored: ProviderSession): stri
   return found
 }
 
-/** The id of a session's payment intent, which refunds and charges name; null where there is none yet. */
+/** The id of a session's payment intent, which refunds and charges name; null if there is none yet. */
 export function intentOf(session: {
   readonly payment_intent?: string | { readonly id: string } | null | undefined
 }): string | null {

@@ -11,7 +11,7 @@ export async function clientOf(ctx: Context, { providerAccountId }: ProviderSess
   return payosClient(ctx.config, credentials)
 }
 
-/** The link of one of our sessions at PayOS now; null where there is none. Throws `provider_error`. */
+/** The link of one of our sessions at PayOS now; null if there is none. Throws `provider_error`. */
 export async function findLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<PaymentLink | null> {
   try {
     return await callPayos(ctx, 'payment-requests.get', () => client.paymentRequests.get(Number(session.reference)))

@@ -118,7 +118,7 @@ async function createLink(
   }
 }
 
-/** The link of an earlier try whose answer was lost; null where another order has our code. */
+/** The link of an earlier try whose answer was lost; null if another order has our code. */
 async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<OpenedSession | null> {
   const link = await findLink(ctx, client, session)
   if (!link || !isOurLink(link, session) || link.status === 'EXPIRED' || CANCELLED.has(link.status)) return null
