@@ -162,7 +162,7 @@ describe('the open checkouts of one end user', () => {
     expect(answer.status, answer.text).to.equal(201)
   })
 
-  it('are exactly a hundred where thirty requests arrive at once for the last ten slots', async () => {
+  it('are exactly a hundred if thirty requests arrive at once for the last ten slots', async () => {
     await fill(90)
     const answers = await Promise.all(Array.from({ length: 30 }, () => open()))
     const counts = [201, 429].map((status) => answers.filter((answer) => answer.status === status).length)

@@ -29,7 +29,7 @@ describe('bank accounts', () => {
     })
   })
 
-  it('have no forward address where none is configured', async () => {
+  it('have no forward address if none is configured', async () => {
     const ctx = testContext()
     const account = await addBankAccount(ctx, 'linh', ACCOUNT)
     expect(presentBankAccount(account, ctx.config).forward_address).to.equal(null)

@@ -99,7 +99,7 @@ describe('banks whose mails are read', () => {
         }
       })
 
-      it('is not read where the amount is written as this bank never writes it', () => {
+      it('is not read if the amount is written as this bank never writes it', () => {
         const [own] = /99[.,]000(\.00)?/.exec(body)!
         for (const wrong of ['99000', '9.90.00', '99,000.50', '99 000', '0']) {
           expect(creditIn(bank, body.replaceAll(own, wrong)), wrong).to.equal(null)

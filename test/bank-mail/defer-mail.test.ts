@@ -100,7 +100,7 @@ describe('a mail that was not read', () => {
     expect(mails?.detail).to.include('1 unreadable')
   })
 
-  it('waits for nobody where it came to no address of ours', async () => {
+  it('waits for nobody if it came to no address of ours', async () => {
     const daemon = await aDaemon()
     for (const status of [DEFERRED, DEFERRED, 200])
       expect((await daemon.relay('loop', 'bank+0000000000@pay.example')).status).to.equal(status)
@@ -124,7 +124,7 @@ describe('a mail that was not read', () => {
     expect(await unmatched()).to.deep.equal([])
   })
 
-  it('is put off as often as need be, and counts for nothing, where the service stops', async () => {
+  it('is deferred without counting, any number of times, if the service stops', async () => {
     const { ctx } = shop.service
     const mail = { envelopeTo: address(), raw: Buffer.from('Subject: x\r\n\r\nx') }
     const stopped = new MailNotRead('the service stops', { isMailsDoing: false })

@@ -73,7 +73,7 @@ describe('Gmail’s question whether it may forward a mailbox to the relay', () 
     expect(JSON.stringify(await listBankMails(shop.service.ctx))).to.not.match(/123456789|mail-settings/)
   })
 
-  it('is read in other languages, and where only the link is in it', async () => {
+  it('is read in other languages, and if only the link is in it', async () => {
     await open()
     await shop.relay(await genuine({ subject: '=?utf-8?B?KEdtYWlsKSDovazlj5Hnoa7orqQ=?=', body: `…\r\n${LINK}\r\n` }))
     await shop.relay(
@@ -86,7 +86,7 @@ describe('Gmail’s question whether it may forward a mailbox to the relay', () 
     ])
   })
 
-  it('is not shown where our server did not find it to be Google’s, or its sender does not know an account’s address', async () => {
+  it('is not shown if our server did not find it to be Google’s, or its sender does not know an account’s address', async () => {
     await open()
     await shop.relay(takenBy(OUR_MX, question()))
     await shop.relay(await receivedBy('mx.else.example', await signed(question(), 'google.com', COVERED)))

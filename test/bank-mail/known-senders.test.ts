@@ -56,7 +56,7 @@ describe('what a bank writes beside its notices', () => {
       expect(await waitsAs()).to.deep.equal(Array(2).fill({ bank, amount: payment.amount, review: 'unknown_sender' }))
     })
 
-    it(`is no notice of ${bank} where something stands before the notice`, async () => {
+    it(`is no notice of ${bank} if something stands before the notice`, async () => {
       await open(bank)
       const payment = await shop.pay()
       const transfer = transferFor(payment)
@@ -101,7 +101,7 @@ describe('what a bank writes beside its notices', () => {
       expect(await unmatched()).to.deep.equal([])
     })
 
-    it(`needs nobody where ${bank} says that money went out, and waits where nobody understands it`, async () => {
+    it(`needs nobody if ${bank} says that money went out, and waits if nobody understands it`, async () => {
       await open(bank)
       const debit = BANK_MAILS[bank].body(TRANSFER, '-')
       expect(await answerTo(bank, TRANSFER, {}, debit)).to.deep.equal(NO_CODE)
@@ -113,7 +113,7 @@ describe('what a bank writes beside its notices', () => {
     })
   }
 
-  it('waits where a bank changed a label of its notice, and its parts disagree', async () => {
+  it('waits if a bank changed a label of its notice, and its parts disagree', async () => {
     await open()
     const payment = await shop.pay()
     const transfer = transferFor(payment)
@@ -136,7 +136,7 @@ describe('what a bank writes beside its notices', () => {
     expect(await waitsAs()).to.deep.equal([{ bank: 'TIMO', amount: null, review: 'not_understood' }])
   })
 
-  it('never waits where it is not shown to be the bank’s', async () => {
+  it('never waits if it is not shown to be the bank’s', async () => {
     await open()
     await shop.relay(await receivedBy(OUR_MX, bankMail('ACB', TRANSFER, {}, 'news')))
     expect(await unmatched()).to.deep.equal([])

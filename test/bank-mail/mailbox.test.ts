@@ -70,7 +70,7 @@ describe('the mailbox of a bank account', () => {
     expect(await decided('TIMO', { To: 'sel.ler@gmail.example' })).to.deep.equal(INVALID_RECIPIENT)
   })
 
-  it('must be under the bank’s signature where the mail carries one: an unsigned To can have been written over', async () => {
+  it('must be under the bank’s signature if the mail carries one: an unsigned To can have been written over', async () => {
     await open('TIMO')
     const unsignedTo = await signed(bankMail('TIMO', transferFor(await shop.pay())), 'timo.vn', {
       headerList: 'From:Subject:Content-Type',
@@ -78,7 +78,7 @@ describe('the mailbox of a bank account', () => {
     expect(await answerTo(await receivedBy(OUR_MX, unsignedTo))).to.deep.equal(INVALID_RECIPIENT)
   })
 
-  it('must be so too where the signature did not survive a trusted forwarder', async () => {
+  it('must be so too if the signature did not survive a trusted forwarder', async () => {
     await open('TIMO')
     const forwarded = async (headerList: string) => {
       const mail = await signed(bankMail('TIMO', transferFor(await shop.pay())), 'timo.vn', { headerList })
@@ -88,7 +88,7 @@ describe('the mailbox of a bank account', () => {
     expect(await forwarded('From:To:Subject:Content-Type')).to.deep.equal(PROCESSED)
   })
 
-  it('is asked where the bank names the account too, once it is set', async () => {
+  it('is asked if the bank names the account too, once it is set', async () => {
     await open('ACB', {}, { mailbox: MAILBOX })
     expect(await decided('ACB', { To: 'other@mail.example' })).to.deep.equal(INVALID_RECIPIENT)
     expect(await decided('ACB', {})).to.deep.equal(PROCESSED)
@@ -96,7 +96,7 @@ describe('the mailbox of a bank account', () => {
     expect(await decided('ACB', { To: 'other@mail.example' })).to.deep.equal(PROCESSED)
   })
 
-  it('must be known where the bank’s mails name no account: without it money is bank_account_unavailable, and waits', async () => {
+  it('must be known if the bank’s mails name no account: without it money is bank_account_unavailable, and waits', async () => {
     await open('TIMO', PRODUCTION, {})
     const payment = await shop.pay()
     const mail = await genuineMail('TIMO', transferFor(payment))
@@ -132,7 +132,7 @@ describe('the mailbox of a bank account', () => {
     })
   })
 
-  it('is questioned by doctor where the bank’s mails go to another one: it may be mistyped', async () => {
+  it('is questioned by doctor if the bank’s mails go to another one, since it may be mistyped', async () => {
     await open('TIMO', PRODUCTION, { mailbox: 'seler@gmail.example' })
     const mails = async () => (await examine(shop.service.ctx)).find(({ check }) => check === 'mails')
     expect(await decided('TIMO', {})).to.deep.equal(INVALID_RECIPIENT)
@@ -220,7 +220,7 @@ describe('money on an account that the app had before', () => {
     await expectMatchable(payment)
   })
 
-  it('does not wait where the mail came to no address of ours, or the bank wrote it to another mailbox', async () => {
+  it('does not wait if the mail came to no address of ours, or the bank wrote it to another mailbox', async () => {
     shop = await aBankShop('TIMO', PRODUCTION)
     const payment = await shop.pay()
     await moveTo('TIMO', '99887766', MAILBOX)
@@ -229,7 +229,7 @@ describe('money on an account that the app had before', () => {
     expect(await unmatched()).to.deep.equal([])
   })
 
-  it('does not wait where the same movement was booked by another way, before or after', async () => {
+  it('does not wait if the same movement was booked by another way, before or after', async () => {
     shop = await aBankShop('TIMO', PRODUCTION)
     const { forwardCode } = await moveTo('TIMO', '99887766', MAILBOX)
     for (const isOldFirst of [true, false]) {

@@ -35,7 +35,7 @@ describe('bank accounts and mails from versions that did not record owners and r
     }
   })
 
-  it('wait where they brought money that is not matched, also to an account’s former address', async () => {
+  it('wait if they brought money that is not matched, also to an account’s former address', async () => {
     const ctx = testContext()
     const money = { bank: 'ACB', amount: 1000, bankAccountId: 1 } as const
     const expected = [

@@ -52,12 +52,12 @@ describe('a bank mail', () => {
     expect(await read(twice)).to.include({ trust: null })
   })
 
-  it('is trusted where the server writes what it found below its own Received', async () => {
+  it('is trusted if the server adds its results below its own Received', async () => {
     const mail = await signed(bankMail('TIMO', PAID), 'timo.vn')
     expect(await read(await receivedBy(OUR_MX, mail, { belowReceived: true }))).to.include({ trust: 'direct' })
   })
 
-  it('is trusted where the server’s own Received has nested comments, if it has no more than 2,000 characters', async () => {
+  it('is trusted with nested comments in the server’s own Received of at most 2,000 characters', async () => {
     const mail = await signed(bankMail('TIMO', PAID), 'timo.vn')
     const received = (comment: string) =>
       `Received: from a (${'('.repeat(60)}b\\)${')'.repeat(60)} [203.0.113.7])\r\n by ${OUR_MX} (${comment}) with ESMTPS; x\r\n`
@@ -67,7 +67,7 @@ describe('a bank mail', () => {
     expect(await read(received(`${longest}c`) + results + mail)).to.include({ trust: null })
   })
 
-  it('is trusted where the mail went through a second server of ours', async () => {
+  it('is trusted after a second server of the seller’s', async () => {
     const mail = await genuineMail('TIMO', PAID)
     expect(await read(takenBy(OUR_MX, mail))).to.include({ trust: 'direct' })
   })
@@ -82,12 +82,12 @@ describe('a bank mail', () => {
     expect(await read(await receivedBy(OUR_MX, mail))).to.include({ trust: 'direct' })
   })
 
-  it('is trusted without a signature where the server’s own results stand above every Received', async () => {
+  it('is trusted without a signature if the server’s own results stand above every Received', async () => {
     const found = `Authentication-Results: ${OUR_MX}; dkim=pass header.d=timo.vn\r\n`
     expect(await read(found + takenBy(OUR_MX, bankMail('TIMO', PAID)))).to.include({ trust: 'direct' })
   })
 
-  it('is trusted without a signature below the server’s own Received where its result is one, in the form that servers remove', async () => {
+  it('is trusted without a signature below the server’s own Received with a single result in the form that servers remove', async () => {
     const below = (results: string) => read(takenBy(OUR_MX, results + bankMail('TIMO', PAID)))
     const plain = `Authentication-Results: ${OUR_MX}; spf=pass smtp.mailfrom=timo.vn; dkim=pass header.d=timo.vn\r\n`
     expect(await below(plain)).to.include({ trust: 'direct' })
@@ -101,7 +101,7 @@ describe('a bank mail', () => {
     expect((await read(piped)).credit).to.deep.equal((await read(mail)).credit)
   })
 
-  it('is read where text part and HTML part agree', async () => {
+  it('is read if text part and HTML part agree', async () => {
     const html = BANK_MAILS.TIMO.body(PAID)
     const text = html.replace(/<style>.*<\/style>|<title>.*<\/title>|<[^>]+>/g, ' ').replaceAll('&nbsp;', '\u00a0')
     const mail = await receivedBy(OUR_MX, await signed(alternativeMail('TIMO', text, html), 'timo.vn'))

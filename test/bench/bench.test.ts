@@ -71,13 +71,13 @@ describe('the report of a measurement', () => {
     [200, 'must'],
     [201, '**no**'],
   ] as const) {
-    it(`says of ${ours} where 100 is the floor and less is better: ${verdict}`, () => {
+    it(`says of ${ours} if 100 is the floor and less is better: ${verdict}`, () => {
       const multiple: Row = { ...share, unit: 'ms', judged: 'multiple', must: 2, goal: 1.5 }
       expect(figuresOf(multiple, ours).at(-1)).to.equal(verdict)
     })
   }
 
-  it('judges the figure itself where there is no floor', () => {
+  it('judges the figure itself if there is no floor', () => {
     const value: Row = { ...share, floor: null, unit: 'MB', judged: 'value', must: 220, goal: 150 }
     const cells = cellsOf(value, { rounds: [{ ours: 180, floor: null }] })
     expect(cells.slice(2)).to.deep.equal(['-', '180 MB', '-', '-', '220 MB', '150 MB', 'must'])

@@ -54,7 +54,7 @@ describe('the programs in bin', () => {
     })
   }
 
-  it('system-packages is silent where nothing is missing', async () => {
+  it('system-packages is silent if nothing is missing', async () => {
     expect(await run(join(ROOT, 'bin', 'system-packages'), ['--test'])).to.deep.equal({
       code: 0,
       stdout: '',
@@ -74,7 +74,7 @@ describe('the programs in bin', () => {
     expect((await run(join(ROOT, 'bin', 'system-packages'), ['--all'])).code).to.equal(2)
   })
 
-  it('npm-packages is silent where nothing is missing', async () => {
+  it('npm-packages is silent if nothing is missing', async () => {
     for (const options of [[], ['--test']]) {
       const outcome = await run(join(ROOT, 'bin', 'npm-packages'), options)
       expect(outcome).to.deep.equal({ code: 0, stdout: '', stderr: '' })
@@ -176,7 +176,7 @@ describe('the last line of a test run', () => {
     })
   }
 
-  it('counts one failure in continuous integration where the runner itself is killed', async () => {
+  it('counts one failure in continuous integration if the runner itself is killed', async () => {
     const project = join(directory, 'project')
     cpSync(join(ROOT, '.ci'), join(project, '.ci'), { recursive: true })
     writeFileSync(join(project, 'npm'), '#!/bin/sh\necho "  ✔ a rule"\nkill -9 $$\n', { mode: 0o755 })

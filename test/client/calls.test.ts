@@ -89,7 +89,7 @@ describe('the client, against the service', () => {
     expect(next.data.map(({ name }) => name)).to.deep.equal(['Three', 'Two'])
   })
 
-  it('throws a typed error where the service refuses', async () => {
+  it('throws a typed error if the service refuses', async () => {
     const wrong = await paygate.customers.create({ name: 'An', email: 'nobody' }).catch((error: unknown) => error)
     expect(wrong).to.be.instanceOf(ApiError)
     const { status, code, field, requestId, message } = wrong as ApiError

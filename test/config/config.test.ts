@@ -74,7 +74,7 @@ describe('configuration (contract 1)', () => {
     'mysql://u:p@h1,h2',
     'mysql:/h1,h2/d',
   ])
-    it(`names the field where the hosts are wrong: ${url}`, () => {
+    it(`names the field if the hosts are wrong: ${url}`, () => {
       expect(errorsOf({ BILLING_DATABASE_URL: url }).map((error) => error.split(' ')[0])).to.deep.equal([
         'BILLING_DATABASE_URL',
       ])
@@ -191,14 +191,14 @@ describe('configuration (contract 1)', () => {
     expect(errorsOf({ BILLING_RELAY_SECRET: 'hush', BILLING_METRICS_TOKEN: 'hush' })).to.deep.equal([])
   })
 
-  it('production starts on secure values, and on the embedded database where it is asked for', () => {
+  it('production starts on secure values, and on the embedded database if it is asked for', () => {
     expect(errorsOf(PRODUCTION)).to.deep.equal([])
     expect(loadConfig(PRODUCTION).webhook.allowInsecure).to.equal(false)
     expect(errorsOf({ ...PRODUCTION, BILLING_DATABASE_URL: '', BILLING_ALLOW_EMBEDDED_DB: '1' })).to.deep.equal([])
     expect(errorsOf({ ...PRODUCTION, BILLING_BASE_URL: 'http://127.0.0.1:8080' })).to.deep.equal([])
   })
 
-  it('reads a systemd credential of the same name where the variable is not set', () => {
+  it('reads a systemd credential of the same name if the variable is not set', () => {
     const directory = scratchFolder('credentials')
     writeFileSync(join(directory, 'BILLING_ENCRYPTION_KEYS'), `${KEYS}\n`)
     expect(loadConfig({ CREDENTIALS_DIRECTORY: directory }).encryptionKeys).to.equal(KEYS)

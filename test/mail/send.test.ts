@@ -143,7 +143,7 @@ describe('a mail server that is configured with ?requireTLS=true', () => {
     expect(await sendTo('')).to.equal('none')
   })
 
-  it('gets it over TLS where it offers STARTTLS', async () => {
+  it('receives it over TLS if it offers STARTTLS', async () => {
     inbox = await SmtpInbox.open({ starttls: true })
     expect(await sendTo('?requireTLS=true')).to.equal('none')
     expect(inbox.mails.map(({ overTls }) => overTls)).to.deep.equal([true])

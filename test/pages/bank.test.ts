@@ -221,7 +221,7 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     }
   })
 
-  it('is refused with 400 where the payment cannot be made by bank transfer', async () => {
+  it('is refused with 400 if the payment cannot be made by bank transfer', async () => {
     const dollars = await scenario.checkout({ mode: 'payment', plan_ref: 'book', amount: 500, currency: 'USD' })
     const chosen = await scenario.checkout({ price_id: priceId, payment_method: 'test', external_ref: 'user-2' })
     for (const { checkout_url } of [dollars, chosen]) {

@@ -114,7 +114,7 @@ describe('pages under the seller’s name', () => {
   describe('a one-time purchase', () => {
     const purchase = { mode: 'payment', plan_ref: 'audio-book-7', amount: 50_000, currency: 'VND' }
 
-    it('is called by its plan_name where the checkout call has one', async () => {
+    it('is called by its plan_name if the checkout call has one', async () => {
       const named = await scenario.checkout({ ...purchase, plan_name: 'Dế Mèn phiêu lưu ký' })
       expect(textOf(await get(named.checkout_url)))
         .to.include('Dế Mèn phiêu lưu ký')
@@ -124,7 +124,7 @@ describe('pages under the seller’s name', () => {
       expect(textOf(await get(plain.checkout_url))).to.include('audio-book-7')
     })
 
-    it('plan_name is refused where it is too long, empty, or of a subscription', async () => {
+    it('plan_name is refused if it is too long, empty, or of a subscription', async () => {
       const urls = {
         external_ref: 'user-1',
         success_url: 'https://shop.example/ok',

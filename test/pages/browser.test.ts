@@ -153,7 +153,7 @@ describe('hosted pages in a browser', () => {
       expect(Date.now() - start).to.be.greaterThan(2000)
     })
 
-    it('show the end of a link also where the clock of a sandbox app was moved', async () => {
+    it('show the end of a link also if the clock of a sandbox app was moved', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`)
       scenario.at('2026-03-01 11:00:00')
       await look(page)
@@ -179,7 +179,7 @@ describe('hosted pages in a browser', () => {
       }
     })
 
-    it('stay as they are where a copy button says that it has copied', async () => {
+    it('do not shift when a copy button reports that it has copied', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`, { locale: 'vi' })
       const button = page.locator('.fact-key .copy')
       const before = [await button.boundingBox(), await page.locator('.fact-key').boundingBox()]

@@ -106,7 +106,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
     expect(offeredMethods(await get(chosen.checkout_url))).to.deep.equal(['test'])
   })
 
-  it('says so where the app has no method enabled', async () => {
+  it('says so if the app has no method enabled', async () => {
     const live = await anApp(scenario.service.ctx, { sandbox: false, name: 'Quiet' })
     const seller = scenario.service.seller(live)
     const answer = await seller.post('/api/v1/checkout-sessions', {
@@ -165,7 +165,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect(attributes(page, 'time', 'datetime')).to.deep.equal(['2026-04-02'])
     })
 
-    it("is in the customer's language where the browser asks for none of ours", async () => {
+    it("is in the customer's language if the browser asks for none of ours", async () => {
       expect(await languageOf(vietnamese)).to.equal('vi')
       expect(await languageOf(vietnamese, { 'Accept-Language': '*' })).to.equal('vi')
       expect(await languageOf(vietnamese, { 'Accept-Language': 'fr-FR,fr;q=0.9' })).to.equal('vi')
@@ -246,7 +246,7 @@ describe('the checkout page, GET /checkout/{token}', () => {
       expect((await scenario.transaction(open.transaction_id)).status).to.equal('completed')
     })
 
-    it('leads on to success_url where it is paid already, and pays nothing twice', async () => {
+    it('leads on to success_url if it is paid already, and pays nothing twice', async () => {
       await scenario.pay(open)
       const answer = await resolveAs(FORM, 'payment_method=test')
       expect([answer.status, answer.headers['location']]).to.deep.equal([303, 'https://shop.example/ok'])

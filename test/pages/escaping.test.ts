@@ -66,7 +66,7 @@ describe('what sellers write', () => {
     await visitor.end()
   })
 
-  it('becomes a link only where it is a web address', async () => {
+  it('becomes a link only if it is a web address', async () => {
     await scenario.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = ?', ['javascript:alert(1)'])
     for (const url of pages()) {
       const page = await scenario.service.call('GET', url)

@@ -66,7 +66,7 @@ describe('the headers of hosted pages', () => {
     }
   })
 
-  it('let a form lead to the seller, and to a provider only where one is offered', async () => {
+  it('let a form lead to the seller, and to a provider only if one is offered', async () => {
     scenario = await startScenario()
     const plan = await scenario.plan('premium', MONTHLY)
     const body = { price_id: plan.prices[0]!, success_url: 'http://localhost:3000/thanks?a=1' }

@@ -35,7 +35,7 @@ async function offered(ctx: TestContext, { app }: TestApp, amount = 99_000, curr
 }
 
 describe('manual bank transfer', () => {
-  it('is offered for VND, where PayOS is active and an account is assigned', async () => {
+  it('is offered for VND, if PayOS is active and an account is assigned', async () => {
     const ctx = testContext()
     const { shop } = await aShop(ctx)
     expect(await offered(ctx, shop)).to.equal(true)

@@ -113,7 +113,7 @@ describe('refunds of card payments', () => {
       expect(shop.stripe.refunds).to.have.lengthOf(1)
     })
 
-    it('whose answer was lost is not given up where Stripe refuses to be asked for it, so that it is made once', async () => {
+    it('whose answer was lost is not given up if Stripe refuses to be asked for it, so that it is made once', async () => {
       const { transactionId } = await paidCard()
       shop.stripe.mode = 'deaf'
       await failure(refund(transactionId))
@@ -324,7 +324,7 @@ describe('refunds of card payments', () => {
       expect(await ledger()).to.deep.equal([])
     })
 
-    it('do not include ours where the event comes before the answer', async () => {
+    it('do not include ours if the event comes before the answer', async () => {
       const { transactionId } = await paidCard()
       shop.stripe.mode = 'deaf'
       await failure(refund(transactionId))

@@ -97,7 +97,7 @@ describe("PayOS's orders and signatures", () => {
     expect(pageOf({ id: 'abc' })).to.equal('https://pay.payos.vn/web/abc')
   })
 
-  it('times are read with their offset, and as Vietnam time where they have none', () => {
+  it('times are read with their offset, and as Vietnam time if they have none', () => {
     const instant = asRealTime(new Date('2026-03-01T10:00:00Z'))
     expect(transferTime('2026-03-01 17:00:00')).to.deep.equal(instant)
     expect(transferTime('2026-03-01T17:00:00+07:00')).to.deep.equal(instant)

@@ -414,7 +414,7 @@ describe('payments that stay pending', () => {
   })
 
   describe('whose transaction was completed in another way', () => {
-    it('the open card session is expired at Stripe by the next run, where nobody did it at once', async () => {
+    it('the open card session is expired at Stripe by the next run, if nobody did it at once', async () => {
       const { id, session } = await byCard()
       await confirmPayment(service.ctx, {
         provider: 'bank_transfer',
@@ -481,7 +481,7 @@ describe('payments that stay pending', () => {
     expect(await run({ all: true, appId: app.app.id })).to.deep.equal({ ...NOTHING, lookedUp: 1, paid: 1 })
   })
 
-  it("refunds made in Stripe's dashboard are listed where the job says so, and whenever an operator asks", async () => {
+  it("refunds made in Stripe's dashboard are listed if the job says so, and whenever an operator asks", async () => {
     const { session } = await byCard()
     stripe.pay(session)
     expect((await run({ all: true })).paid).to.equal(1)

@@ -137,7 +137,7 @@ describe('receipts', () => {
     expect(await hasDueReceipts(scene.ctx)).to.equal(false)
   })
 
-  it('are created once where a payment is reported twice', async () => {
+  it('are created once if a payment is reported twice', async () => {
     const transactionId = await open()
     await pay(transactionId, 99_000)
     references -= 1
@@ -146,7 +146,7 @@ describe('receipts', () => {
     expect(subjects()).to.have.length(1)
   })
 
-  it('are sent once where several sweeps run at once', async () => {
+  it('are sent once if several sweeps run at once', async () => {
     for (let made = 0; made < 5; made += 1) await pay(await open(), 99_000)
     await Promise.all([sweep(), sweep(), sweep()])
     expect(subjects()).to.have.length(5)

@@ -32,7 +32,7 @@ describe('the jobs of reminders and expiry, in threads of their own', () => {
     schedulers.push(startScheduler(scene.ctx, childEnvironment(settings), { jobs }))
   }
 
-  it('send each due mail once, also where two daemons run', async () => {
+  it('send each due mail once, also if two daemons run', async () => {
     scene = await aScene({ prices: [DAILY], start: formatTimestamp(systemClock.now()) })
     for (const ref of ['user-1', 'user-2', 'user-3']) await scene.subscribe({ externalRef: ref })
     startJobs('send-reminders')

@@ -62,7 +62,7 @@ describe('reminder stages', () => {
     )
   })
 
-  it('a stage is skipped exactly where its window began before the period did', () => {
+  it('a stage is skipped exactly when its window began before the period', () => {
     fc.assert(
       fc.property(instants, lengths, (begin, length) => {
         const finish = addMs(begin, length)

@@ -18,7 +18,7 @@ describe('what the log says of an error', () => {
     expect(JSON.stringify(describeError(error))).to.not.include('secret')
   })
 
-  it('is the same where it came from another thread as a plain object', () => {
+  it('is the same if it came from another thread as a plain object', () => {
     expect(describeError({ message: 'Deadlock found', errno: 1213 })).to.include({
       message: 'Deadlock found',
       errno: 1213,

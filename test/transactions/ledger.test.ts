@@ -31,7 +31,7 @@ describe('ledger verify replays the lines of a subscription in order (contract 7
   const id = async (): Promise<number> =>
     (await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-1')).id
 
-  it('finds nothing where every line is what its quote and the decisions before it give', async () => {
+  it('finds nothing if every line follows from its quote and the earlier decisions', async () => {
     await buy(month)
     await switchTo(year)
     await buy(year)
