@@ -70,7 +70,9 @@ export async function bookMoney(
     case 'processed':
     case 'underpaid':
     case 'already_completed':
-      return booked.paymentId === null ? { kind: 'duplicate' } : { ...booked, paymentId: booked.paymentId }
+      if (booked.paymentId === null) return { kind: 'duplicate' }
+      await tx.settle()
+      return { ...booked, paymentId: booked.paymentId.value }
   }
 }
 

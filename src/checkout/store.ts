@@ -42,6 +42,7 @@ const OFFER = joinedRows(
    LEFT JOIN subscriptions current ON current.app_id = plan.app_id AND current.external_ref = ?`,
   { price: prices, plan: plans },
   { customer: customers.only('id', 'endUser'), current: subscriptions },
+  {},
 )
 /** A price with its plan, the customer that the checkout names, and the subscription of its end user. */
 export type Offer = ReturnType<typeof OFFER.decode>
@@ -99,13 +100,19 @@ const CHECKOUT = joinedRows(
     customer: shownCustomers,
     processing: providerSessions.only('id'),
   },
+  {
+    enabledMethods: exact(
+      `(SELECT GROUP_CONCAT(enabled.method) FROM payment_methods enabled WHERE enabled.app_id = app.id AND enabled.is_enabled = 1)`,
+      0,
+    ).nullable(),
+  },
 )
 
 export type CheckoutRows = ReturnType<typeof CHECKOUT.decode>
 
 /**
  * Checkouts by token, each with everything that its page shows. A checkout that a free trial activated has none. `customer` sets the
- * language of the page. `processing` is a provider session whose payment is being processed, any one if there are several.
+ * language of the page. `enabledMethods` are the app's, separated by commas. `processing` is a provider session whose payment is being processed, any one if there are several.
  */
 export const checkoutsByToken = new SharedRead<string, CheckoutRows>(
   (token) => token,

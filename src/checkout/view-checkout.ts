@@ -70,7 +70,7 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     description: plan?.description ?? null,
     price,
     customer,
-    methods: await payableMethods(ctx, app, session, transaction),
+    methods: await payableMethods(ctx, found),
     isProcessing: found.processing !== null,
     preview,
   }
@@ -99,11 +99,10 @@ export function stateOf(
 
 async function payableMethods(
   ctx: Context,
-  app: App,
-  session: CheckoutSession,
-  transaction: Transaction,
+  { app, session, transaction, enabledMethods }: CheckoutRows,
 ): Promise<Method[]> {
-  const methods = await availableMethods(ctx.db, app, dueOf(transaction), transaction.currency)
+  const enabled = new Set(enabledMethods?.split(','))
+  const methods = await availableMethods(ctx.db, app, dueOf(transaction), transaction.currency, enabled)
   return session.paymentMethod === null ? methods : methods.filter((method) => method === session.paymentMethod)
 }
 

@@ -15,6 +15,8 @@ export interface Tx extends Queries {
   readonly drafts: Rehearsal
   /** One instant for the whole unit of work, so that rows written together agree. */
   readonly now: RealTime
+  /** Sends what is deferred and waits for all answers. Throws the error that ended the transaction, if one did. */
+  readonly settle: () => Promise<void>
   /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
   readonly afterCommit: (effect: Effect) => void
 }
@@ -103,7 +105,7 @@ async function runOnce<T>(
     const drafts: Rehearsal = { changes: [], events: [] }
     const effects: Effect[] = []
     const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
-    const tx: Tx = { ...queries, ctx, now, drafts, afterCommit }
+    const tx: Tx = { ...queries, ctx, now, drafts, settle: guarded.settle, afterCommit }
     // Before the work, which must not meet its own rows.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
@@ -143,6 +145,8 @@ interface Queued {
   /** Takes the answer; what it throws ends the transaction. */
   readonly resolve: (result: unknown) => void
   readonly reject: (error: Error) => void
+  /** Makes the error that ends the transaction where this statement does. */
+  readonly translate?: ((error: Error) => Error) | undefined
 }
 
 /** The way of a transaction's statements to the server: those that are asked for at one moment go in one write. */
@@ -177,20 +181,24 @@ class GuardedConnection {
       this.#flushSoon()
     })
 
-  readonly defer: Defer = (sql, params, check) => {
+  readonly defer: Defer = (sql, params, check, translate) => {
     const refusal = this.#refusal()
     if (refusal) return Promise.reject(refusal)
-    this.#queue.push({ sql, params, isDeferred: true, resolve: check, reject: () => undefined })
+    this.#queue.push({ sql, params, isDeferred: true, resolve: check, reject: () => undefined, translate })
     return Promise.resolve()
+  }
+
+  readonly settle = async (): Promise<void> => {
+    await this.#answers()
+    this.#flush()
+    await this.#answers()
+    if (this.#failure) throw this.#failure
   }
 
   /** Sends what is left, waits for all answers, and lets no more pass. Throws the error that ended the transaction, if one did. */
   async close(): Promise<void> {
     this.#refuse()
-    await this.#answers()
-    this.#flush()
-    await this.#answers()
-    if (this.#failure) throw this.#failure
+    await this.settle()
   }
 
   /** As `close`, where the work has failed: what was not sent need not be, and what else failed is of no interest. */
@@ -242,8 +250,8 @@ class GuardedConnection {
     sendTogether(this.#connection, statements)
   }
 
-  #finish({ isDeferred, resolve, reject }: Queued, error: Error | null, result: unknown): void {
-    if (error && (isDeferred || isRetryable(error))) this.#failure ??= error
+  #finish({ isDeferred, resolve, reject, translate }: Queued, error: Error | null, result: unknown): void {
+    if (error && (isDeferred || isRetryable(error))) this.#failure ??= translate ? translate(error) : error
     // What the server ran after it had aborted the transaction comes to nothing either, whatever it answered.
     const failed = this.#failure ?? error
     if (failed) reject(failed)
@@ -257,12 +265,15 @@ class GuardedConnection {
     this.#underWay -= 1
     if (this.#underWay > 0) return
     if (this.#queue.some((statement) => !statement.isDeferred)) this.#flush()
-    else this.#idle?.resolve()
+    else {
+      this.#idle?.resolve()
+      this.#idle = null
+    }
   }
 
   async #answers(): Promise<void> {
     if (this.#underWay === 0) return
-    this.#idle = Promise.withResolvers()
+    this.#idle ??= Promise.withResolvers()
     await this.#idle.promise
   }
 }

@@ -6,8 +6,11 @@ import mysql, {
   type PrepareStatementInfo,
   type TypedParameterValue,
 } from 'mysql2'
+import { cacheMetadata } from './cached-metadata.ts'
 import { isServerUnusable, retryable } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
+
+cacheMetadata()
 
 /** Where a server listens. */
 export type Place = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>

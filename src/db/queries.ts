@@ -28,14 +28,15 @@ export interface Queries {
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
   ): Promise<number>
   /**
-   * Inserts a row whose id nobody asks for. A transaction sends it with the next statement whose answer is waited for, and fails where
-   * it does.
+   * Inserts a row whose id is not needed yet. A transaction sends it with the next statement whose answer is waited for, and fails where
+   * it does, with the error that `translate` makes of the database's.
    */
   add<R extends object>(
     table: Table<R>,
     row: Omit<NoInfer<R>, 'id'>,
     sql?: { readonly [K in keyof NoInfer<R>]?: string },
-  ): Promise<void>
+    translate?: (error: Error) => Error,
+  ): Promise<NewId>
   /** As `insert`, for a few rows where `sql` is given: each number of rows is a statement of its own. */
   insertAll<R extends object>(
     table: Table<R>,
@@ -53,19 +54,27 @@ export interface Queries {
   ): Promise<void>
 }
 
+/** The id of a row that is sent with the next statement. */
+export interface NewId {
+  /** Throws until the server has answered: `tx.settle()` waits for that. */
+  readonly value: number
+}
+
 /** What rows must equal: a value; one of a list, where an empty list matches no row; or null. */
 export type Where<R> = { readonly [K in keyof R]?: R[K] | readonly R[K][] }
 
 /** Sends one statement: rows of a SELECT, `Changed` of any other. */
 export type Send = (sql: string, params: readonly Param[]) => Promise<unknown>
 
-/** Sends one statement, now or with the next one, and has its answer checked when it comes. */
-export type Defer = (sql: string, params: readonly Param[], check: (result: unknown) => void) => Promise<void>
+/** Sends one statement, now or with the next one, and has its answer checked when it comes, or its error translated. */
+export type Defer = (
+  sql: string,
+  params: readonly Param[],
+  check: (result: unknown) => void,
+  translate?: (error: Error) => Error,
+) => Promise<void>
 
-export function queriesOver(
-  send: Send,
-  defer: Defer = async (sql, params, check) => check(await send(sql, params)),
-): Queries {
+export function queriesOver(send: Send, defer: Defer = deferNothing(send)): Queries {
   const all = async <R>(source: Source<R>, text: string, params: readonly Param[] = []): Promise<R[]> => {
     const rows = (await send(source.statement(text), params)) as Record<string, unknown>[]
     return rows.map((row) => source.decode(row))
@@ -88,9 +97,11 @@ export function queriesOver(
       const { text, values } = insertOf(table, row, sql)
       return insertedId((await send(text, values)) as Changed)
     },
-    add: (table, row, sql) => {
+    add: async (table, row, sql, translate) => {
       const { text, values } = insertOf(table, row, sql)
-      return defer(text, values, () => undefined)
+      const added = new AddedRow()
+      await defer(text, values, (result) => (added.answer = result as Changed), translate)
+      return added
     },
     insertAll: async (table, rows, sql?: Expressions) => {
       const [first] = rows
@@ -115,6 +126,24 @@ export function queriesOver(
         if (affectedRows(result) !== 1) throw otherwise()
       })
     },
+  }
+}
+
+function deferNothing(send: Send): Defer {
+  return async (sql, params, check, translate) => {
+    const result = await send(sql, params).catch((error: unknown) => {
+      throw translate ? translate(error as Error) : error
+    })
+    check(result)
+  }
+}
+
+class AddedRow implements NewId {
+  answer: Changed | null = null
+
+  get value(): number {
+    if (!this.answer) throw new Error('the id of a new row was asked for before the row was sent')
+    return insertedId(this.answer)
   }
 }
 

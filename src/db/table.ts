@@ -136,18 +136,19 @@ const MAX_TEXTS = 100
 
 type Rows<T extends Tables> = { [K in keyof T]: ReturnType<T[K]['decode']> }
 type Tables = Readonly<Record<string, Joinable<unknown>>>
-/** What `together` needs of a table. */
+/** What `joinedRows` needs of a table. */
 type Joinable<R> = Pick<Table<R>, 'columns' | 'decode'>
 
 /**
  * Rows of several tables that one statement reads: `from` joins the tables, each under the name that its row has in the result. A row
- * of `optional` is null if its LEFT JOIN found none.
+ * of `optional` is null if its LEFT JOIN found none. `computed` are columns of the result whose names are expressions.
  */
-export function joinedRows<T extends Tables, O extends Tables>(
+export function joinedRows<T extends Tables, O extends Tables, C extends Columns>(
   from: string,
   tables: T,
   optional: O,
-): Source<Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null }> {
+  computed: C,
+): Source<Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null } & Values<C>> {
   const parts = Object.entries({ ...tables, ...optional }).map(([name, { columns, decode }]) => {
     const fields = [...columns].map(
       ([property, column]) => [property, `${name}$${property}`, `${name}.${column}`] as const,
@@ -155,10 +156,15 @@ export function joinedRows<T extends Tables, O extends Tables>(
     return { name, fields, decode, isOptional: name in optional }
   })
   const list = parts.flatMap(({ fields }) => fields.map(([, alias, column]) => `${column} AS ${alias}`))
+  const expressions = namesOf(computed)
+  const decodeComputed = decoderOf(computed)
+  for (const [property, expression] of expressions) list.push(`${expression} AS ${property}`)
   return {
     statement: keptTexts(`SELECT ${list.join(', ')} FROM ${from} `),
     decode: (row) => {
       const rows: Record<string, unknown> = {}
+      for (const property of expressions.keys()) rows[property] = row[property]
+      decodeComputed(rows)
       for (const { name, fields, decode, isOptional } of parts) {
         if (isOptional && row[`${name}$id`] === null) {
           rows[name] = null
@@ -168,7 +174,7 @@ export function joinedRows<T extends Tables, O extends Tables>(
         for (const [property, alias] of fields) own[property] = row[alias]
         rows[name] = decode(own)
       }
-      return rows as Rows<T> & { [K in keyof O]: ReturnType<O[K]['decode']> | null }
+      return rows as never
     },
   }
 }

@@ -14,7 +14,7 @@ import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
 import { emailAddress, text } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
-import { writeDecision } from '#subscriptions/apply-payment.ts'
+import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
 import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
@@ -164,8 +164,9 @@ const importSubscription = command({
       period,
       inTrial: false,
     }
-    const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change)
-    await writeDecision(tx, app, 'imported', saved, null)
+    const reason = await decisionReason(tx, app, 'imported', change)
+    const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change, reason)
+    await tx.settle()
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

@@ -1,7 +1,7 @@
 import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
-import { insertedNew } from '#db/database-error.ts'
-import type { Queries } from '#db/queries.ts'
+import { insertedNew, isDuplicate, retryable } from '#db/database-error.ts'
+import { LAST_ID, type NewId, type Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -94,6 +94,13 @@ export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<n
   return (await insertedNew('payments_provider_reference', insert)) ? paymentId : null
 }
 
+/** Adds a payment whose reference the transaction found to be new; where another one has recorded it since, all is run again. */
+export async function addPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<NewId> {
+  return tx.add(payments, row, {}, (error) =>
+    isDuplicate(error, 'payments_provider_reference') ? retryable('the payment was recorded meanwhile') : error,
+  )
+}
+
 export async function findPayment(db: Queries, paymentId: number): Promise<Payment | null> {
   return db.one(payments, 'WHERE id = ?', [paymentId])
 }
@@ -140,6 +147,11 @@ export async function listPaymentsOf(db: Queries, transactionId: number): Promis
 
 export async function insertAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at'>): Promise<void> {
   await tx.add(allocations, { ...row, at: tx.now })
+}
+
+/** Money of the payment that was added by the statement before. */
+export async function insertFirstAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at' | 'paymentId'>): Promise<void> {
+  await tx.add(allocations, { ...row, paymentId: 0, at: tx.now }, { paymentId: LAST_ID })
 }
 
 export async function listAllocationsOfPayment(db: Queries, paymentId: number): Promise<Allocation[]> {

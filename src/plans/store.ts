@@ -113,6 +113,7 @@ const PRICE_WITH_PLAN = joinedRows(
   'prices price JOIN plans plan ON plan.id = price.plan_id',
   { price: prices, plan: plans },
   {},
+  {},
 )
 
 /** A price of the app with its plan, on sale or not; null if there is none. */

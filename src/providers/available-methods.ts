@@ -3,9 +3,18 @@ import type { Queries } from '#db/queries.ts'
 import { enabledMethods } from './methods.ts'
 import { listProviders, type Method } from './providers.ts'
 
-/** The methods that the app has enabled and that can take this amount (smallest unit) in this currency now. */
-export async function availableMethods(db: Queries, app: App, amount: number, currency: string): Promise<Method[]> {
-  const names = await enabledMethods(db, app.id)
+/**
+ * The methods that the app has enabled and that can take this amount (smallest unit) in this currency now. `known` are those enabled, if
+ * the caller has read them.
+ */
+export async function availableMethods(
+  db: Queries,
+  app: App,
+  amount: number,
+  currency: string,
+  known?: ReadonlySet<string>,
+): Promise<Method[]> {
+  const names = known ?? (await enabledMethods(db, app.id))
   const enabled = listProviders().filter(({ method }) => names.has(method))
   const available: Method[] = []
   for (const provider of enabled) {

@@ -1,22 +1,12 @@
-import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { findPrice } from '#plans/store.ts'
-import type { Interval } from '#shared/interval.ts'
-import { formatTimestampOrNull, wholeSeconds, type AppTime } from '#shared/time.ts'
+import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
-import { decideOn, decidePayment, type PaymentSubject, intervalOf, type QuotedPayment } from './decide-payment.ts'
+import { decideOn, decidePayment, type PaymentSubject, type QuotedPayment } from './decide-payment.ts'
 import type { Refusal } from './lifecycle.ts'
-import type { Period } from './period.ts'
 import { presentSubject, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
-import {
-  insertApplication,
-  insertTrialGrant,
-  wasRenewedByPayment,
-  type PaymentApplication,
-  type Subscription,
-} from './store.ts'
+import { insertTrialGrant, wasRenewedByPayment, type Subscription } from './store.ts'
 
 /** A completed payment of a price, as a subscription sees it. Amount in the smallest unit; times in the app's own time. */
 export interface AppliedPayment extends QuotedPayment {
@@ -52,7 +42,8 @@ export async function applyPayment(
   const { isTrial, planId, priceId } = effect
   if (isTrial && !(await grantTrial(tx, app, payment, plan.id))) return 'trial_already_used'
   const setsCustomer = payment.customerId !== null && !payment.isRenewal
-  const renewsPeriod = current !== null && !(await isRenewedAlready(tx, current, payment))
+  const renewsPeriod =
+    current !== null && !(subject?.isRenewedAlready ?? (await isRenewedAlready(tx, current, payment)))
   const change = {
     planId,
     priceId,
@@ -67,8 +58,7 @@ export async function applyPayment(
       if (current && renewsPeriod) await announceRenewal(tx, app, current, payment, view)
     },
   }
-  const saved = await recordChange(tx, app, current ?? payment, change, occasion)
-  const line = {
+  const reason = {
     transactionId: payment.transactionId,
     kind: effect.kind,
     interval,
@@ -77,69 +67,8 @@ export async function applyPayment(
     openedAt: payment.createdAt,
     isAccepted: payment.isAccepted ?? false,
   }
-  await writeLedger(tx, saved, current, effect.period, line)
+  await recordChange(tx, app, current ?? payment, change, reason, occasion)
   return null
-}
-
-/** Adds the line that explains plan, price and period of `saved`. */
-export async function writeLedger(
-  tx: Tx,
-  saved: Subscription,
-  before: Subscription | null,
-  period: Period,
-  line: Pick<PaymentApplication, 'transactionId' | 'kind' | 'isTrial' | 'appliedAt' | 'openedAt'> & {
-    readonly interval: Interval
-    readonly isAccepted?: boolean
-  },
-): Promise<void> {
-  await insertApplication(tx, {
-    appId: saved.appId,
-    subscriptionId: saved.id,
-    revision: saved.revision,
-    transactionId: line.transactionId,
-    kind: line.kind,
-    planId: saved.planId,
-    priceId: saved.priceId,
-    intervalUnit: line.interval.unit,
-    intervalCount: line.interval.count,
-    isTrial: line.isTrial,
-    endBefore: before?.currentPeriodEnd ?? null,
-    anchorBefore: before?.anchorDay ?? null,
-    periodStart: period.start,
-    endAfter: period.end,
-    anchorAfter: period.anchorDay,
-    appliedAt: line.appliedAt,
-    openedAt: line.openedAt,
-    isAccepted: line.isAccepted ?? false,
-  })
-}
-
-/**
- * Adds the line of a decision that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own
- * time (contract 7).
- * `before` is null if there was no subscription.
- */
-export async function writeDecision(
-  tx: Tx,
-  app: NotifiedApp,
-  kind: 'imported' | 'switched' | 'ended',
-  saved: Subscription,
-  before: Subscription | null,
-): Promise<void> {
-  const now = appNow(app, tx.now)
-  const found = await findPrice(tx, app.id, saved.priceId)
-  if (!found) throw new Error(`subscription ${saved.id} names a price that is not there`)
-  const period = { start: saved.periodStart, end: saved.currentPeriodEnd, anchorDay: saved.anchorDay }
-  const interval = intervalOf(found.price, false)
-  const line = {
-    transactionId: null,
-    kind,
-    interval,
-    isTrial: saved.inTrial,
-    appliedAt: wholeSeconds(now),
-    openedAt: now,
-  }
-  await writeLedger(tx, saved, before, period, line)
 }
 
 async function grantTrial(tx: Tx, app: NotifiedApp, payment: AppliedPayment, planId: number): Promise<boolean> {

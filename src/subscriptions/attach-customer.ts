@@ -29,7 +29,7 @@ export const attachCustomer = command({
     await lockExistingEndUser(tx, app.id, externalRef)
     const current = await getSubscription(tx, app.id, externalRef)
     const customer = await requireCustomer(tx, app.id, customer_id, endUser)
-    const saved = await recordChange(tx, app, current, { customerId: customer.id })
+    const saved = await recordChange(tx, app, current, { customerId: customer.id }, null)
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

@@ -25,6 +25,8 @@ export interface PaidPrice {
 /** The rows that a payment is decided on, and the customers that its events may name. */
 export interface PaymentSubject extends PaidPrice {
   readonly current: Subscription | null
+  /** Whether another payment renewed the period that this one was opened to renew. */
+  readonly isRenewedAlready: boolean
   readonly customers: readonly NamedCustomer[]
 }
 

@@ -5,7 +5,7 @@ import { command } from '#commands/command.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from '#shared/time.ts'
 import { text } from '#shared/validate.ts'
-import { writeDecision } from './apply-payment.ts'
+import { decisionReason } from './decision-reason.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import { viewSubscription } from './present.ts'
 import { recordChange } from './record-change.ts'
@@ -31,8 +31,8 @@ export const endSubscription = command({
     if (currentPeriodEnd && effectiveStatus(current, now) === 'expired')
       throw new AppError('invalid_request', `this subscription ended at ${formatUtc(currentPeriodEnd)}`)
     const start = periodStart < now ? periodStart : now
-    const saved = await recordChange(tx, app, current, { period: { start, end: now, anchorDay: now.getUTCDate() } })
-    await writeDecision(tx, app, 'ended', saved, current)
+    const change = { period: { start, end: now, anchorDay: now.getUTCDate() } }
+    const saved = await recordChange(tx, app, current, change, await decisionReason(tx, app, 'ended', current))
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

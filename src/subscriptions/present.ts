@@ -28,13 +28,13 @@ export async function viewSubscription(
   subscription: Subscription,
   known?: KnownNames,
 ): Promise<SubscriptionView> {
-  const { id, appId, planId, customerId } = subscription
+  const { appId, planId, customerId } = subscription
   const customer = known?.customers.find((one) => one.id === customerId) ?? null
   if (known?.plan.id === planId && (customer?.id ?? null) === customerId) {
     return { subscription, plan: known.plan, customer }
   }
   const found = await findPlanWithCustomer(db, appId, planId, customerId)
-  if (!found) throw new Error(`subscription ${id} names a plan that is not there`)
+  if (!found) throw new Error(`subscription ${subscription.id} names a plan that is not there`)
   return { subscription, ...found }
 }
 

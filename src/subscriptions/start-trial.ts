@@ -2,7 +2,6 @@ import type { App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import type { AppTime } from '#shared/time.ts'
-import { writeLedger } from './apply-payment.ts'
 import { decideOn, type DecidedPayment } from './decide-payment.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
@@ -40,15 +39,10 @@ export async function startFreeTrial(
   const { kind, planId, priceId, period } = effect
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     return false
-  const saved = await recordChange(tx, app, current ?? { endUserId, externalRef }, {
-    planId,
-    priceId,
-    ...(customerId === null ? {} : { customerId }),
-    period,
-    inTrial: true,
-  })
-  const line = { transactionId: null, kind, interval, isTrial: true, appliedAt: now, openedAt: now }
-  await writeLedger(tx, saved, current, period, line)
+  const setsCustomer = customerId === null ? {} : { customerId }
+  const change = { planId, priceId, ...setsCustomer, period, inTrial: true }
+  const reason = { transactionId: null, kind, interval, isTrial: true, appliedAt: now, openedAt: now }
+  await recordChange(tx, app, current ?? { endUserId, externalRef }, change, reason)
   return true
 }
 

@@ -1,8 +1,8 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { table, joinedRows, type Row } from '#db/table.ts'
+import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { anyOf, where } from '#db/conditions.ts'
-import type { Queries } from '#db/queries.ts'
+import { LAST_ID, type Queries } from '#db/queries.ts'
 import { rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
 import { plans, type Plan } from '#plans/store.ts'
@@ -141,6 +141,7 @@ const PLAN_WITH_CUSTOMER = joinedRows(
   'plans plan LEFT JOIN customers customer ON customer.id = ? AND customer.app_id = plan.app_id',
   { plan: plans },
   { customer: namedCustomers },
+  {},
 )
 
 /** The plan and the customer that a presentation of a subscription names. */
@@ -195,8 +196,15 @@ export async function findSubscriptionById(db: Queries, subscriptionId: number):
 
 export const subscriptionsByRenewalToken = rowsBy(subscriptions, 'renewalToken')
 
-export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
-  return { ...row, id: await tx.insert(subscriptions, row) }
+/** Its id is known once the transaction has settled. */
+export async function addSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
+  const added = await tx.add(subscriptions, row)
+  return {
+    ...row,
+    get id() {
+      return added.value
+    },
+  }
 }
 
 /** Saves a change made from `fromRevision`; throws if somebody else changed it since, so that nothing is overwritten. */
@@ -224,10 +232,27 @@ export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'i
   await tx.add(paymentApplications, row)
 }
 
-/** Whether a payment (not a free trial) has been applied to the period that ended at `end`. */
+/** As `insertApplication`, for the subscription that was added by the statement before. */
+export async function insertFirstApplication(
+  tx: Tx,
+  row: Omit<PaymentApplication, 'id' | 'subscriptionId'>,
+): Promise<void> {
+  await tx.add(paymentApplications, { ...row, subscriptionId: 0 }, { subscriptionId: LAST_ID })
+}
+
+/**
+ * SQL: whether a payment (not a free trial) has been applied to the period of the subscription that ended at `end`; false where there is
+ * no end.
+ */
+export function wasRenewed(subscriptionId: string, end: string): string {
+  return `EXISTS (SELECT 1 FROM payment_applications line
+    WHERE line.subscription_id = ${subscriptionId} AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
+}
+
+/** As `wasRenewed`. */
 export async function wasRenewedByPayment(db: Queries, subscriptionId: number, end: AppTime): Promise<boolean> {
-  const rows = await db.all(paymentApplications, 'WHERE subscription_id = ? AND end_before = ?', [subscriptionId, end])
-  return rows.some((row) => row.transactionId !== null)
+  const found = await db.one(shape({ is: flag() }), `SELECT ${wasRenewed('?', '?')} AS \`is\``, [subscriptionId, end])
+  return found?.is === true
 }
 
 /** A line with the quote of its payment. */

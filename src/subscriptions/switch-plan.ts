@@ -4,7 +4,7 @@ import { command } from '#commands/command.ts'
 import { findPriceOnSale } from '#plans/find-price-on-sale.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { writeDecision } from './apply-payment.ts'
+import { decisionReason } from './decision-reason.ts'
 import { isLifetime } from './lifecycle.ts'
 import { viewSubscription } from './present.ts'
 import { recordChange } from './record-change.ts'
@@ -26,8 +26,9 @@ export const switchPlan = command({
     const current = await getSubscription(tx, app.id, externalRef)
     const { price, plan } = await findPriceOnSale(tx, app.id, price_id)
     if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
-    const saved = await recordChange(tx, app, current, { planId: plan.id, priceId: price.id })
-    await writeDecision(tx, app, 'switched', saved, current)
+    const change = { planId: plan.id, priceId: price.id }
+    const reason = await decisionReason(tx, app, 'switched', { ...current, ...change })
+    const saved = await recordChange(tx, app, current, change, reason)
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

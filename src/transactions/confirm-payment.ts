@@ -3,7 +3,8 @@ import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { insertPayment, lockPaymentOf, updatePayment } from '#payments/store.ts'
+import type { NewId } from '#db/queries.ts'
+import { addPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
 import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
@@ -54,8 +55,8 @@ export type ConfirmOutcome =
   | {
       readonly kind: 'processed' | 'underpaid' | 'already_completed'
       readonly transaction: Transaction
-      /** Null if the same money was reported before. */
-      readonly paymentId: number | null
+      /** The id of the payment; null if the same money was reported before. */
+      readonly paymentId: NewId | null
       /** Whether the money had been recorded as unmatched before. */
       readonly hadWaited: boolean
     }
@@ -91,12 +92,12 @@ async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> 
   if (!owner) return { kind: 'unknown_transaction' }
   if (!(await recordEvents(tx, payment, owner.appId))) return { kind: 'duplicate' }
   // In one write: the server reads when it has the lock.
-  const [, { app, transaction, ...subject }] = await Promise.all([
+  const [, { app, transaction, recorded: known, ...subject }] = await Promise.all([
     lockExistingEndUser(tx, owner.appId, owner.externalRef),
-    getPaymentSubject(tx, payment.transactionId),
+    getPaymentSubject(tx, payment),
   ])
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
-  const recorded = await recordPayment(tx, transaction, payment)
+  const recorded = await recordPayment(tx, transaction, payment, known)
   if (!recorded) {
     if (transaction.status === 'pending') return { kind: 'duplicate' }
     // The same payment under another event: the daemon that took the first may have died before it wrote the node.
@@ -122,34 +123,32 @@ async function recordPayment(
   tx: Tx,
   transaction: Transaction,
   payment: ConfirmedPayment,
-): Promise<{ readonly paymentId: number; readonly hadWaited: boolean } | null> {
+  recorded: Pick<Payment, 'id'> | null,
+): Promise<{ readonly paymentId: NewId; readonly hadWaited: boolean } | null> {
   const { appId, endUserId } = transaction
-  const { provider, reference, amount } = payment
-  const known = { appId, endUserId, amount, amountLeft: 0 }
-  const chargeReference = payment.chargeReference ?? null
-  const bankAccountId = payment.bankAccountId ?? null
-  const inserted = await insertPayment(tx, {
-    ...known,
-    provider,
-    reference,
-    chargeReference,
-    bankAccountId,
-    providerAccountId: payment.providerAccountId ?? null,
-    currency: payment.currency,
-    paidAt: payment.paidAt,
-    receivedAt: tx.now,
-    closedAt: null,
-  })
-  const cause = payment.decision ? 'matched' : 'booked'
-  if (inserted !== null) {
-    await allocate(tx, transaction, { paymentId: inserted, amount, cause, decision: payment.decision ?? null })
-    return { paymentId: inserted, hadWaited: false }
+  const { provider, reference, amount, decision = null } = payment
+  const booked = { appId, endUserId, amount, amountLeft: 0, closedAt: null }
+  const part = { amount, cause: decision ? 'matched' : 'booked', decision } as const
+  if (!recorded) {
+    const paymentId = await addPayment(tx, {
+      ...booked,
+      provider,
+      reference,
+      chargeReference: payment.chargeReference ?? null,
+      bankAccountId: payment.bankAccountId ?? null,
+      providerAccountId: payment.providerAccountId ?? null,
+      currency: payment.currency,
+      paidAt: payment.paidAt,
+      receivedAt: tx.now,
+    })
+    await allocate(tx, transaction, { ...part, paymentId: 'new' })
+    return { paymentId, hadWaited: false }
   }
-  const waiting = await lockPaymentOf(tx, provider, reference)
+  const waiting = await lockPayment(tx, recorded.id)
   if (!waiting || !isUntouched(waiting)) return null
-  await updatePayment(tx, waiting.id, { ...known, closedAt: null })
-  await allocate(tx, transaction, { paymentId: waiting.id, amount, cause, decision: payment.decision ?? null })
-  return { paymentId: waiting.id, hadWaited: true }
+  await updatePayment(tx, waiting.id, booked)
+  await allocate(tx, transaction, { ...part, paymentId: waiting.id })
+  return { paymentId: { value: waiting.id }, hadWaited: true }
 }
 
 /** Whether nothing of a payment was booked or refunded yet. */
@@ -163,9 +162,10 @@ function subjectOf({
   current,
   customer,
   currentCustomer,
-}: Omit<PaymentSubjectRows, 'app' | 'transaction'>): PaymentSubject | null {
+  isRenewedAlready,
+}: Omit<PaymentSubjectRows, 'app' | 'transaction' | 'recorded'>): PaymentSubject | null {
   const customers = [customer, currentCustomer].filter((found) => found !== null)
-  return price && plan && { price, plan, current, customers }
+  return price && plan && { price, plan, current, isRenewedAlready, customers }
 }
 
 /** Counts and logs the outcome of a payment. */

@@ -7,10 +7,10 @@ import type { Queries } from '#db/queries.ts'
 import { notifiedApps } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
-import { subscriptions } from '#subscriptions/store.ts'
+import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { MONEY_RULES } from '#payments/store.ts'
+import { MONEY_RULES, payments, type Payment } from '#payments/store.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
@@ -229,7 +229,8 @@ const PAYMENT_SUBJECT = joinedRows(
    LEFT JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
-   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id
+   LEFT JOIN payments recorded ON recorded.provider = ? AND recorded.reference = ?`,
   { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
@@ -237,13 +238,21 @@ const PAYMENT_SUBJECT = joinedRows(
     current: subscriptions,
     customer: namedCustomers,
     currentCustomer: namedCustomers,
+    recorded: payments.only('id'),
   },
+  { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )
 export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
-/** All rows that a payment of the transaction needs, in one read under the end user's lock; throws `not_found`. */
-export async function getPaymentSubject(tx: Tx, transactionId: number): Promise<PaymentSubjectRows> {
-  const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [transactionId])
+/**
+ * All rows that a payment of the transaction needs, in one read under the end user's lock; `recorded` is the payment itself, if it is known.
+ * Throws `not_found`.
+ */
+export async function getPaymentSubject(
+  tx: Tx,
+  { transactionId, provider, reference }: { readonly transactionId: number } & Pick<Payment, 'provider' | 'reference'>,
+): Promise<PaymentSubjectRows> {
+  const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [provider, reference, transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
   return found
 }

@@ -9,7 +9,7 @@ import { BEGIN, end, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { insertedNew, isDuplicate } from '#db/database-error.ts'
+import { insertedNew, isDuplicate, retryable } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
 import { endUsers } from '#subscriptions/store.ts'
 import { systemClock } from '#shared/time.ts'
@@ -228,6 +228,28 @@ describe('a transaction', () => {
         await tx.add(endUsers, endUser('binh'))
       })
       expect(await versions()).to.deep.equal({ an: 5, binh: 0 })
+    })
+
+    it('knows the id of such a row once it has settled, and no earlier', async () => {
+      await inTransaction(ctx, async (tx) => {
+        const added = await tx.add(endUsers, endUser('an'))
+        expect(() => added.value).to.throw('before the row was sent')
+        // Whoever waits meanwhile is woken too.
+        await Promise.all([tx.settle(), tx.settle()])
+        const row = await tx.one(endUsers, 'WHERE external_ref = ?', ['an'])
+        expect(added.value).to.equal(row?.id)
+      })
+    })
+
+    it('runs the work again where the error is translated to one that calls for it', async () => {
+      await seed('an')
+      const names = ['an', 'binh']
+      await inTransaction(ctx, async (tx) => {
+        const taken = (error: Error): Error => (isDuplicate(error, 'end_users_app_ref') ? retryable('taken') : error)
+        await tx.add(endUsers, endUser(names.shift()!), {}, taken)
+        await insert(tx, `after-${names.length}`).catch(() => undefined)
+      })
+      expect(await refs()).to.deep.equal(['after-0', 'an', 'binh'])
     })
 
     it('fails if they fail, even though the work has finished', async () => {

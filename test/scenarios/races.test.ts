@@ -4,6 +4,11 @@ import { chooseMethod } from '#checkout/choose-method.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { recordWaitingMoney } from '#bank-mail/book-money.ts'
+import { payments } from '#payments/store.ts'
+import { testDatabase } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
@@ -89,6 +94,42 @@ describe('races (contract 4, One door for money)', () => {
     expect(transaction.amount_received).to.be.oneOf([198_000, 297_000])
     expect(await newEventTypes(scenario)).to.deep.equal(['subscription.updated'])
   })
+
+  it('money that is recorded as unmatched while it is being booked is booked, and there once', async () => {
+    const { ctx } = scenario.service
+    const plan = await scenario.plan('pro', MONTHLY)
+    const { transaction_id } = await scenario.checkout({ price_id: plan.prices[0] })
+    const money = { amount: 99_000, paidAt: ctx.clock.now() }
+    const confirm = () =>
+      confirmPayment(ctx, {
+        ...money,
+        provider: 'bank_transfer',
+        eventId: null,
+        reference: 'ACB FT1',
+        transactionId: transaction_id,
+        currency: 'VND',
+      })
+    let confirmed: ReturnType<typeof confirm> | undefined
+    await inTransaction(ctx, async (tx) => {
+      const waiting = { ...money, bank: 'ACB', reference: 'FT1', bankAccountId: null, appId: null }
+      await recordWaitingMoney(tx, waiting)
+      confirmed = confirm()
+      await until(isPaymentWaiting)
+    })
+    expect(await confirmed).to.include({ kind: 'processed', hadWaited: true })
+    expect(await ctx.db.count(payments, '')).to.equal(1)
+    expect(await scenario.transaction(transaction_id)).to.include({ amount_received: 99_000, flagged: false })
+  })
+
+  /** Whether a payment is being inserted: it cannot be, before the one that has its reference is committed. */
+  async function isPaymentWaiting(): Promise<boolean> {
+    const { db, name } = testDatabase()
+    const rows: unknown[] = await db.query(
+      `SELECT 1 FROM information_schema.processlist WHERE db = ? AND info LIKE 'INSERT INTO payments %'`,
+      [name],
+    )
+    return rows.length > 0
+  }
 
   it('four paid trials of one plan paid at once: one is applied, three are flagged', async () => {
     const plan = await scenario.plan('pro', { ...MONTHLY, trial: PAID_TRIAL })

@@ -26,10 +26,14 @@ export async function startDaemonProcess(overrides: Readonly<Record<string, stri
   const exited = once(child, 'exit') as Promise<[number | null]>
   child.stderr.on('data', (chunk: Buffer) => logged.push(chunk.toString('utf8')))
   const url = await new Promise<string>((resolve, reject) => {
+    let isListening = false
     createInterface(child.stdout).on('line', (line) => {
       logged.push(line)
+      if (isListening) return
       const { msg, url: listening } = parsed(line)
-      if (msg === 'listening' && listening !== undefined) resolve(listening)
+      if (msg !== 'listening' || listening === undefined) return
+      isListening = true
+      resolve(listening)
     })
     void exited.then(([code]) =>
       reject(new Error(`the daemon ended with ${code ?? 'a signal'}:\n${logged.join('\n')}`)),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '#config.ts'
+import { socketOf } from '#db/mysql-adapter.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -14,6 +15,9 @@ export interface DyingCommand {
   readonly diesBefore: number
 }
 
+/** COM_QUERY and COM_STMT_EXECUTE. */
+const STATEMENTS: ReadonlySet<number | undefined> = new Set([0x03, 0x17])
+
 /** Processes one notification and kills its process with -9 before a statement; otherwise prints the decision and the statements. */
 async function main(): Promise<void> {
   const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingCommand
@@ -23,13 +27,18 @@ async function main(): Promise<void> {
   ctx.db.pool.on('acquire', (connection) => {
     if (counted.has(connection)) return
     counted.add(connection)
-    // All statements pass here.
-    const line = connection as unknown as { addCommand: (command: object) => unknown }
-    const send = line.addCommand.bind(line)
-    line.addCommand = (command) => {
-      if (command.constructor.name !== 'Prepare') statements += 1
-      if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
-      return send(command)
+    // All packets pass here.
+    const line = connection as unknown as { writePacket: (packet: { readonly buffer: Buffer }) => unknown }
+    const send = line.writePacket.bind(line)
+    line.writePacket = (packet) => {
+      if (STATEMENTS.has(packet.buffer[4])) statements += 1
+      if (statements === diesBefore) {
+        // Those before it, of the same write, are on their way.
+        const socket = socketOf(connection)
+        while (socket.writableCorked > 0) socket.uncork()
+        process.kill(process.pid, 'SIGKILL')
+      }
+      return send(packet)
     }
   })
   const bytes = Buffer.from(body, 'base64')

@@ -113,7 +113,10 @@ async function receiveAndDie(
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
   if (signal === 'SIGKILL') return 'killed'
   if (code !== 0) throw new Error(`the receiver ended with ${code ?? signal ?? ''}: ${printed}${complained}`)
-  return JSON.parse(printed.trim().split('\n').at(-1)!) as { decision: { status: string }; statements: number }
+  // The lines of its log are on either side.
+  const result = printed.split('\n').find((line) => line.startsWith('{"decision"'))
+  if (result === undefined) throw new Error(`the receiver printed no decision: ${printed}`)
+  return JSON.parse(result) as { decision: { status: string }; statements: number }
 }
 
 async function notifyAgain(ctx: TestContext, command: DyingCommand): Promise<void> {

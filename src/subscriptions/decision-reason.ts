@@ -1,0 +1,31 @@
+import { appNow } from '#apps/app-time.ts'
+import type { App } from '#apps/store.ts'
+import type { Tx } from '#commands/transaction.ts'
+import { findPrice } from '#plans/store.ts'
+import { wholeSeconds } from '#shared/time.ts'
+import { intervalOf } from './decide-payment.ts'
+import type { Reason } from './record-change.ts'
+import type { Subscription } from './store.ts'
+
+/**
+ * The reason of a change that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own time
+ * (contract 7). `priceId` and `inTrial` are those after the change.
+ */
+export async function decisionReason(
+  tx: Tx,
+  app: App,
+  kind: 'imported' | 'switched' | 'ended',
+  { priceId, inTrial }: Pick<Subscription, 'priceId' | 'inTrial'>,
+): Promise<Reason> {
+  const found = await findPrice(tx, app.id, priceId)
+  if (!found) throw new Error(`a subscription names price ${priceId}, which is not there`)
+  const now = appNow(app, tx.now)
+  return {
+    transactionId: null,
+    kind,
+    interval: intervalOf(found.price, false),
+    isTrial: inTrial,
+    appliedAt: wholeSeconds(now),
+    openedAt: now,
+  }
+}
