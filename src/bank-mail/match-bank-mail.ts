@@ -109,7 +109,7 @@ function amountOf({ amount }: BankMail, given: number | undefined): number {
   if (amount !== null && given !== undefined)
     throw invalidField('amount', `is refused: the mail says ${englishMoney(amount, 'VND')}`)
   const known = amount ?? given
-  if (known === undefined) throw invalidField('amount', 'is needed: it could not be read in the mail')
+  if (known === undefined) throw invalidField('amount', 'is required: it could not be read from the mail')
   return known
 }
 

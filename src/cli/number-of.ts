@@ -4,6 +4,6 @@ import { UsageError } from './usage-error.ts'
 export async function numberOf(text: string, name: string): Promise<number> {
   const { parseNumericId } = await import('#shared/ids.ts')
   const number = parseNumericId(text)
-  if (number === null) throw new UsageError(`${name} must be a number, and not ${text}`)
+  if (number === null) throw new UsageError(`${name} must be a number, not ${text}`)
   return number
 }

@@ -120,7 +120,7 @@ export function parsePrice(text: string): object {
     rest.length > 0 ||
     (count !== undefined && !/^\d+$/.test(count))
   ) {
-    throw new UsageError(`--price must be amount:currency:unit[:count], such as 99000:VND:month, and not ${text}`)
+    throw new UsageError(`--price must be amount:currency:unit[:count], such as 99000:VND:month, not ${text}`)
   }
   const isLifetime = unit === 'lifetime' && count === undefined
   return {

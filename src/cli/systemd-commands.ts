@@ -93,7 +93,9 @@ function write({ prefix }: InstallPaths, { path, content, mode }: PlannedFile): 
 /** The unit hides home folders from the daemon. */
 function refuseHidden({ root }: InstallPaths): void {
   if (/^\/(home|root|run\/user|tmp|var\/tmp)\//.test(`${root}/`)) {
-    throw new UsageError(`the service cannot see ${root}: move the project to /opt/paygate, say, and run this again`)
+    throw new UsageError(
+      `the service cannot see ${root}: move the project to a folder such as /opt/paygate, and run this again`,
+    )
   }
 }
 

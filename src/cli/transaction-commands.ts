@@ -214,7 +214,7 @@ async function pickTransaction({ ctx }: Session, id: string | undefined): Promis
     }))
   })
   const transactionId = parseNumericId(text)
-  if (transactionId === null) throw new UsageError(`<id> must be a transaction id, and not ${text}`)
+  if (transactionId === null) throw new UsageError(`<id> must be a transaction id, not ${text}`)
   return transactionId
 }
 

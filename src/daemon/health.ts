@@ -35,7 +35,7 @@ export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Ro
     // The router also accepts other spellings, such as an absolute address (RFC 9112, 3.2.2), which a proxy may let through.
     if (http.req.url?.split('?')[0] !== '/metrics') throw notFound('address')
     if (!mayReadMetrics(ctx, http.req.socket.remoteAddress ?? '', http.headers))
-      throw new AppError('forbidden', 'metrics are for loopback or a bearer token')
+      throw new AppError('forbidden', 'metrics require a request from loopback or a bearer token')
     http.type = metrics.registry.contentType
     http.body = await metrics.registry.metrics()
   })

@@ -11,7 +11,7 @@ const safeInteger = {
   decode: (value: unknown) => {
     const number = typeof value === 'number' ? value : Number(value)
     if (!Number.isSafeInteger(number))
-      throw new Error('the database holds an integer beyond what a number holds exactly')
+      throw new Error('the database returned an integer that a number cannot represent exactly')
     return number
   },
 }

@@ -111,7 +111,7 @@ function retryReads(send: Send): Send {
 export function parseDatabaseUrl(text: string): Target[] {
   const targets = addressesOf(text).map(parseAddress)
   if (targets.length > 1 && targets.some(({ socketPath }) => socketPath !== undefined))
-    throw new Error('BILLING_DATABASE_URL: socketPath is for one server, and several hosts are named')
+    throw new Error('BILLING_DATABASE_URL: socketPath cannot be combined with several hosts')
   return targets
 }
 
@@ -119,7 +119,7 @@ function parseAddress(text: string): Target {
   const url = new URL(text)
   for (const name of url.searchParams.keys()) {
     if (name !== 'ssl' && name !== 'socketPath') {
-      throw new Error(`BILLING_DATABASE_URL has a parameter that is not known: ${name} (ssl and socketPath are)`)
+      throw new Error(`BILLING_DATABASE_URL has an unknown parameter: ${name} (supported: ssl, socketPath)`)
     }
   }
   const database = decodeURIComponent(url.pathname.slice(1))

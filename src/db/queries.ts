@@ -234,6 +234,6 @@ function valuesOf<R>(
 
 function insertedId({ insertId }: Changed): number {
   const id = Number(insertId)
-  if (!Number.isSafeInteger(id)) throw new Error('the database gave an id that a number does not hold exactly')
+  if (!Number.isSafeInteger(id)) throw new Error('the database returned an id that a number cannot represent exactly')
   return id
 }

@@ -48,7 +48,7 @@ export function parseJson(contentType: string | undefined, body: Buffer): unknow
   }
   const { json, value } = decodeJson(body)
   const repeated = duplicateField(json)
-  if (repeated !== null) throw invalidField(repeated, 'is there twice')
+  if (repeated !== null) throw invalidField(repeated, 'is repeated')
   return value
 }
 

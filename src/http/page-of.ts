@@ -73,6 +73,7 @@ export function parseCursor(cursor: string | undefined): Position | null {
   // Thirteen digits of milliseconds are later than every row and within the range of DATETIME.
   const createdAt = new Date(/^\d{1,13}$/.test(ms) ? Number(ms) : NaN)
   const position = id === null || rest.length > 0 || Number.isNaN(createdAt.getTime()) ? null : { createdAt, id }
-  if (!position || formatCursor(position) !== cursor) throw invalidField('cursor', 'is not one that a list gave')
+  if (!position || formatCursor(position) !== cursor)
+    throw invalidField('cursor', 'is not a cursor that a list returned')
   return position
 }

@@ -19,7 +19,7 @@ export async function readServerFacts(db: Queries): Promise<ServerFacts> {
     shape({ version: text(), now: realTime(), isReadOnly: flag() }),
     `SELECT VERSION() AS version, UTC_TIMESTAMP(3) AS now, ${IS_READ_ONLY} AS isReadOnly`,
   )
-  if (!facts) throw new Error('the database does not say what it is')
+  if (!facts) throw new Error('the database did not report its version')
   return facts
 }
 

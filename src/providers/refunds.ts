@@ -38,7 +38,7 @@ export interface SentRefund {
 async function sendRefund(ctx: Context, refundId: number, isRepeated: boolean): Promise<SentRefund> {
   const refund = await findRefund(ctx.db, refundId)
   const payment = refund && (await findPayment(ctx.db, refund.paymentId))
-  if (!refund || !payment) throw new Error(`refund ${refundId} is not there`)
+  if (!refund || !payment) throw new Error(`refund ${refundId} does not exist`)
   if (refund.status !== 'pending') return { refund, message: null }
   const call = await askProvider(ctx, payment, refund, isRepeated)
   if (call.status === 'unknown') {

@@ -70,7 +70,7 @@ export async function findReportedSession(
 
 export async function getProviderSession(db: Queries, sessionId: number): Promise<ProviderSession> {
   const session = await db.one(providerSessions, 'WHERE id = ?', [sessionId])
-  if (!session) throw new Error(`provider session ${sessionId} is not there`)
+  if (!session) throw new Error(`provider session ${sessionId} does not exist`)
   return session
 }
 

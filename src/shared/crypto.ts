@@ -148,6 +148,6 @@ export function parseKeyring(text: string): Keyring {
     if (!match) throw new Error('must be id:base64(32 bytes)[,id:base64(32 bytes)…]')
     return { id: match[1] as string, key: Buffer.from(match[2] as string, 'base64') }
   })
-  if (new Set(keys.map(({ id }) => id)).size !== keys.length) throw new Error('has a key id twice')
+  if (new Set(keys.map(({ id }) => id)).size !== keys.length) throw new Error('repeats a key id')
   return new Keyring(keys)
 }

@@ -45,7 +45,7 @@ export async function decidePayment(
   paidAt: AppTime,
 ): Promise<DecidedPayment> {
   const found = await findPrice(db, payment.appId, payment.priceId)
-  if (!found) throw new Error(`a payment names price ${payment.priceId}, which is not there`)
+  if (!found) throw new Error(`a payment names price ${payment.priceId}, which does not exist`)
   const current = await findSubscriptionOfEndUser(db, payment.endUserId)
   return decideOn(db, { ...found, current, endUserId: payment.endUserId }, payment, paidAt)
 }

@@ -18,7 +18,7 @@ export async function decisionReason(
   { priceId, inTrial }: Pick<Subscription, 'priceId' | 'inTrial'>,
 ): Promise<Reason> {
   const found = await findPrice(tx, app.id, priceId)
-  if (!found) throw new Error(`a subscription names price ${priceId}, which is not there`)
+  if (!found) throw new Error(`a subscription names price ${priceId}, which does not exist`)
   const now = appNow(app, tx.now)
   return {
     transactionId: null,

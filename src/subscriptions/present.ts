@@ -34,7 +34,7 @@ export async function viewSubscription(
     return { subscription, plan: known.plan, customer }
   }
   const found = await findPlanWithCustomer(db, appId, planId, customerId)
-  if (!found) throw new Error(`subscription ${subscription.id} names a plan that is not there`)
+  if (!found) throw new Error(`subscription ${subscription.id} names a plan that does not exist`)
   return { subscription, ...found }
 }
 

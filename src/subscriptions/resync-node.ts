@@ -187,7 +187,7 @@ async function compareNode(ctx: Context, app: AppWithDatabase, subscriptionId: n
 
 async function getSubscriptionById(ctx: Context, subscriptionId: number): Promise<Subscription> {
   const subscription = await findSubscriptionById(ctx.db, subscriptionId)
-  if (!subscription) throw new Error(`subscription ${subscriptionId} is not there`)
+  if (!subscription) throw new Error(`subscription ${subscriptionId} does not exist`)
   return subscription
 }
 

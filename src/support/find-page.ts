@@ -39,7 +39,7 @@ export async function findPage(ctx: Context, text: string, options: FindOptions 
     })
   }
   const [first, ...others] = pages.values()
-  if (!first) throw new AppError('invalid_request', 'nothing that this names has a page; see billing-cli find')
+  if (!first) throw new AppError('invalid_request', 'this has no page; see billing-cli find')
   if (others.length === 0) return first
   const names = [first, ...others].map(({ page }) => page).join(', ')
   throw new AppError('invalid_request', `this names several pages: ${names}; name one of them, or give --app`)

@@ -57,7 +57,7 @@ export async function orderRefunds(
 ): Promise<{ readonly transaction: Transaction; readonly ordered: readonly OrderedRefund[] }> {
   const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
   if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
-    throw invalidField('reference', 'is needed for money that is refunded manually: the reference of your transfer')
+    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
   let current = transaction
   const ordered: OrderedRefund[] = []
   for (const { part: payment, amount: share } of parts) {
@@ -151,17 +151,17 @@ export async function recordRefundAnswer(tx: Tx, refundId: number, answer: Refun
     taken.map(({ transactionId }) => transactionId),
   )
   const before = await findRefund(tx, refundId)
-  if (!before) throw new AppError('not_found', `refund ${refundId} is not there`)
+  if (!before) throw new AppError('not_found', `refund ${refundId} does not exist`)
   const reference = answer.reference ?? before.reference
   if (before.status === 'failed' || (before.status === answer.status && before.reference === reference)) return before
   const ending = answer.status === 'pending' ? {} : endedAt(tx, answer.status)
   const changes = { status: answer.status, reference, failure: answer.failure?.slice(0, 191) ?? null, ...ending }
   if (!(await updateRefundIn(tx, refundId, [before.status], changes)))
-    throw new Error(`refund ${refundId} was changed by another under the lock`)
+    throw new Error(`refund ${refundId} was changed although it was locked`)
   const after: Refund = { ...before, ...changes }
   for (const { transactionId, amount } of taken) {
     const transaction = transactions.get(transactionId)
-    if (!transaction) throw new Error(`transaction ${transactionId} is not there`)
+    if (!transaction) throw new Error(`transaction ${transactionId} does not exist`)
     const app = await getApp(tx, transaction.appId)
     if (after.status !== 'failed') await endIfDecided(tx, app, transaction, after)
     else if (after.reference === null) await restore(tx, app, transaction, after, amount)
@@ -237,7 +237,7 @@ async function returnToPayment(
 
 async function getPayment(tx: Tx, paymentId: number): Promise<Payment> {
   const payment = await lockPayment(tx, paymentId)
-  if (!payment) throw new Error(`payment ${paymentId} is not there`)
+  if (!payment) throw new Error(`payment ${paymentId} does not exist`)
   return payment
 }
 
@@ -314,7 +314,7 @@ export async function orderRefundOfPayment(
   if (amount > free) throw invalidField('amount', `is more than the ${free} ${payment.currency} that are left`)
   const isByProvider = isSent(payment.provider)
   if (!isByProvider && !reference)
-    throw invalidField('reference', 'is needed for money that is refunded manually: the reference of your transfer')
+    throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
   const refund = await insertRefundOnce(tx, {
     appId: payment.appId,
     paymentId: payment.id,

@@ -300,7 +300,7 @@ export async function updateLockedTransaction(
   status: TransactionStatus,
   changes: Partial<Omit<Transaction, 'id' | 'appId'>>,
 ): Promise<void> {
-  const changed = (): Error => new Error(`transaction ${transactionId} was changed by another under the lock`)
+  const changed = (): Error => new Error(`transaction ${transactionId} was changed although it was locked`)
   await tx.updateOne(transactions, { id: transactionId, status }, changes, changed)
 }
 

@@ -35,7 +35,10 @@ export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Pro
   requireWebhook(app)
   const targets = openTargets(ctx)
   if ((await targets.of(app.id)) === 'unreadable') {
-    throw new AppError('invalid_request', `the webhook secret of app ${app.id} does not open: run billing-cli doctor`)
+    throw new AppError(
+      'invalid_request',
+      `the webhook secret of app ${app.id} cannot be decrypted: run billing-cli doctor`,
+    )
   }
   const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })

@@ -248,7 +248,7 @@ describe('find and open', () => {
     expect((await cli.json(['open', 'an@example.com', '--app', app])).url).to.equal(renewal.url)
     expect((await cli.json(['open', 'api'])).url).to.match(/\/docs$/)
     await cli.expectErrors(
-      [1, ['open', 'user-2', '--app', app], 'has a page'],
+      [1, ['open', 'user-2', '--app', app], 'has no page'],
       [1, ['open', 'user-1'], 'several pages'],
       [2, ['open'], '<thing>'],
     )

@@ -156,7 +156,7 @@ describe('internals of the driver', () => {
     await open()
     const wide = opened.db.one(shape({ wide: bigint() }), 'SELECT 9007199254740993 AS wide')
     expect(await wide.catch((error: unknown) => (error as Error).message)).to.include(
-      'beyond what a number holds exactly',
+      'that a number cannot represent exactly',
     )
   })
 })

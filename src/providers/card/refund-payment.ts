@@ -114,7 +114,8 @@ async function create(
   const intent = await intentOfPayment(ctx, stripe, payment)
   if (intent === null) return refused('Stripe names no payment of this Checkout Session')
   const stripeAmount = toStripeAmount(amount, payment.currency)
-  if (stripeAmount === null) throw new Error(`${englishMoney(amount, payment.currency)} is no amount of Stripe's`)
+  if (stripeAmount === null)
+    throw new Error(`${englishMoney(amount, payment.currency)} is not a valid amount at Stripe`)
   const [taken] = await listRefundedShares(ctx.db, id)
   const metadata = {
     refund_id: String(id),
