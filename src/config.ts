@@ -164,7 +164,7 @@ type Values = Readonly<Partial<Record<keyof Settings, string>>>
 /** Every variable that is read; README and `.env.example` name them all. */
 export const VARIABLES: readonly string[] = Object.keys(Settings.shape)
 
-/** Settings are missing or invalid; `errors` has a sentence for each, so that one start reports all of them. */
+/** Settings are missing or invalid; `errors` has a sentence for each, so that one start reports all. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly errors: readonly string[]

@@ -95,7 +95,7 @@ describe('the repository', () => {
     expect(runs).to.include.members(['npm run check', '.ci/run'])
   })
 
-  it('tells contributors only of scripts that there are', () => {
+  it('mentions only existing scripts to contributors', () => {
     const pages = [...PAGES, '.github/pull_request_template.md'].map(read).join('\n')
     const named = new Set([...pages.matchAll(/npm run ([a-z]+)/g)].map(([, script = '']) => script))
     expect(named).to.include('check')

@@ -88,7 +88,7 @@ describe('what the specification names', () => {
   it('every event is named here and in docs/webhooks.md', () => {
     const rows = openDocPage('docs/webhooks.md').text.matchAll(/^\| `(\w+\.\w+)` \|/gm)
     expect([...rows].map(([, type]) => type)).to.have.members(NAMED['event type'])
-    // What operators try a receiver with tells of nothing.
+    // The event with which operators test a receiver has no data.
     const types = Object.keys(EVENTS).filter((type) => type !== 'webhook.test')
     expect(types).to.have.members(NAMED['event type'])
   })

@@ -26,7 +26,7 @@ const server = new SMTPServer({
 const listening = server.listen(0, '127.0.0.1')
 const started = new Promise((resolve) => listening.once('listening', resolve))
 
-/** A mail server that takes everything: tells how many came, and begins to count anew. */
+/** A mail server that accepts everything; reports the number of mails and resets it. */
 answerOrders(async (): Promise<MailboxState> => {
   await started
   const state = { url: `smtp://127.0.0.1:${(listening.address() as AddressInfo).port}`, mails }

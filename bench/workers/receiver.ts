@@ -35,7 +35,7 @@ const server = createServer((request, response) => {
 })
 const listening = new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 
-/** A receiver that checks each signature: tells what came, and begins to count anew. */
+/** A receiver that checks each signature; reports what arrived and resets the count. */
 answerOrders(async (order: ReceiverOrder): Promise<ReceiverState> => {
   await listening
   const state = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`, genuine, forged }

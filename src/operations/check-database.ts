@@ -40,7 +40,7 @@ function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNod
       failed(
         'cluster',
         `${place} is cut off from the majority and serves nobody`,
-        "mend its network; where the others are gone for good: SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES' at this one",
+        "repair its network; if the others are gone for good: SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES' at this one",
       ),
     ]
   return [

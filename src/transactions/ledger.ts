@@ -74,7 +74,7 @@ export function discrepanciesOf(subscription: Subscription, lines: readonly Ledg
   let previous: LedgerLine | null = null
   let last: Decision | null = null
   for (const line of lines) {
-    texts.push(...lineDiscrepancies(line, previous, last).map((fault) => `revision ${line.revision} ${fault}`))
+    texts.push(...lineDiscrepancies(line, previous, last).map((text) => `revision ${line.revision} ${text}`))
     last = decisionAfter(last, line)
     previous = line
   }

@@ -30,7 +30,7 @@ export interface BankShop {
   readonly account: BankAccount
   /** A payment whose bank page was opened. */
   pay(options?: PaymentOptions): Promise<Transaction>
-  /** Posts a mail as the relay does, to the account's address unless told otherwise. */
+  /** Posts a mail as the relay does, by default to the account's address. */
   relay(mail: string, envelopeTo?: string): Promise<Response>
   transaction(id: number): Promise<Transaction>
 }
@@ -50,7 +50,7 @@ export function transferFor(payment: Transaction, changes: Partial<Transfer> = {
   return { ...TRANSFER, content: payment.transferCode!, movement: movements, ...changes }
 }
 
-/** The account has a mailbox where its bank's mails do not name the account, unless told otherwise. */
+/** By default the account has a mailbox if its bank's mails do not name the account. */
 export async function aBankShop(
   bank = 'ACB',
   settings: Readonly<Record<string, string>> = {},
@@ -102,7 +102,7 @@ export async function aPayment(ctx: Context, app: TestApp, options: PaymentOptio
   return (await findTransaction(ctx.db, checkout.transaction_id!))!
 }
 
-/** Posts a mail as the relay does. `signature` and `timestamp` are the right ones unless told otherwise. */
+/** Posts a mail as the relay does. `signature` and `timestamp` are valid by default. */
 export async function relayMail(
   service: TestService,
   mail: string,

@@ -80,7 +80,7 @@ function readHalf(text: string, half: Half): Notice | null {
   return { kind: 'credit', credit }
 }
 
-/** `6256IBT1AJQYKLVM 130926-13:37:09` was booked on 13 September 2026; older references do not tell their day. */
+/** `6256IBT1AJQYKLVM 130926-13:37:09` was booked on 13 September 2026; older references do not contain the day. */
 function bookedAt(reference: string): RealTime | null {
   const match = / (\d{2})(\d{2})(\d{2})-(\d{2}:\d{2}:\d{2})$/.exec(reference)
   if (!match) return null
