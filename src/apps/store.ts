@@ -56,6 +56,10 @@ export const notifiedApps = apps.only(
 )
 export type NotifiedApp = ReturnType<typeof notifiedApps.decode>
 
+/** What payment pages and providers need of an app. */
+export const payableApps = apps.only('id', 'name', 'isSandbox', 'bankAccountId', 'clockOffsetMs', 'pageSettings')
+export type PayableApp = ReturnType<typeof payableApps.decode>
+
 /** A payment method that an app has enabled or once had. */
 export const paymentMethods = table('payment_methods', {
   id: id(),

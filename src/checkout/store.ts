@@ -4,11 +4,11 @@ import { anyOf } from '#db/conditions.ts'
 import { onDuplicate, retryable } from '#db/database-error.ts'
 import { LAST_ID, type Queries } from '#db/queries.ts'
 import { SharedRead } from '#db/shared-read.ts'
-import { apps } from '#apps/store.ts'
+import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
 import { plans, prices } from '#plans/store.ts'
 import { providerSessions } from '#providers/store.ts'
-import { subscriptions } from '#subscriptions/store.ts'
+import { decidedSubscriptions, subscriptions } from '#subscriptions/store.ts'
 import { transactions } from '#transactions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { AppTime } from '#shared/time.ts'
@@ -79,6 +79,18 @@ async function unlessOpened(insert: Promise<number>): Promise<number> {
   return onDuplicate('checkout_sessions_token', insert, () => retryable('the checkout was opened before'))
 }
 
+const pageSessions = checkoutSessions.only('token', 'origin', 'paymentMethod', 'successUrl', 'cancelUrl', 'expiresAt')
+const pagePrices = prices.only(
+  'id',
+  'name',
+  'amount',
+  'currency',
+  'intervalUnit',
+  'intervalCount',
+  'trialIntervalUnit',
+  'trialIntervalCount',
+)
+const pagePlans = plans.only('id', 'code', 'name', 'description')
 const shownCustomers = customers.only('id', 'email', 'locale')
 
 const CHECKOUT = joinedRows(
@@ -92,11 +104,11 @@ const CHECKOUT = joinedRows(
      AND customer.id = COALESCE(transaction.customer_id, session.customer_id)
    LEFT JOIN provider_sessions processing ON processing.transaction_id = transaction.id
      AND processing.status = 'processing' AND transaction.status = 'pending'`,
-  { session: checkoutSessions, transaction: transactions, app: apps },
+  { session: pageSessions, transaction: transactions, app: payableApps },
   {
-    price: prices,
-    plan: plans,
-    current: subscriptions,
+    price: pagePrices,
+    plan: pagePlans,
+    current: decidedSubscriptions,
     customer: shownCustomers,
     processing: providerSessions.only('id'),
   },

@@ -1,9 +1,8 @@
 import { appNow } from '#apps/app-time.ts'
-import type { App } from '#apps/store.ts'
+import type { PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import type { Customer } from '#customers/store.ts'
 import { admitByToken, isPageToken } from '#http/admission.ts'
-import type { Price } from '#plans/store.ts'
 import { availableMethods } from '#providers/available-methods.ts'
 import type { Method } from '#providers/providers.ts'
 import { notFound } from '#shared/errors.ts'
@@ -23,8 +22,8 @@ export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
 
 /** A checkout in any state, with everything that its page shows. */
 export interface CheckoutView {
-  readonly app: App
-  readonly session: CheckoutSession
+  readonly app: PayableApp
+  readonly session: CheckoutRows['session']
   readonly transaction: Transaction
   readonly state: CheckoutState
   /** Seconds until the link expires, in the app's own time; 0 once it has. */
@@ -34,7 +33,7 @@ export interface CheckoutView {
   /** The plan's description. */
   readonly description: string | null
   /** Null for a one-time purchase. */
-  readonly price: Price | null
+  readonly price: CheckoutRows['price']
   readonly customer: Pick<Customer, 'email' | 'locale'> | null
   /** What the payer can choose: at most one if the method was chosen up front. */
   readonly methods: readonly Method[]
@@ -88,7 +87,7 @@ async function previewOf(
 
 /** `completed` takes precedence over the expiry. A transaction that an operator voided by refunding a part is `expired`. */
 export function stateOf(
-  session: CheckoutSession,
+  session: Pick<CheckoutSession, 'expiresAt'>,
   transaction: Transaction,
   now: AppTime,
 ): Exclude<CheckoutState, 'overtaken'> {

@@ -150,12 +150,21 @@ function isPrepared({ sql, params }: Statement): boolean {
 }
 
 function write(connection: PoolConnection, known: Prepared, statements: readonly Statement[]): void {
+  const [first] = statements
+  if (statements.length === 1 && first) {
+    issue(connection, known, first, true)
+    return
+  }
   const driver = connection as unknown as Driver
-  const commands = collect(driver, () => {
-    for (const statement of statements) issue(connection, known, statement, statements.length === 1)
-  })
-  const [first] = commands
-  driver.addCommand(commands.length === 1 && first ? first : new Together(commands))
+  const commands: DriverCommand[] = []
+  const { addCommand } = driver
+  driver.addCommand = (command) => commands.push(command)
+  try {
+    for (const statement of statements) issue(connection, known, statement, false)
+  } finally {
+    driver.addCommand = addCommand
+  }
+  driver.addCommand(new Together(commands))
 }
 
 function issue(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): void {
@@ -197,7 +206,7 @@ function reportingRefusals(connection: PoolConnection, finish: Finish): Finish {
 
 /** What the driver's connections and commands have besides (`test/db/mysql-adapter.test.ts` notices when they have it otherwise). */
 interface Driver {
-  readonly stream: Socket
+  write: (bytes: Buffer) => void
   /** The number that the server's next packet must have. */
   sequenceId: number
   addCommand: (command: DriverCommand) => unknown
@@ -208,19 +217,6 @@ interface DriverCommand {
   execute(packet: unknown, driver: Driver): boolean
   /** Is given the error that ended the connection. */
   onResult(error: Error): void
-}
-
-/** The commands that the driver would send. */
-function collect(driver: Driver, act: () => void): DriverCommand[] {
-  const commands: DriverCommand[] = []
-  const { addCommand } = driver
-  driver.addCommand = (command) => commands.push(command)
-  try {
-    act()
-  } finally {
-    driver.addCommand = addCommand
-  }
-  return commands
 }
 
 /** The first packet of an answer; the command was packet 0. */
@@ -236,9 +232,7 @@ class Together implements DriverCommand {
 
   execute(packet: unknown, driver: Driver): boolean {
     if (packet === undefined) {
-      driver.stream.cork()
-      this.#waiting = this.#waiting.filter((command) => !command.execute(undefined, driver))
-      driver.stream.uncork()
+      this.#waiting = inOneWrite(driver, () => this.#waiting.filter((command) => !command.execute(undefined, driver)))
     } else {
       const isOver = this.#waiting[0]?.execute(packet, driver) ?? true
       if (!isOver) return false
@@ -250,6 +244,19 @@ class Together implements DriverCommand {
 
   onResult(error: Error): void {
     for (const command of this.#waiting.splice(0)) command.onResult(error)
+  }
+}
+
+/** Copying a few hundred bytes costs less than writing several buffers. */
+function inOneWrite<T>(driver: Driver, act: () => T): T {
+  const written: Buffer[] = []
+  const { write } = driver
+  driver.write = (bytes) => void written.push(bytes)
+  try {
+    return act()
+  } finally {
+    driver.write = write
+    driver.write(Buffer.concat(written))
   }
 }
 

@@ -1,12 +1,12 @@
 import { accentStyle } from '#apps/accent.ts'
-import { findLogo, type App } from '#apps/store.ts'
+import { findLogo, type PayableApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { admit, isPageToken } from '#http/admission.ts'
 import type { Brand, PageHttp } from '#http/html.ts'
 import { notFound } from '#shared/errors.ts'
 
 /** The app's look on its pages. */
-export function brandOf({ pageSettings }: App): Brand {
+export function brandOf({ pageSettings }: Pick<PayableApp, 'pageSettings'>): Brand {
   const { logo, accent, support, terms_url, privacy_url } = pageSettings ?? {}
   return {
     logo: logo === undefined ? null : `/logo/${logo}`,

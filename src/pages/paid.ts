@@ -1,4 +1,4 @@
-import type { App } from '#apps/store.ts'
+import type { PayableApp } from '#apps/store.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import type { Context } from '#context.ts'
 import { linkable, pageLocale, seeOther, sendPage, type PageHttp, type PageLocale } from '#http/html.ts'
@@ -24,7 +24,7 @@ export interface PaidView {
 }
 
 interface PaidPayment {
-  readonly app: App
+  readonly app: PayableApp
   readonly title: string
   readonly transaction: Transaction
   /** What it did to the subscription; null for a one-time purchase, and where it could not be applied. */
@@ -84,7 +84,7 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
 }
 
 /** The link back to the app after a payment; null without a web address. */
-export function returnLink(http: PageHttp, url: string | undefined, app: App): PageLink | null {
+export function returnLink(http: PageHttp, url: string | undefined, app: PayableApp): PageLink | null {
   const href = linkable(url)
   return href === null ? null : { href, label: pageTexts(pageLocale(http)).backTo(app.name) }
 }

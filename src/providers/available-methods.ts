@@ -1,4 +1,4 @@
-import type { App } from '#apps/store.ts'
+import type { PayableApp } from '#apps/store.ts'
 import type { Queries } from '#db/queries.ts'
 import { enabledMethods } from './methods.ts'
 import { listProviders, type Method } from './providers.ts'
@@ -9,7 +9,7 @@ import { listProviders, type Method } from './providers.ts'
  */
 export async function availableMethods(
   db: Queries,
-  app: App,
+  app: PayableApp,
   amount: number,
   currency: string,
   known?: ReadonlySet<string>,

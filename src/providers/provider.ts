@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { App } from '#apps/store.ts'
+import type { PayableApp } from '#apps/store.ts'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
 import type { Queries } from '#db/queries.ts'
@@ -12,7 +12,7 @@ import type { ProviderSession } from './store.ts'
 
 /** A payment to open at a provider, for a checkout or a renewal link. */
 export interface PaymentRequest {
-  readonly app: App
+  readonly app: PayableApp
   readonly transaction: Transaction
   /** Shown to the payer at the provider: the plan's name or the plan code. */
   readonly title: string
@@ -130,7 +130,7 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
    * Whether the app has what the method needs beyond being enabled; absent if nothing more is needed. `enabled` are the providers
    * that the app has enabled.
    */
-  isReady?(db: Queries, app: App, enabled: readonly Provider[]): Promise<boolean>
+  isReady?(db: Queries, app: PayableApp, enabled: readonly Provider[]): Promise<boolean>
   /**
    * Opens the payment and returns where to send the payer. May call the provider; never inside a transaction.
    * Throws `provider_error` (502) if the provider cannot be reached or refuses: the payer can try again.

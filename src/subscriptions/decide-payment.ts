@@ -4,7 +4,13 @@ import { findPrice, type NamedPlan, type PriceIntervals } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
-import { findLastDecision, findSubscriptionOfEndUser, hadTrial, type Subscription } from './store.ts'
+import {
+  findLastDecision,
+  findSubscriptionOfEndUser,
+  hadTrial,
+  type DecidedSubscription,
+  type Subscription,
+} from './store.ts'
 
 /** The part of a quote that is stored with a transaction. */
 export interface QuotedPayment {
@@ -31,8 +37,8 @@ export interface PaymentSubject extends PaidPrice {
 }
 
 /** The rows behind a decision, and what the payment does. */
-export interface DecidedPayment extends PaidPrice {
-  readonly current: Subscription | null
+export interface DecidedPayment<Current = Subscription> extends PaidPrice {
+  readonly current: Current | null
   /** What the payment buys. */
   readonly interval: Interval
   readonly effect: PaymentEffect
@@ -51,12 +57,12 @@ export async function decidePayment(
 }
 
 /** As `decidePayment`, for a caller that has read the price and the subscription. */
-export async function decideOn(
+export async function decideOn<Current extends DecidedSubscription>(
   db: Queries,
-  subject: PaidPrice & { readonly current: Subscription | null; readonly endUserId: number },
+  subject: PaidPrice & { readonly current: Current | null; readonly endUserId: number },
   payment: QuotedPayment,
   paidAt: AppTime,
-): Promise<DecidedPayment> {
+): Promise<DecidedPayment<Current>> {
   const { price, plan, current, endUserId } = subject
   const isTrial = payment.purpose === 'trial'
   const interval = intervalOf(price, isTrial)

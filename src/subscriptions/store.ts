@@ -48,6 +48,17 @@ export const subscriptions = table('subscriptions', {
 })
 export type Subscription = Row<typeof subscriptions>
 
+/** What a payment is decided on. */
+export const decidedSubscriptions = subscriptions.only(
+  'id',
+  'planId',
+  'priceId',
+  'periodStart',
+  'currentPeriodEnd',
+  'anchorDay',
+)
+export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
+
 /** A trial is granted at most once per end user and plan: the unique key decides (specification 3, rule 3). */
 export const trialGrants = table('trial_grants', {
   id: id(),

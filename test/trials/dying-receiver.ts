@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '#config.ts'
-import { socketOf } from '#db/mysql-adapter.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -27,18 +26,17 @@ async function main(): Promise<void> {
   ctx.db.pool.on('acquire', (connection) => {
     if (counted.has(connection)) return
     counted.add(connection)
-    // All packets pass here.
-    const line = connection as unknown as { writePacket: (packet: { readonly buffer: Buffer }) => unknown }
-    const send = line.writePacket.bind(line)
-    line.writePacket = (packet) => {
-      if (STATEMENTS.has(packet.buffer[4])) statements += 1
-      if (statements === diesBefore) {
-        // Those before it, of the same write, are on their way.
-        const socket = socketOf(connection)
-        while (socket.writableCorked > 0) socket.uncork()
+    // All that is sent passes here, several packets at a time.
+    const line = connection as unknown as { write: (bytes: Buffer) => void }
+    const send = line.write.bind(line)
+    line.write = (bytes) => {
+      for (let at = 0; at < bytes.length; at += 4 + bytes.readUIntLE(at, 3)) {
+        if (STATEMENTS.has(bytes[at + 4])) statements += 1
+        if (statements !== diesBefore) continue
+        send(bytes.subarray(0, at))
         process.kill(process.pid, 'SIGKILL')
       }
-      return send(packet)
+      send(bytes)
     }
   })
   const bytes = Buffer.from(body, 'base64')

@@ -180,9 +180,9 @@ class History {
     })
     if (!offer || opened?.kind !== 'go_on') return
     const token = /\/checkout\/([0-9a-f]{64})\/bank$/.exec(opened.redirectUrl)?.[1]
-    const session = (await checkoutsByToken.find(ctx.db, token ?? ''))?.session
-    deepStrictEqual(session?.transactionId, this.#transactions.get(offer) ?? session?.transactionId)
-    this.#transactions.set(offer, session!.transactionId!)
+    const found = await checkoutsByToken.find(ctx.db, token ?? '')
+    deepStrictEqual(found?.transaction.id, this.#transactions.get(offer) ?? found?.transaction.id)
+    this.#transactions.set(offer, found!.transaction.id)
   }
 
   async #pay(index: number, late: number): Promise<void> {
