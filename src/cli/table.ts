@@ -3,7 +3,7 @@ import Table from 'cli-table3'
 import { Coloured, type Colour } from './coloured.ts'
 import { printable } from './printable.ts'
 import { terminalWidth } from './terminal-width.ts'
-import { wrap } from './wrap.ts'
+import { unbreakable, wrap } from './wrap.ts'
 
 export interface TableOptions {
   readonly head: readonly string[]
@@ -35,7 +35,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
  * A table as wide as the terminal, 80 columns if there is none. Columns stand apart by blanks alone, since
- * a frame takes the room of a column. Long cells wrap between words, timestamps last. Where not every word can be whole, optional columns
+ * a frame takes the room of a column. Long cells wrap between words. Where not every word and timestamp can be whole, optional columns
  * are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay whole, to be copied.
  * The head is bold and states have their colours on a terminal that wants colours.
  */
@@ -47,7 +47,7 @@ export function formatTable({ head, rows, none, optional = [] }: TableOptions, w
     const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
     const shown = cells.map(kept)
     const texts = [kept(head), ...shown.map(textsOf)]
-    const widths = fitWidths(texts, width, longestUnit) ?? fitWidths(texts, width, longestWord)
+    const widths = fitWidths(texts, width)
     if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
   }
   return cells.map((row) => drawBlock(head, row, width)).join('\n')
@@ -160,14 +160,10 @@ function naturalWidths(rows: readonly (readonly string[])[]): number[] {
   return columnsOf(rows).map((texts) => Math.max(...texts.map(({ length }) => length)))
 }
 
-/** The columns' widths: natural where they fit, else narrowed as far as what `longest` measures stays whole; null if that is not enough. */
-function fitWidths(
-  rows: readonly (readonly string[])[],
-  width: number,
-  longest: (text: string) => number,
-): number[] | null {
+/** The columns' widths: natural where they fit, else narrowed as far as words and timestamps stay whole; null if that is not enough. */
+function fitWidths(rows: readonly (readonly string[])[], width: number): number[] | null {
   const widths = naturalWidths(rows)
-  const unbroken = columnsOf(rows).map((texts) => Math.max(...texts.map(longest)))
+  const unbroken = columnsOf(rows).map((texts) => Math.max(...texts.map(longestPart)))
   const isTooWide = () => widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) > width
   while (isTooWide()) {
     const room = widths.map((one, column) => (one > (unbroken[column] ?? 0) ? one : 0))
@@ -182,11 +178,6 @@ function columnsOf(rows: readonly (readonly string[])[]): string[][] {
   return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ''))
 }
 
-/** Of the parts that are to stay whole: words, and a timestamp that is all there is. */
-function longestUnit(text: string): number {
-  return TIMESTAMP.test(text) ? text.length : longestWord(text)
-}
-
-function longestWord(text: string): number {
-  return Math.max(...text.split(' ').map(({ length }) => length))
+function longestPart(text: string): number {
+  return Math.max(...unbreakable(text).map(({ length }) => length))
 }

@@ -54,7 +54,7 @@ function registerList(webhook: Command): void {
                 row.last_error,
               ]),
               none: 'no deliveries',
-              optional: ['at (UTC)', 'tries'],
+              optional: ['tries', 'at (UTC)'],
             })
           })
         })

@@ -1,8 +1,16 @@
+/** A blank between two words, but for those within a timestamp: `2026-12-21 20:42 UTC` is one. */
+const BETWEEN_WORDS = / (?!(?<=\d{4}-\d\d-\d\d )\d\d:\d\d|(?<=\d\d:\d\d )UTC)/
+
+/** The parts of a text that stay whole where it is broken into lines: its words and timestamps. */
+export function unbreakable(text: string): string[] {
+  return text.split(BETWEEN_WORDS)
+}
+
 /** Breaks the text into lines of at most `width` characters, between words. Longer words are broken at the end of the line. */
 export function wrap(text: string, width: number): string {
   const lines: string[] = []
   let line = ''
-  for (const word of text.split(' ')) {
+  for (const word of unbreakable(text)) {
     const joined = line === '' ? word : `${line} ${word}`
     if (joined.length <= width) {
       line = joined

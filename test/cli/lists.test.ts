@@ -1,11 +1,13 @@
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
+import { createProgram } from '#cli/program.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription, LIFETIME, MONTHLY, priceId } from '../support/factories.ts'
 import { shownOn, type ShownLine } from '../support/screen.ts'
-import { openCli, type Cli } from './run-cli.ts'
+import { leavesOf } from './forms.ts'
+import { expectWholeTimestamps, openCli, type Cli } from './run-cli.ts'
 import { aBusyService, type BusyService } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 
@@ -42,7 +44,7 @@ describe('lists of the command line', () => {
     expect(coloursOf(lines, 'completed')).to.include(GREEN)
     expect(coloursOf(lines, 'pending')).to.include(YELLOW).and.include(RED)
     expect(coloursOf(lines, 'underpaid')).to.deep.equal([RED])
-    const narrow = (await screenOf(['transaction', 'list'], 66)).map(({ text }) => text).join('\n')
+    const narrow = (await screenOf(['transaction', 'list'], 72)).map(({ text }) => text).join('\n')
     expect(narrow)
       .to.match(/No room for: plan\./)
       .and.not.include('premium')
@@ -114,6 +116,18 @@ describe('lists of the command line', () => {
         cursor = next === undefined ? null : ['--cursor', next]
       }
       expect(refs.join(' '), options.join(' ')).to.equal(expected)
+    }
+  })
+
+  it('show timestamps whole at every width', async () => {
+    const lists = leavesOf(await createProgram()).filter(({ path }) => path.at(-1) === 'list')
+    for (const { path, command } of lists) {
+      const words = command.registeredArguments.length === 0 ? path : [...path, String(made.reader.app.id)]
+      for (const columns of [60, 70, 80, 100, 120]) {
+        const { code, text } = await onSimulatedTerminal(cli.env, words, [], columns)
+        expect(code, text).to.equal(0)
+        expectWholeTimestamps(text)
+      }
     }
   })
 

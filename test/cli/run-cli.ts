@@ -97,11 +97,23 @@ export function openCli(settings: Readonly<Record<string, string>> = {}, { progr
   return cli
 }
 
-/** Fails when a line other than a link is wider than 80 columns, or an escape code would control the terminal. */
+/** Fails when a line other than a link is wider than 80 columns, a timestamp is broken, or an escape code would control the terminal. */
 export function expectFit(shown: string): void {
   expect(shown).not.to.include(ESCAPE)
+  expectWholeTimestamps(shown)
   const lines = shown.split('\n').filter((line) => !/^https?:\/\/\S+$/.test(line))
   for (const line of lines) expect(line.length, line).to.be.at.most(80)
+}
+
+/** Fails when a cell begins with the time of day or UTC and the cell above it ends with the date. */
+export function expectWholeTimestamps(shown: string): void {
+  const lines = shown.split('\n')
+  for (const [row, line] of lines.entries()) {
+    for (const { index } of line.matchAll(/(?<=^| {2})(?:\d\d:\d\d|UTC)\b/g)) {
+      const [above] = (lines[row - 1] ?? '').slice(index).split('  ')
+      expect(above, shown).not.to.match(/\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?$/)
+    }
+  }
 }
 
 async function runProgram(

@@ -5,7 +5,7 @@ import { describe, it } from 'mocha'
 import { formatFields, formatTable } from '#cli/table.ts'
 import { wrap } from '#cli/wrap.ts'
 import { boldOf, shownOn } from '../support/screen.ts'
-import { expectFit } from './run-cli.ts'
+import { expectFit, expectWholeTimestamps } from './run-cli.ts'
 import { HEAD, ROWS } from './show-tables.ts'
 import { onTerminal } from './terminal.ts'
 
@@ -50,11 +50,16 @@ describe('tables for people', () => {
     for (const word of ['received', '(UTC)', '2026-11-21', 'underpaid', 'payer']) expect(table).to.include(word)
   })
 
-  it('break a timestamp only where nothing else can be narrower, and say UTC where no head does', () => {
-    const head = ['received (UTC)', 'note']
-    const rows = [['2026-11-21 03:16', 'the payer was told to send the rest']]
-    expect(formatTable({ head, rows, none: '' }, 40)).to.include('2026-11-21 03:16  the payer')
-    expect(formatTable({ head, rows: [['2026-11-21 03:16', 'x'.repeat(28)]], none: '' }, 40)).to.match(/^03:16/m)
+  it('never break a timestamp: drop optional columns, else show a block for each row', () => {
+    const rows = [['2026-11-21 03:16', 'the payer was told at 2026-11-21 03:20 UTC', 'ACB']]
+    const table = { head: ['received (UTC)', 'note', 'bank'], rows, none: '', optional: ['bank'] }
+    expect(formatTable(table, 46)).to.include('2026-11-21 03:16  the payer was told at   ACB\n')
+    expect(formatTable(table, 42)).to.include('2026-11-21 03:20 UTC\nNo room for: bank.')
+    expect(formatTable(table, 36)).to.match(/^received \(UTC\) {2}2026-11-21 03:16$/m)
+    for (let width = 36; width <= 80; width += 1) expectWholeTimestamps(formatTable(table, width))
+  })
+
+  it('say UTC after the timestamp of a field, where no head does', () => {
     expect(formatFields({ at: '2026-11-21 03:16:16', note: 'at 2026-11-21 03:16' })).to.equal(
       'at    2026-11-21 03:16:16 UTC\nnote  at 2026-11-21 03:16',
     )
