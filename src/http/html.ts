@@ -7,6 +7,7 @@ import { sha256Base64, sha256Hex } from '#shared/crypto.ts'
 import { AppError, notFound } from '#shared/errors.ts'
 import { API_BODY_BYTES } from './body.ts'
 import type { RequestState } from './errors.ts'
+import { keepWordsTogether } from './vietnamese.ts'
 
 /**
  * The kit of the hosted pages. A page is a template in `templates/pages` that fills the block `content` of `layout.liquid`:
@@ -214,7 +215,7 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   http.set('Content-Language', locale)
   http.vary('Accept-Language')
   http.type = 'text/html; charset=utf-8'
-  http.body = html
+  http.body = locale === 'vi' ? keepWordsTogether(html) : html
 }
 
 function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href: string; label: string }[] {

@@ -239,7 +239,7 @@ const vi: PageTexts = {
       lines: ['Có thể liên kết chưa đầy đủ. Vui lòng mở lại từ ứng dụng hoặc email nơi bạn nhận được liên kết.'],
     },
     checkout_expired: {
-      heading: 'Liên kết thanh\u00a0toán đã hết\u00a0hạn',
+      heading: 'Liên kết thanh toán đã hết hạn',
       lines: [
         'Không thể bắt đầu thanh toán tại đây nữa. Vui lòng quay lại ứng dụng hoặc trang trước đó để lấy liên kết mới.',
       ],

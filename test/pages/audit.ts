@@ -53,6 +53,18 @@ const REST = String.raw`
     const letter = parseFloat(getComputedStyle(heading).fontSize)
     if (width < 5 * letter) errors.push('squeezed: ' + name(heading) + ' into ' + width)
   }
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (words.nextNode()) {
+    const node = words.currentNode
+    if (!isShown(node.parentElement)) continue
+    for (const { 0: word, index } of node.textContent.matchAll(/(thanh\stoán|ngân\shàng|chuyển\skhoản|chúng\stôi|vui\slòng|hết\shạn|xác\snhận)/gi)) {
+      const range = document.createRange()
+      range.setStart(node, index)
+      range.setEnd(node, index + word.length)
+      const lines = new Set([...range.getClientRects()].map(({ top }) => top))
+      if (lines.size > 1) errors.push('broken word: ' + word + ' in ' + name(node.parentElement))
+    }
+  }
   if (document.querySelectorAll('main').length !== 1) errors.push('not one main')
   const ids = [...document.querySelectorAll('[id]')].map((element) => element.id)
   if (new Set(ids).size !== ids.length) errors.push('an id twice')
@@ -64,7 +76,8 @@ const REST = String.raw`
 
 /**
  * What is wrong with a page for people: text of less contrast than 4.5 : 1, edges of controls below 3 : 1, targets under 44 pixels,
- * controls and pictures without a name, more or less than one heading, a heading that is squeezed into a column, scrolling sideways.
+ * controls and pictures without a name, more or less than one heading, a heading that is squeezed into a column, a Vietnamese word that is
+ * broken between its syllables, scrolling sideways.
  */
 export async function accessibilityErrors(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {${CONTRAST}${REST}; return errors })()`)
