@@ -30,6 +30,9 @@ describe('mails in a browser', () => {
           expect(box.height, 'a thumb hits it').to.be.at.least(44)
           expect(box.x).to.be.at.least(0)
           expect(box.x + box.width).to.be.at.most(width)
+          const facts = page.locator('.facts .value')
+          const [interval, end] = await Promise.all([facts.nth(1).boundingBox(), facts.last().boundingBox()])
+          expect(end!.height, 'the end of the period on one line, as the interval').to.equal(interval!.height)
         }
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme })

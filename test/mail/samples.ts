@@ -63,13 +63,16 @@ const RECEIPTS: readonly MailValues[] = [
 
 export const LOCALES = ['en', 'vi'] as const
 
+/** Among the longest that `period_end` has. */
+const ENDS = { en: '30 September 2026, 10:05 UTC', vi: '17:05 ngày 30/12/2026 (GMT+7)' } as const
+
 export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
   ...(['renewal-reminder', 'expired-notice'] as const).flatMap((template) =>
     [false, true].map((in_trial) => ({
       name: `${template} of a ${in_trial ? 'trial' : 'paid period'} in ${locale}`,
       template,
       locale,
-      values: { ...REMINDER, in_trial },
+      values: { ...REMINDER, in_trial, period_end: ENDS[locale] },
     })),
   ),
   ...RECEIPTS.map((values) => ({
