@@ -8,7 +8,7 @@ import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
-import { inSession, performAs, withSandbox, type Session } from './session.ts'
+import { bannerOf, inSession, performAs, withSandbox, type Session } from './session.ts'
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
 export function registerPaymentCommands(program: Command): void {
@@ -82,10 +82,12 @@ function registerShow(payment: Command): void {
           bankMails,
           decisions,
         } = await showPayment(session.ctx, paymentId)
+        const app = fields.app_id === null ? null : await bannerOf(session.ctx, fields.app_id)
         session.out.result({ ...fields, allocations, refunds, bank_mail_ids: bankMails, decisions }, () => {
           const { out } = session
           const money = (amount: number | null): string => moneyCell(amount, fields.currency)
           const left = { amount: money(fields.amount), amount_left: money(fields.amount_left) }
+          if (app !== null) out.line(app)
           out.fields({ ...fields, ...left, bank_mails: bankMails.join(' ') || null })
           out.table({
             head: ['at (UTC)', 'transaction', 'amount', 'cause', 'who', 'note'],

@@ -68,6 +68,12 @@ export function banner(app: App): string {
   return `${markOf(app.isSandbox)} ${printable(app.name)} (app ${app.id})`
 }
 
+/** The banner of the app that a thing belongs to. */
+export async function bannerOf(ctx: Context, appId: number): Promise<string> {
+  const { appNamed } = await import('#apps/find-app.ts')
+  return banner(await appNamed(ctx, String(appId)))
+}
+
 /** `[TEST]` of a sandbox app, `[LIVE]` of any other. */
 export function markOf(isSandbox: boolean): string {
   return isSandbox ? '[TEST]' : '[LIVE]'

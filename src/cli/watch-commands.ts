@@ -1,14 +1,13 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Command } from 'commander'
-import type { WatchReading } from '#support/read-watch.ts'
 import { isTerminal } from './ask.ts'
 import { withExamples } from './examples.ts'
 import { explainError } from './explain-error.ts'
 import { inSession, withSandbox } from './session.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { UsageError } from './usage-error.ts'
-import { drawFailure, drawWatch } from './watch-screen.ts'
+import { drawFailure, drawWatch, type ShownReading } from './watch-screen.ts'
 
 const EVERY_MS = 2000
 /** Between the two readings of `--once`, which a rate needs. */
@@ -33,13 +32,16 @@ export function registerWatchCommands(program: Command): void {
         throw new UsageError('watch needs a terminal; elsewhere use watch --once --json')
       await inSession(command, async ({ ctx, out }) => {
         const { openWatch } = await import('#support/read-watch.ts')
-        const read = openWatch(ctx)
+        const readService = openWatch(ctx)
+        const read = async (): Promise<ShownReading> => {
+          const reading = await readService()
+          return { ...reading, payments: await withSandbox(ctx, reading.payments) }
+        }
         if (!options.once) return watchUntilQuit(read)
         await read()
         await delay(RATE_MS)
         const reading = await read()
-        const shown = { ...reading, payments: await withSandbox(ctx, reading.payments) }
-        out.result(shown, () => out.line(drawWatch(reading, sizeOf(Infinity)).join('\n')))
+        out.result(reading, () => out.line(drawWatch(reading, sizeOf(Infinity)).join('\n')))
       })
     })
   withExamples(watch, 'watch', 'watch --once --json')
@@ -49,14 +51,14 @@ function sizeOf(rows: number): { columns: number; rows: number } {
   return { columns: terminalWidth(), rows }
 }
 
-async function watchUntilQuit(read: () => Promise<WatchReading>): Promise<void> {
+async function watchUntilQuit(read: () => Promise<ShownReading>): Promise<void> {
   const { stdin, stdout } = process
   const quit = new AbortController()
   const onKey = (keys: Buffer | string): void => {
     if (/[qQ]/.test(String(keys)) || String(keys).includes(CTRL_C)) quit.abort()
   }
   const quitting = once(quit.signal, 'abort').then(() => null)
-  let shown: WatchReading | null = null
+  let shown: ShownReading | null = null
   let failure: string | null = null
   const draw = (): void => {
     const size = sizeOf(stdout.rows || USUAL_ROWS)

@@ -1,7 +1,14 @@
 import type { WatchReading } from '#support/read-watch.ts'
-import { minuteCell, moneyCell, stateCell } from './cells.ts'
+import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { Coloured } from './coloured.ts'
 import { formatFields, formatTable } from './table.ts'
+
+type Payment = WatchReading['payments'][number]
+
+/** A reading whose payments say whether their apps are sandboxes. */
+export interface ShownReading extends Omit<WatchReading, 'payments'> {
+  readonly payments: readonly (Payment & { readonly sandbox: boolean | null })[]
+}
 
 /** Of a terminal, in characters. */
 export interface ScreenSize {
@@ -16,7 +23,7 @@ const TABLE_FRAME = 4
 const KEYS = 'q quits'
 
 /** A reading as lines of a screen: never more lines than it has rows. Payments fill the rest. */
-export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize): string[] {
+export function drawWatch(reading: ShownReading, { columns, rows }: ScreenSize): string[] {
   const title = `Paygate  ${reading.at} UTC  ${KEYS}`
   const upper = [title, '', ...linesOf(healthFields(reading, columns)), '', ...jobLines(reading), '']
   const room = Math.max(1, rows - upper.length - TABLE_FRAME)
@@ -24,7 +31,7 @@ export function drawWatch(reading: WatchReading, { columns, rows }: ScreenSize):
 }
 
 /** A failure to read, above the last reading: never more lines than the screen has rows. */
-export function drawFailure(failure: string, last: WatchReading | null, { columns, rows }: ScreenSize): string[] {
+export function drawFailure(failure: string, last: ShownReading | null, { columns, rows }: ScreenSize): string[] {
   const upper = [`Paygate  ${KEYS}`, '', ...linesOf(formatFields({ failed: new Coloured(failure, 'red') }, columns))]
   if (!last) return upper.slice(0, rows)
   const [, ...below] = drawWatch(last, { columns, rows: Math.max(1, rows - upper.length - 1) })
@@ -68,16 +75,17 @@ function jobLines({ jobs }: WatchReading): string[] {
     : [`jobs, last run: ${words.slice(0, 2).join(', ')}`, `  ${words.slice(2).join(', ')}`]
 }
 
-function paymentTable({ payments }: WatchReading, columns: number, most: number): string {
+function paymentTable({ payments }: ShownReading, columns: number, most: number): string {
   const rows = payments
     .slice(0, most)
     .map((row) => [
       minuteCell(row.received_at)?.slice(11),
+      appCell(row),
       row.external_ref,
       moneyCell(row.amount, row.currency),
       row.provider_code,
       row.reason === null ? stateCell('completed') : new Coloured(row.reason, 'red'),
     ])
-  const head = ['at', 'external_ref', 'payment', 'by', 'state']
+  const head = ['at', 'app', 'external_ref', 'payment', 'by', 'state']
   return formatTable({ head, rows, none: 'no payments yet', optional: ['by', 'external_ref'] }, columns)
 }

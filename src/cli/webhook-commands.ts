@@ -7,7 +7,7 @@ import { inChange } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
-import { banner, inSession, performAs, type Session } from './session.ts'
+import { banner, bannerOf, inSession, performAs, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'not_configured']
@@ -73,7 +73,9 @@ function registerShow(webhook: Command): void {
         const { showEvent } = await import('#webhooks/show-event.ts')
         const event = await showEvent(ctx, await required(eventId, '<event_id>'))
         const { payload, headers, tries, ...fields } = event
+        const app = await bannerOf(ctx, event.app_id)
         out.result(event, () => {
+          out.line(app)
           out.fields(fields)
           out.block(JSON.stringify(payload, null, 2))
           out.fields(headers)

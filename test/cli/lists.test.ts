@@ -80,6 +80,22 @@ describe('lists of the command line', () => {
     }
   })
 
+  it('say on the screen of each thing of an app that it is a sandbox', async () => {
+    const reader = made.reader.app.id
+    const [event] = await cli.json(['webhook', 'list', String(reader)])
+    const payments: { payment_id: number; app_id: number }[] = await cli.json(['payment', 'list'])
+    const payment = payments.find((row) => row.app_id === reader)
+    for (const thing of [
+      `webhook show ${event.id}`,
+      `payment show ${payment!.payment_id}`,
+      `transaction show ${made.flagged}`,
+      `subscription show ${reader} user-1`,
+    ])
+      expect(await cli.table(thing.split(' ')), thing).to.match(
+        new RegExp(`^\\[TEST\\] Reader \\(app ${reader}\\)\n\n`),
+      )
+  })
+
   it('continue where they ended: standard error has the cursor, for scripts too', async () => {
     const lists = ['transaction list', 'payment list', 'bank-mail list', 'audit list']
     const reader = made.reader.app.id

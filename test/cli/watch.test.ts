@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import { stripVTControlCharacters } from 'node:util'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { withSandbox } from '#cli/session.ts'
 import { drawWatch } from '#cli/watch-screen.ts'
 import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
@@ -63,7 +64,8 @@ describe('watch', () => {
   })
 
   it('fits every size of a screen, and shows what needs review, without a daemon too', async () => {
-    const reading = await openWatch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } })()
+    const read = await openWatch({ ...ctx, config: { ...ctx.config, host: '127.0.0.1', port: 1 } })()
+    const reading = { ...read, payments: await withSandbox(ctx, read.payments) }
     expect(reading.daemon.answers).to.equal(false)
     expect(reading.payments.length).to.be.greaterThan(3)
     for (const [columns, rows] of [
@@ -137,7 +139,9 @@ describe('watch', () => {
     expect(reading.requests_per_second).to.be.greaterThan(0)
     expect(reading.payments.some(({ sandbox }: { sandbox: boolean }) => sandbox)).to.equal(true)
     const ran = await cli.run(['watch', '--once'])
-    expect(ran.stdout).to.match(/daemon +answers/)
+    expect(ran.stdout)
+      .to.match(/daemon +answers/)
+      .and.match(/^\d\d:\d\d +\[TEST\] \d+ +user-1 /m)
     expectFit(ran.stdout)
     expect(await cli.misused(['watch'])).to.include('watch --once --json')
   })
