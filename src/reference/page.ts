@@ -1,4 +1,4 @@
-import { Marked, type Tokens } from 'marked'
+import { Marked, Renderer, type Tokens } from 'marked'
 
 /** A heading, for the table of contents. `level` is 2 for a part, 3 within a part. */
 interface Heading {
@@ -15,12 +15,17 @@ export interface ReferencePage {
 /** The reference as HTML. HTML in `markdown` is not escaped, so it must be our own text. */
 export function renderReference(markdown: string): ReferencePage {
   const headings: Heading[] = []
+  const plain = new Renderer<string, string>()
   const marked = new Marked({
     renderer: {
       heading({ depth, text, tokens }: Tokens.Heading): string {
         const id = newId(text, headings)
         headings.push({ level: depth, id, title: text.replaceAll('`', '') })
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+      },
+      codespan(token: Tokens.Codespan): string {
+        // A path that is longer than a line breaks before a slash, not inside a name.
+        return plain.codespan(token).replace(/(?<=[\w}])\//g, '<wbr>/')
       },
       table(token: Tokens.Table): string {
         // On a phone, a wide table scrolls rather than the page. `tabindex` makes it scroll by keyboard.

@@ -5,6 +5,30 @@ import { accessibilityErrors } from '../pages/audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
 import { startService, type TestService } from '../support/api.ts'
 
+/** Text, because the checker of these files knows no browser. */
+const BROKEN_NAMES = String.raw`(() => {
+  const calls = [...document.querySelectorAll('main code')].filter(({ textContent }) => /^[A-Z]+ \//.test(textContent))
+  const broken = []
+  let names = 0
+  for (const call of calls) {
+    const letters = []
+    const texts = document.createTreeWalker(call, NodeFilter.SHOW_TEXT)
+    while (texts.nextNode()) {
+      for (let at = 0; at < texts.currentNode.length; at += 1) {
+        const range = document.createRange()
+        range.setStart(texts.currentNode, at)
+        range.setEnd(texts.currentNode, at + 1)
+        letters.push(range.getBoundingClientRect().top)
+      }
+    }
+    for (const { 0: name, index } of call.textContent.matchAll(/\/[^/ ?]+/g)) {
+      names += 1
+      if (new Set(letters.slice(index, index + name.length)).size > 1) broken.push(name)
+    }
+  }
+  return { names, broken }
+})()`
+
 describe('the page of the API reference', () => {
   let browser: Browser
   let service: TestService
@@ -43,6 +67,24 @@ describe('the page of the API reference', () => {
       .evaluateAll((tables) => tables.map(({ scrollWidth, clientWidth }) => [scrollWidth, clientWidth]))
     expect(widths).not.to.deep.equal([])
     for (const [inside, shown] of widths) expect(inside).to.be.at.most(shown)
+    await visitor.end()
+  })
+
+  it('on a phone breaks a path before a slash, never inside a name, and has evenly spaced lines around a link', async () => {
+    const visitor = await visit(browser, [service.url], { viewport: PHONE })
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const { names, broken } = await page.evaluate<{ names: number; broken: string[] }>(BROKEN_NAMES)
+    expect(names).to.be.above(50)
+    expect(broken).to.deep.equal([])
+    const heights = await page.evaluate<[number, number][]>(`
+      [...document.querySelectorAll('main p:has(a)')].map((paragraph) => {
+        const withLink = paragraph.clientHeight
+        for (const link of paragraph.querySelectorAll('a')) link.replaceWith(link.textContent)
+        return [withLink, paragraph.clientHeight]
+      })`)
+    expect(heights).not.to.deep.equal([])
+    for (const [withLink, without] of heights) expect(withLink).to.equal(without)
     await visitor.end()
   })
 
