@@ -57,7 +57,7 @@ const REST = String.raw`
   while (words.nextNode()) {
     const node = words.currentNode
     if (!isShown(node.parentElement)) continue
-    for (const { 0: word, index } of node.textContent.matchAll(/(thanh\stoán|ngân\shàng|chuyển\skhoản|chúng\stôi|vui\slòng|hết\shạn|xác\snhận)/gi)) {
+    for (const { 0: word, index } of node.textContent.matchAll(/(thanh\stoán|ngân\shàng|chuyển\skhoản|chúng\stôi|vui\slòng|hết\shạn|xác\snhận|còn\sthiếu)/gi)) {
       const range = document.createRange()
       range.setStart(node, index)
       range.setEnd(node, index + word.length)
