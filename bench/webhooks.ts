@@ -11,7 +11,7 @@ import { copyRow, openShop } from './shop.ts'
 import { startWorker } from './worker.ts'
 import type { ReceiverOrder, ReceiverState } from './workers/receiver.ts'
 
-const COUNT = 5000
+const COUNT = 20_000
 const QUICK = 100
 
 /** Due webhooks of one app, signed and written down, to a receiver that answers at once. */

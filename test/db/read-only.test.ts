@@ -74,6 +74,19 @@ describe('a database server that turns read-only', () => {
     expect(await read(db)).to.deep.equal(['after', 'later'])
   })
 
+  it('commits nothing of a transaction that is under way, whose COMMIT it refuses: the next one has it', async () => {
+    const db = await open([first, second])
+    let attempts = 0
+    await inTransaction(contextOn(db), async (tx) => {
+      attempts += 1
+      await tx.run('INSERT INTO notes VALUES (?)', ['an'])
+      if (attempts === 1) await demote(first)
+    })
+    expect(attempts).to.equal(2)
+    const written = await Promise.all([first, second].map(({ admin }) => admin.query('SELECT text FROM notes')))
+    expect(written.map(([rows]) => rows)).to.deep.equal([[], [{ text: 'an' }]])
+  })
+
   it('is not used even if it comes first', async () => {
     await demote(first)
     const db = await open([first, second])
