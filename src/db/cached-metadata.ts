@@ -1,11 +1,6 @@
-import { createRequire } from 'node:module'
+import * as driver from './driver-commands.ts'
 
 /** What the driver's commands have (`test/db/cached-metadata.test.ts` notices when they have it otherwise). */
-interface Commands {
-  readonly ClientHandshake: { readonly prototype: Handshake }
-  readonly Execute: { readonly prototype: Execute }
-}
-
 interface Handshake {
   /** What the server says of itself. */
   readonly handshake: { readonly mariadbExtendedCapabilityFlags: number }
@@ -58,10 +53,8 @@ const MARIADB_CLIENT_CACHE_METADATA = 0x10
  * Source: MariaDB's documentation of the protocol, "Result Set Packets". A newer driver may do it by itself; then this file can go.
  */
 export function cacheMetadata(): void {
-  const driver = createRequire(import.meta.resolve('mysql2'))
-  const { ClientHandshake, Execute } = driver('./lib/commands/index.js') as Commands
-  requestCaching(ClientHandshake.prototype)
-  useCached(Execute.prototype)
+  requestCaching(driver.ClientHandshake.prototype as Handshake)
+  useCached(driver.Execute.prototype as Execute)
 }
 
 function requestCaching(handshake: Handshake): void {

@@ -7,6 +7,7 @@ import mysql, {
   type TypedParameterValue,
 } from 'mysql2'
 import { cacheMetadata } from './cached-metadata.ts'
+import { Execute, Query, type DriverCommand } from './driver-commands.ts'
 import { isServerUnusable, retryable } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
@@ -140,7 +141,10 @@ const preparedStatements = new WeakMap<PoolConnection, Prepared>()
 /** By text: the driver's own `execute` writes a key of each statement's whole text to look it up. */
 function preparedOn(connection: PoolConnection): Prepared {
   let known = preparedStatements.get(connection)
-  if (!known) preparedStatements.set(connection, (known = new Map<string, PrepareStatementInfo>()))
+  if (!known) {
+    preparedStatements.set(connection, (known = new Map<string, PrepareStatementInfo>()))
+    gatherWrites(connection as unknown as Driver)
+  }
   return known
 }
 
@@ -150,37 +154,23 @@ function isPrepared({ sql, params }: Statement): boolean {
 }
 
 function write(connection: PoolConnection, known: Prepared, statements: readonly Statement[]): void {
-  const [first] = statements
-  if (statements.length === 1 && first) {
-    issue(connection, known, first, true)
-    return
-  }
   const driver = connection as unknown as Driver
-  const commands: DriverCommand[] = []
-  const { addCommand } = driver
-  driver.addCommand = (command) => commands.push(command)
-  try {
-    for (const statement of statements) issue(connection, known, statement, false)
-  } finally {
-    driver.addCommand = addCommand
-  }
-  driver.addCommand(new Together(commands))
+  const [first] = statements
+  if (statements.length === 1 && first) driver.addCommand(commandOf(connection, known, first, true))
+  else driver.addCommand(new Together(statements.map((each) => commandOf(connection, known, each, false))))
 }
 
-function issue(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): void {
+function commandOf(connection: PoolConnection, known: Prepared, statement: Statement, isAlone: boolean): DriverCommand {
   const { sql, params } = statement
   const finish = reportingRefusals(connection, statement.finish)
-  const sendText = (): unknown => connection.query(sql, params as Param[], finish)
+  const textCommand = (): DriverCommand => new Query({ sql: connection.format(sql, params) }, finish)
   const prepared = isPrepared(statement) ? known.get(sql) : undefined
-  if (!prepared) {
-    sendText()
-    return
-  }
-  prepared.execute(params.map(bound), (error: Error | null, result: unknown) => {
+  if (!prepared) return textCommand()
+  return new Execute({ statement: prepared, values: params.map(bound) }, (error, result) => {
     // The driver closes those that were prepared longest ago.
     if (error) known.delete(sql)
     if (!error || !isNotPrepared(error)) finish(error, result)
-    else if (isAlone) sendText()
+    else if (isAlone) (connection as unknown as Driver).addCommand(textCommand())
     // Others of the same write have been run without it.
     else finish(retryable(error.message), undefined)
   })
@@ -212,13 +202,6 @@ interface Driver {
   addCommand: (command: DriverCommand) => unknown
 }
 
-interface DriverCommand {
-  /** Writes the command where no packet is given, else takes one of the server's; returns whether it is over. */
-  execute(packet: unknown, driver: Driver): boolean
-  /** Is given the error that ended the connection. */
-  onResult(error: Error): void
-}
-
 /** The first packet of an answer; the command was packet 0. */
 const FIRST_OF_ANSWER = 1
 
@@ -247,15 +230,25 @@ class Together implements DriverCommand {
   }
 }
 
+/** What is being written together at this moment. */
+let gathered: Buffer[] | null = null
+
+/** Lets `inOneWrite` gather what the connection writes. Done once: a function that is replaced each time keeps garbage alive. */
+function gatherWrites(driver: Driver): void {
+  const { write } = driver
+  driver.write = (bytes) => {
+    if (gathered) gathered.push(bytes)
+    else write.call(driver, bytes)
+  }
+}
+
 /** Copying a few hundred bytes costs less than writing several buffers. */
 function inOneWrite<T>(driver: Driver, act: () => T): T {
-  const written: Buffer[] = []
-  const { write } = driver
-  driver.write = (bytes) => void written.push(bytes)
+  const written: Buffer[] = (gathered = [])
   try {
     return act()
   } finally {
-    driver.write = write
+    gathered = null
     driver.write(Buffer.concat(written))
   }
 }

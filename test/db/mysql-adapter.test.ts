@@ -116,6 +116,23 @@ describe('internals of the driver', () => {
       return Promise.all(answers.map(({ promise }) => promise))
     }
 
+    it('without giving the connection functions anew, which would keep alive a fifth of what a checkout allocates', async () => {
+      const connection = await takeConnection(await open())
+      const sendTwo = () => send(connection, ['SELECT ? AS one', 1], ['SELECT ? AS two', 2])
+      const functions = () =>
+        Object.entries(Object.getOwnPropertyDescriptors(connection))
+          .filter(([, { value }]) => typeof value === 'function')
+          .map(([name, { value }]) => [name, value as unknown])
+      await sendTwo()
+      const before = functions()
+      await sendTwo()
+      expect(before.map(([name]) => name))
+        .to.include('write')
+        .and.not.include('addCommand')
+      expect(functions()).to.deep.equal(before)
+      connection.release()
+    })
+
     it('and give each its own answer, even if one fails or goes as text', async () => {
       const connection = await takeConnection(await open())
       // The second time they are already prepared.
