@@ -46,3 +46,40 @@ export function anyOf(condition: string, sets: readonly (readonly Param[])[]): W
     params: [...sets, ...padding].flat(),
   }
 }
+
+/** Runs that are shorter are looked up id by id. */
+const MIN_RUN = 4
+/** No row has this id. */
+const NO_ID = 0
+
+/**
+ * `id` is one of these: ids that follow each other are read as a range, which takes the server a third of the work of looking each up.
+ */
+export function idAmong(ids: readonly number[]): { readonly sql: string; readonly params: readonly Param[] } {
+  const runs = runsOf(ids)
+  const [only] = runs
+  if (only && runs.length === 1) return { sql: 'id BETWEEN ? AND ?', params: [only.first, only.last] }
+  const long = runs.filter(({ first, last }) => last - first + 1 >= MIN_RUN)
+  const single = ids.filter((id) => !long.some(({ first, last }) => first <= id && id <= last))
+  return {
+    // Always with a list, by which it is not prepared: hardly any text of several ranges is used twice.
+    sql: `(${['id IN (?)', ...long.map(() => 'id BETWEEN ? AND ?')].join(' OR ')})`,
+    params: [single.length > 0 ? single : [NO_ID], ...long.flatMap(({ first, last }) => [first, last])],
+  }
+}
+
+interface Run {
+  readonly first: number
+  last: number
+}
+
+/** Ids that follow each other, from the first to the last. */
+function runsOf(ids: readonly number[]): Run[] {
+  const runs: Run[] = []
+  for (const id of ids.toSorted((a, b) => a - b)) {
+    const run = runs.at(-1)
+    if (run && id === run.last + 1) run.last = id
+    else runs.push({ first: id, last: id })
+  }
+  return runs
+}

@@ -27,6 +27,7 @@ import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-
 import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
 import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
+import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheaper-deliveries.ts'
 import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
@@ -68,6 +69,7 @@ export const MIGRATIONS: Migrations = [
   AppLooks1795200000025,
   Receipts1795200000026,
   SearchKeys1795200000027,
+  CheaperDeliveries1795200000028,
 ]
 
 const LEASE_SECONDS = 15

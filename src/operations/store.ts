@@ -105,7 +105,7 @@ export interface WebhookStanding {
   readonly appId: number
   readonly failed: number
   readonly retrying: number
-  /** The first failed attempt since the app last acknowledged any event; null if none failed. */
+  /** The first failed attempt since the newest event that the app acknowledged was delivered; null if none failed. */
   readonly failingSince: RealTime | null
   readonly lastError: string | null
 }
@@ -131,8 +131,9 @@ export async function listWebhookStandings(db: Queries): Promise<WebhookStanding
        SUM(e.delivery_status = 'pending') AS retrying,
        MIN((SELECT MIN(t.started_at) FROM delivery_attempts t FORCE INDEX (delivery_attempts_event)
             WHERE t.event_id = e.id AND t.error IS NOT NULL AND t.started_at > COALESCE(
-              (SELECT d.delivered_at FROM events d WHERE d.app_id = e.app_id
-               ORDER BY d.delivered_at DESC LIMIT 1), '1000-01-01'))) AS failingSince,
+              (SELECT d.delivered_at FROM events d FORCE INDEX (events_app_due)
+               WHERE d.app_id = e.app_id AND d.delivery_status = 'delivered' AND d.next_attempt_at IS NULL
+               ORDER BY d.id DESC LIMIT 1), '1000-01-01'))) AS failingSince,
        MAX(CONCAT(LPAD(e.id, 20, '0'), ' ', e.last_error)) AS lastError
      FROM (${eventsIn('failed', columns)} UNION ALL ${eventsIn('pending', columns)} WHERE e.last_error IS NOT NULL) e
      GROUP BY e.app_id ORDER BY e.app_id`,

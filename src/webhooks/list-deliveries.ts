@@ -5,7 +5,7 @@ import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { listAttempts, listEventRows, type DeliveryAttempt, type DeliveryStatus, type Event } from './store.ts'
 
-/** An event as operators see it. During an attempt `next_attempt_at` is the end of its lease. */
+/** An event as operators see it. During an attempt `next_attempt_at` is when that one was due. */
 export interface DeliveryView {
   readonly id: string
   readonly event_type: string

@@ -1,7 +1,7 @@
 /** Events of one claim at most, so that its transaction stays small. */
 export const CLAIM_SIZE = 256
 /** Claimed events that may wait for a place, over all apps: few enough to leave well before their leases end. */
-export const MAX_READY = 512
+export const MAX_READY = 1024
 /** More than one of an app are claimed only up to this many, so that the rest is for apps of which none is. */
 const MAX_AHEAD = MAX_READY / 2
 

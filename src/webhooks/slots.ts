@@ -10,7 +10,7 @@ const INITIAL_CONCURRENCY = 4
 const MAX_CONCURRENCY = 64
 const MIN_CONCURRENCY = 1
 /** Rounds of events held ready for a receiver that keeps its whole limit busy: a claim takes as long as several such rounds. */
-const ROUNDS_AHEAD = 4
+const ROUNDS_AHEAD = 8
 
 /** A begun attempt. */
 export interface Slot {

@@ -1,5 +1,5 @@
 import { appTime, bigint, bytes, exact, flag, id, int, longtext, realTime, text, words } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
+import { below, idAmong, where, type Position } from '#db/conditions.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { databasePresent, type Present } from '#db/database-now.ts'
@@ -23,7 +23,7 @@ export const events = table('events', {
   attempts: int('attempts'),
   /** Automatic attempts that may follow the present one. */
   retriesLeft: int('retries_left'),
-  /** When it is due; while an attempt runs, when its lease ends, so that what is leased is not due. */
+  /** When it is due; a lease leaves it as it is, since it is in an index that each change has to write. */
   nextAttemptAt: realTime('next_attempt_at').nullable(),
   /** The random number of the claim that leases it; 0 if none does. */
   lease: bigint('lease'),
@@ -190,22 +190,30 @@ export interface DueEvent {
   readonly appId: number
 }
 
-/** The events of each app that are due longest, `limit` of each at most: an index has all that is read. */
+/** May be claimed: due, and under no lease that runs. */
+function claimable(now: Present): { sql: string; params: Param[] } {
+  return {
+    sql: `delivery_status = 'pending' AND next_attempt_at <= ${now.sql} AND (lease = 0 OR lease_until <= ${now.sql})`,
+    params: [...now.params, ...now.params],
+  }
+}
+
+/** The events of each app that are due longest and under no lease, `limit` of each at most. */
 export async function listDue(
   db: Queries,
   appIds: readonly number[],
   limit: number,
   now: Present,
 ): Promise<DueEvent[]> {
+  const due = claimable(now)
   const parts = appIds.map(
-    () => `(SELECT id, app_id AS appId FROM events
-            WHERE app_id = ? AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
-            ORDER BY next_attempt_at, id LIMIT ?)`,
+    () => `(SELECT id, app_id AS appId FROM events FORCE INDEX (events_app_due)
+            WHERE app_id = ? AND ${due.sql} ORDER BY next_attempt_at, id LIMIT ?)`,
   )
   return db.all(
     shape({ id: id(), appId: bigint() }),
     parts.join(' UNION ALL '),
-    appIds.flatMap((appId) => [appId, ...now.params, limit]),
+    appIds.flatMap((appId) => [appId, ...due.params, limit]),
   )
 }
 
@@ -239,36 +247,33 @@ export async function claimDue(
   now: Present,
 ): Promise<ClaimedEvent[]> {
   if (candidates.length === 0) return []
-  const ids = candidates.map(({ id }) => id)
+  const among = idAmong(candidates.map(({ id }) => id))
   const begun = leasing(now, lease)
+  const due = claimable(now)
   // The first assignment reads the old lease: assignments run from left to right.
   await db.run(
     `UPDATE events SET retries_left = retries_left - (lease <> 0), attempts = attempts + 1, ${begun.sql}
-     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
-       AND (lease = 0 OR retries_left > 0)`,
-    [...begun.params, ids, ...now.params],
+     WHERE ${among.sql} AND ${due.sql} AND (lease = 0 OR retries_left > 0)`,
+    [...begun.params, ...among.params, ...due.params],
   )
-  return listClaimed(db, lease, ids)
+  return listClaimed(db, lease, candidates)
 }
 
 /** The assignments that begin a lease. */
 function leasing(now: Present, { token, ms }: Lease): { sql: string; params: Param[] } {
-  const until = `${now.sql} + INTERVAL ? MICROSECOND`
-  const untilParams = [...now.params, ms * 1000]
   return {
-    sql: `lease = ?, lease_until = ${until}, next_attempt_at = ${until}`,
-    params: [token, ...untilParams, ...untilParams],
+    sql: `lease = ?, lease_until = ${now.sql} + INTERVAL ? MICROSECOND`,
+    params: [token, ...now.params, ms * 1000],
   }
 }
 
 /** Fails those of the events whose last attempt was cut short, so that they can never be claimed. Returns how many. */
 export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<number> {
-  const now = databasePresent(tx.ctx)
+  const due = claimable(databasePresent(tx.ctx))
   return tx.run(
     `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL, ${NO_MORE}
-     WHERE id IN (?) AND delivery_status = 'pending' AND next_attempt_at <= ${now.sql}
-       AND lease <> 0 AND retries_left = 0`,
-    [eventIds, ...now.params],
+     WHERE id IN (?) AND ${due.sql} AND lease <> 0 AND retries_left = 0`,
+    [eventIds, ...due.params],
   )
 }
 
@@ -281,15 +286,16 @@ const claimedRow = shape({
   retriesLeft: int(),
 })
 
-async function listClaimed(db: Queries, lease: Lease, candidateIds: readonly number[]): Promise<ClaimedEvent[]> {
+async function listClaimed(db: Queries, lease: Lease, candidates: readonly DueEvent[]): Promise<ClaimedEvent[]> {
+  const among = idAmong(candidates.map(({ id }) => id))
   const rows = await db.all(
     claimedRow,
     `SELECT id, app_id AS appId, event_type AS eventType, body, attempts AS attempt, retries_left AS retriesLeft
-     FROM events WHERE id IN (?) AND lease = ?`,
-    [candidateIds, lease.token],
+     FROM events WHERE ${among.sql} AND lease = ?`,
+    [...among.params, lease.token],
   )
   const claimed = rows.map((row) => ({ ...row, lease: lease.token }))
-  const order = new Map(candidateIds.map((id, index) => [id, index]))
+  const order = new Map(candidates.map(({ id }, index) => [id, index]))
   return claimed.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
 }
 
@@ -298,13 +304,26 @@ const NO_LEASE = 'lease = 0'
 /** Ends the last lease. */
 const NO_MORE = 'lease = 0, lease_until = NULL'
 
+/** Changes those of the events whose lease is still held; returns how many. */
+async function setHeld(
+  tx: Tx,
+  lease: number,
+  eventIds: readonly number[],
+  assignments: string,
+  values: readonly Param[] = [],
+): Promise<number> {
+  const among = idAmong(eventIds)
+  return tx.run(`UPDATE events SET ${assignments} WHERE ${among.sql} AND lease = ?`, [
+    ...values,
+    ...among.params,
+    lease,
+  ])
+}
+
 /** Ends leases with success; returns how many of them were still held. */
 export async function markDelivered(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
-  return tx.run(
-    `UPDATE events SET delivery_status = 'delivered', delivered_at = ?, last_error = NULL, next_attempt_at = NULL, ${NO_MORE}
-     WHERE id IN (?) AND lease = ?`,
-    [tx.now, eventIds, lease],
-  )
+  const assignments = `delivery_status = 'delivered', delivered_at = ?, last_error = NULL, next_attempt_at = NULL, ${NO_MORE}`
+  return setHeld(tx, lease, eventIds, assignments, [tx.now])
 }
 
 /** Ends leases after attempts that failed: due again at `retryAt`, one retry less. Returns how many of them were still held. */
@@ -315,20 +334,14 @@ export async function markRetried(
   retryAt: RealTime,
   error: string,
 ): Promise<number> {
-  return tx.run(
-    `UPDATE events SET retries_left = retries_left - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
-     WHERE id IN (?) AND lease = ?`,
-    [retryAt, error, eventIds, lease],
-  )
+  const assignments = `retries_left = retries_left - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}`
+  return setHeld(tx, lease, eventIds, assignments, [retryAt, error])
 }
 
 /** Ends leases after attempts that failed and were the last. Returns how many of them were still held. */
 export async function markFailed(tx: Tx, lease: number, eventIds: readonly number[], error: string): Promise<number> {
-  return tx.run(
-    `UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL, last_error = ?, ${NO_MORE}
-     WHERE id IN (?) AND lease = ?`,
-    [error, eventIds, lease],
-  )
+  const assignments = `delivery_status = 'failed', next_attempt_at = NULL, last_error = ?, ${NO_MORE}`
+  return setHeld(tx, lease, eventIds, assignments, [error])
 }
 
 /**
@@ -366,12 +379,9 @@ export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<v
   )
 }
 
-/** Ends leases of events that were not sent: due at once, and the attempt does not count. */
+/** Ends leases of events that were not sent: due as they were, and the attempt does not count. */
 export async function release(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
-  await tx.run(
-    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ${AT_ONCE}, ${NO_LEASE} WHERE id IN (?) AND lease = ?`,
-    [tx.now, eventIds, lease],
-  )
+  await setHeld(tx, lease, eventIds, `attempts = attempts - 1, ${NO_LEASE}`)
 }
 
 /** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`, and the attempt does not count. */
@@ -382,20 +392,14 @@ export async function postpone(
   nextAttemptAt: RealTime,
   error: string,
 ): Promise<number> {
-  return tx.run(
-    `UPDATE events SET attempts = attempts - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}
-     WHERE id IN (?) AND lease = ?`,
-    [nextAttemptAt, error, eventIds, lease],
-  )
+  const assignments = `attempts = attempts - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}`
+  return setHeld(tx, lease, eventIds, assignments, [nextAttemptAt, error])
 }
 
 /** Ends leases of events whose app has no webhook any more: kept, not delivered, the attempt does not count. */
 export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
-  return tx.run(
-    `UPDATE events SET delivery_status = 'not_configured', attempts = attempts - 1, next_attempt_at = NULL, ${NO_MORE}
-     WHERE id IN (?) AND lease = ?`,
-    [eventIds, lease],
-  )
+  const assignments = `delivery_status = 'not_configured', attempts = attempts - 1, next_attempt_at = NULL, ${NO_MORE}`
+  return setHeld(tx, lease, eventIds, assignments)
 }
 
 export async function insertAttempts(tx: Tx, attempts: readonly Omit<DeliveryAttempt, 'id'>[]): Promise<void> {

@@ -368,6 +368,18 @@ describe('webhook delivery', () => {
   })
 
   describe('after a crash', () => {
+    it('offers an event that is leased to nobody, and leaves the time when it was due', async () => {
+      const [id] = await emit()
+      const { nextAttemptAt } = await event(id!)
+      const offered = () => listDue(ctx.db, [app.app.id], 10, databasePresent(ctx))
+      expect(await offered()).to.have.length(1)
+      await claimAll()
+      expect(await offered()).to.deep.equal([])
+      expect((await event(id!)).nextAttemptAt).to.deep.equal(nextAttemptAt)
+      ctx.clock.advance('5s')
+      expect(await offered()).to.deep.equal([{ id, appId: app.app.id }])
+    })
+
     it('takes over an event that was claimed and not finished when its lease expires, as the next attempt', async () => {
       const [id] = await emit()
       const claimed = await claimAll()
