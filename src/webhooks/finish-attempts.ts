@@ -48,11 +48,14 @@ export function difference(now: Tally, before: Tally): Tally {
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()
-    await finishDelivered(tx, results.filter(isDelivered), written)
-    await finishFailed(tx, results.filter(isFailed), written)
-    await finishNotConfigured(tx, unattempted(results, 'not_configured'), written)
-    await finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written)
-    await recordAttempts(tx, results.filter(isMade))
+    // Asked for at once, they go in one write.
+    await Promise.all([
+      recordAttempts(tx, results.filter(isMade)),
+      finishDelivered(tx, results.filter(isDelivered), written),
+      finishFailed(tx, results.filter(isFailed), written),
+      finishNotConfigured(tx, unattempted(results, 'not_configured'), written),
+      finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written),
+    ])
     return written
   })
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
@@ -79,11 +82,12 @@ function unattempted(results: readonly AttemptResult[], error: MadeNoAttempt['er
 }
 
 async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
-  for (const [lease, eventIds] of byLease(results)) {
+  const finished = byLease(results).map(async ([lease, eventIds]) => {
     const held = await markDelivered(tx, lease, eventIds)
     tally.delivered += held
     tally.lost += eventIds.length - held
-  }
+  })
+  await Promise.all(finished)
 }
 
 type FailedAttempt = MadeAttempt & { readonly error: string }
@@ -111,7 +115,8 @@ async function finishAlike(tx: Tx, group: readonly FailedAttempt[], now: RealTim
 
 async function finishNotConfigured(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
   for (const [lease, eventIds] of byLease(results)) {
-    tally.notConfigured += await markNotConfigured(tx, lease, eventIds)
+    const held = await markNotConfigured(tx, lease, eventIds)
+    tally.notConfigured += held
   }
 }
 
@@ -119,7 +124,8 @@ async function finishUnreadable(tx: Tx, results: readonly AttemptResult[], tally
   if (results.length === 0) return
   const until = addMs(await databaseNow(tx.ctx, tx), UNREADABLE_PAUSE_MS)
   for (const [lease, eventIds] of byLease(results)) {
-    tally.postponed += await postpone(tx, lease, eventIds, until, 'secret_unreadable')
+    const held = await postpone(tx, lease, eventIds, until, 'secret_unreadable')
+    tally.postponed += held
   }
 }
 
