@@ -62,7 +62,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   overload: fixed(() =>
     overload({
       perSecond: 2000,
-      times: 2,
+      times: 1.5,
       seconds: 20,
       capacitySeconds: 10,
       notifications: 100,
