@@ -152,7 +152,8 @@ export function startScheduler(
   bree.on('worker deleted', (name: string) => onDeleted(supervisor, name))
   const started = bree.start().catch((error: unknown) => ctx.log.fatal({ error }, 'the jobs cannot be started'))
   void started.then(() => {
-    for (const thread of supervisor.watched.values()) if (thread.job.sweep) void checkForWork(supervisor, thread)
+    for (const thread of supervisor.watched.values())
+      void (thread.job.sweep ? checkForWork(supervisor, thread) : run(supervisor, thread))
   })
   const watch = setInterval(() => {
     endHung(supervisor)
@@ -183,11 +184,11 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   const watched = new Map(
     jobs.map((job) => [job.name, watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false })]),
   )
-  const definitionOf = ({ job: { name, memoryMb, sweep }, settings }: Watched) => ({
+  const definitionOf = ({ job: { name, memoryMb }, settings }: Watched) => ({
     name,
     path: join(root, `${name}.ts`),
-    // Bree starts the others at once.
-    ...(sweep ? { timeout: false as const } : {}),
+    // Bree starts none by itself: it would not try again where a thread cannot be created.
+    timeout: false as const,
     worker: {
       env: { ...env },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
@@ -254,11 +255,15 @@ function checkLater(supervisor: Supervisor, thread: Watched): void {
   thread.next = setTimeout(() => void checkForWork(supervisor, thread), thread.job.sweep?.everyMs)
 }
 
-async function run({ ctx, bree }: Supervisor, { job: { name } }: Watched): Promise<void> {
+/** Starts the thread of a job; where the system has none (a limit on threads, or on memory), tries again later. */
+async function run(supervisor: Supervisor, thread: Watched): Promise<void> {
+  if (supervisor.isStopping) return
   try {
-    await bree.run(name)
+    await supervisor.bree.run(thread.job.name)
   } catch (error) {
-    ctx.log.fatal({ error, job: name }, 'a job cannot start')
+    thread.startedAt = supervisor.ctx.clock.now()
+    thread.startedMs = performance.now()
+    startAgain(supervisor, thread, { kind: 'failed', error })
   }
 }
 
@@ -360,7 +365,12 @@ function onDeleted(supervisor: Supervisor, name: string): void {
     checkLater(supervisor, thread)
     return
   }
-  const { kind, error } = thread.failure ?? { kind: 'ended', error: 'the job ended by itself' }
+  startAgain(supervisor, thread, thread.failure ?? { kind: 'ended', error: 'the job ended by itself' })
+}
+
+/** Records a failure and starts the job's thread again, after a pause that grows with the failures in a row. */
+function startAgain(supervisor: Supervisor, thread: Watched, { kind, error }: NonNullable<Watched['failure']>): void {
+  const { name } = thread.job
   const livedMs = performance.now() - thread.startedMs
   thread.failuresInARow = livedMs > RECOVERED_MS ? 1 : thread.failuresInARow + 1
   const pauseMs = Math.min(LONGEST_RESTART_MS, supervisor.restartMs * 2 ** (thread.failuresInARow - 1))

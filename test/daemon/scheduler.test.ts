@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import Bree from 'bree'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import sinon from 'sinon'
 import { listLastJobRuns, type JobRun } from '#db/store.ts'
 import {
   schedule,
@@ -27,6 +29,7 @@ describe('the scheduler', () => {
     ctx = testContext()
   })
   afterEach(async () => {
+    sinon.restore()
     for (const scheduler of running.splice(0)) await scheduler.stop(2000)
   })
 
@@ -82,6 +85,18 @@ describe('the scheduler', () => {
       expect((run.summary as { error: string }).error).to.match(new RegExp(message))
     })
   }
+
+  it('tries again where the system gives it no thread, at the start as later', async () => {
+    const create = sinon.stub(Bree.prototype, 'createWorker')
+    create.callThrough()
+    for (const call of [0, 1]) create.onCall(call).throws(new Error('the system has no thread left'))
+    const sweep = { everyMs: 60_000, hasWork: () => Promise.resolve(true), isHourly: false }
+    start(['counts'])
+    start(['sweeps'], { sweep })
+    await until(() => ctx.counted.filter(({ metric }) => metric === 'reminders_total').length === 2)
+    expect([...failures('counts'), ...failures('sweeps')]).to.deep.equal(['failed', 'failed'])
+    expect((await lastRun('counts')).summary).to.deep.equal({ error: 'the system has no thread left' })
+  })
 
   it('waits twice as long after each failure in a row', async () => {
     start(['throws'], { restartMs: 20 })
