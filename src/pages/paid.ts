@@ -83,8 +83,8 @@ export async function sendPaid(ctx: Context, http: TokenHttp): Promise<void> {
   })
 }
 
-/** The link back to the app after a payment; null without a web address. */
-export function returnLink(http: PageHttp, url: string | undefined, app: PayableApp): PageLink | null {
+/** The link back to the app where there is nothing left to do; null without a web address. */
+export function returnLink(http: PageHttp, url: string | undefined, app: Pick<PayableApp, 'name'>): PageLink | null {
   const href = linkable(url)
   return href === null ? null : { href, label: pageTexts(pageLocale(http)).backTo(app.name) }
 }

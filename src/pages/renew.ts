@@ -20,15 +20,15 @@ import { payer } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { openRenewal } from '#renewals/open-renewal.ts'
 import { optOut } from '#renewals/opt-out.ts'
-import { admitToRenewal, type RenewalView } from '#renewals/view-renewal.ts'
+import { admitToRenewal, findSellerUrl, type RenewalView } from '#renewals/view-renewal.ts'
 import { providerOf } from '#providers/providers.ts'
 import { intervalWords } from '#renewals/words.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { formatMoney } from '#shared/money.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { effectiveStatus } from '#subscriptions/lifecycle.ts'
-import { subscriptionsByRenewalToken } from '#subscriptions/store.ts'
-import { tokenOf, type TokenHttp } from './checkout-frame.ts'
+import { subscriptionsByRenewalToken, type Subscription } from '#subscriptions/store.ts'
+import { tokenOf, type PageLink, type TokenHttp } from './checkout-frame.ts'
 import { brandOf, descriptionOf } from './brand.ts'
 import { dayOf, effectOf } from './effect.ts'
 import { friendlyErrors, sendMessage, speaksJson } from './message.ts'
@@ -58,7 +58,7 @@ async function whileRenewable(
     await sendLifetime(ctx, http)
     return
   }
-  setOwner(http, view, tokenOf(http))
+  await setOwner(ctx, http, view)
   await send(view)
 }
 
@@ -78,18 +78,31 @@ async function sendLifetime(ctx: Context, http: TokenHttp): Promise<void> {
   if (subscription) {
     const { appId, customerId } = subscription
     const customer = customerId === null ? null : await findCustomer(ctx.db, appId, customerId)
-    setOwner(http, { app: await getApp(ctx.db, appId), customer }, tokenOf(http))
+    await setOwner(ctx, http, { app: await getApp(ctx.db, appId), customer, subscription })
   }
   const { lifetimeHeading: heading, lifetimeLines: lines } = renewTexts(pageLocale(http))
-  await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines })
+  const way = wayBack(http)
+  await sendMessage(ctx, http, { status: 410, tone: 'good', heading, lines, actions: way ? [way] : [] })
 }
 
-function setOwner(http: PageHttp, { app, customer }: Pick<RenewalView, 'app' | 'customer'>, token: string): void {
+/** The link back to the seller; null if no checkout of the subscription says where that is. */
+function wayBack(http: PageHttp): PageLink | null {
+  const { owner } = http.state
+  return owner ? returnLink(http, owner.exit, { name: owner.appName }) : null
+}
+
+interface Renewing extends Pick<RenewalView, 'app' | 'customer'> {
+  readonly subscription: Subscription
+}
+
+async function setOwner(ctx: Context, http: PageHttp, { app, customer, subscription }: Renewing): Promise<void> {
+  const exit = await findSellerUrl(ctx.db, subscription)
   http.state.owner = {
     appName: app.name,
     isTest: app.isSandbox,
     customerLocale: customer?.locale ?? null,
-    home: `/renew/${token}`,
+    home: `/renew/${subscription.renewalToken}`,
+    ...(exit === undefined ? {} : { exit }),
     brand: brandOf(app),
   }
 }
@@ -121,6 +134,7 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
   const words = { ...pageTexts(locale).checkout, ...renewTexts(locale) }
   const end = dayOf(subscription.currentPeriodEnd, reader)
   const isOver = effectiveStatus(subscription, view.now) === 'expired'
+  const refusal = refusalOf(view, locale)
   await sendPage(ctx, http, {
     template: 'renew',
     title: paid ? pageTexts(locale).paid.heading : words.pageTitle(plan.name),
@@ -141,8 +155,8 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       meanwhile: status === 409 ? words.renewedMeanwhile : null,
       renewed: view.isRenewedAlready ? words.renewedAlready(end.text) : null,
       paid: paid && paidViewOf({ app, ...paid }, locale),
-      way_back: paid && returnLink(http, paid.sellerUrl ?? undefined, app),
-      refusal: refusalOf(view, locale),
+      way_back: refusal !== null || hasNothingToPay(view) ? wayBack(http) : null,
+      refusal,
       open_path: openCheckoutToken && `${pathBase(ctx)}/checkout/${openCheckoutToken}${keptLanguage(http)}`,
       methods: view.methods.map((method) => ({ method, ...providerOf(method).texts[locale] })),
       statement: app.pageSettings?.statement_name ? words.statement(app.pageSettings.statement_name) : null,
@@ -152,6 +166,11 @@ async function sendRenewal(ctx: Context, http: TokenHttp, view: RenewalView, sta
       opt_out_path: subscription.remindersStoppedAt ? null : renewPath(ctx, http, '/opt-out'),
     },
   })
+}
+
+/** Whether the payer's next step is back to the seller: the period is paid, or cannot be paid. */
+function hasNothingToPay({ paid, openCheckoutToken, isRenewedAlready, methods }: RenewalView): boolean {
+  return paid !== null || (openCheckoutToken === null && (isRenewedAlready || methods.length === 0))
 }
 
 function refusalOf({ app, effect, openCheckoutToken }: RenewalView, locale: PageLocale): string | null {
@@ -191,11 +210,12 @@ async function sendStopped(ctx: Context, http: TokenHttp, { plan }: RenewalView)
     return
   }
   const words = renewTexts(pageLocale(http)).optOut
+  const way = wayBack(http)
   await sendMessage(ctx, http, {
     status: 200,
     tone: 'good',
     heading: words.doneHeading,
     lines: words.doneLines(plan.name),
-    actions: [{ href: renewPath(ctx, http), label: words.renew }],
+    actions: [...(way ? [way] : []), { href: renewPath(ctx, http), label: words.renew }],
   })
 }

@@ -43,8 +43,6 @@ export interface PaidRenewal {
   readonly application: PaymentApplication
   /** The name of the plan that was bought. */
   readonly title: string
-  /** The origin of the `cancel_url` of the seller's last checkout; null without one. */
-  readonly sellerUrl: string | null
 }
 
 /** The renewal behind a token. Throws `not_found` (404), and `checkout_expired` (410) for a lifetime subscription. */
@@ -87,13 +85,13 @@ async function findPaid(db: Queries, subscription: Subscription): Promise<PaidRe
   const transaction = application?.transactionId ? await findTransaction(db, application.transactionId) : null
   if (!application || transaction?.status !== 'completed') return null
   const plan = await findPlan(db, subscription.appId, application.planId)
-  const last = await findLastOfSeller(db, subscription.endUserId)
-  return {
-    transaction,
-    application,
-    title: plan?.name ?? transaction.planRef,
-    sellerUrl: last && new URL(last.cancelUrl).origin,
-  }
+  return { transaction, application, title: plan?.name ?? transaction.planRef }
+}
+
+/** Where the seller's site is: the origin of the `cancel_url` of the seller's last checkout; undefined without one. */
+export async function findSellerUrl(db: Queries, { endUserId }: Subscription): Promise<string | undefined> {
+  const last = await findLastOfSeller(db, endUserId)
+  return last ? new URL(last.cancelUrl).origin : undefined
 }
 
 /** The subscription's current price with its plan. */

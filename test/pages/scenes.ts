@@ -127,10 +127,14 @@ export const SCENES = {
     await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
     return url
   },
+  'a renewal without a method': async (scenario, prices) => {
+    const url = await renewalOf(scenario, prices)
+    await disableMethods(scenario)
+    return url
+  },
   'a checkout without a method': async (scenario, [monthly]) => {
     const { checkout_url } = await scenario.checkout({ price_id: monthly })
-    for (const method of ['card', 'payos', 'bank_transfer', 'test'] as const)
-      await disableMethod(scenario.service.ctx, 'tester', scenario.app.app, method)
+    await disableMethods(scenario)
     return checkout_url
   },
   'a one-time purchase of a long description': async (scenario) => {
@@ -190,6 +194,11 @@ export const LONG_NAMES = {
 async function giveLongNames({ service: { ctx }, app }: Scenario): Promise<void> {
   await changeApp(ctx, 'tester', app.app, { name: LONG_NAMES.app })
   await ctx.db.query('UPDATE plans SET name = ?', [LONG_NAMES.plan])
+}
+
+async function disableMethods({ service: { ctx }, app }: Scenario): Promise<void> {
+  for (const method of ['card', 'payos', 'bank_transfer', 'test'] as const)
+    await disableMethod(ctx, 'tester', app.app, method)
 }
 
 /** A page of a service in which whatever looks at a checkout meets the error. */

@@ -7,7 +7,7 @@ import { setAppDisabled } from '#apps/update-app.ts'
 import { updatePlan } from '#plans/update-plan.ts'
 import { getSubscription } from '#subscriptions/store.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
-import { enableMethod } from '../support/operators.ts'
+import { disableMethod, enableMethod } from '../support/operators.ts'
 import type { Response } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { LIFETIME, MONTHLY, YEARLY, SERVER } from '../support/factories.ts'
@@ -16,6 +16,7 @@ import { startBankScenario, transfer } from '../pages/bank-scenario.ts'
 import { textOf } from '../pages/read-page.ts'
 
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'text/html' }
+const HTML = { Accept: 'text/html', 'Accept-Language': 'en' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
 describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{token}', () => {
@@ -39,13 +40,18 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
   })
 
   const page = (language = 'en') =>
-    scenario.service.call('GET', `/renew/${token}`, { headers: { Accept: 'text/html', 'Accept-Language': language } })
+    scenario.service.call('GET', `/renew/${token}`, { headers: { ...HTML, 'Accept-Language': language } })
   const renew = (payment_method: string, extra: object = {}) =>
     scenario.service.call('POST', `/renew/${token}`, {
       headers: { 'Content-Type': 'application/json' },
       raw: JSON.stringify({ payment_method, ...extra }),
     })
   const submit = (body: string) => scenario.service.call('POST', `/renew/${token}`, { headers: FORM, raw: body })
+  /** Where the page's links to the seller's site lead. */
+  const waysBack = async (path = ''): Promise<string[]> => {
+    const { text } = await scenario.service.call('GET', `/renew/${token}${path}`, { headers: HTML })
+    return [...text.matchAll(/<a class="button[^"]*" href="(https?:[^"]*)">Back to Reader</g)].map(([, href]) => href!)
+  }
   const linkOf = (answer: Response): string => answer.body.data.redirect_url
   const transactionsOf = async (): Promise<any[]> =>
     (await scenario.seller.get('/api/v1/transactions?external_ref=user-1')).body.data
@@ -106,6 +112,7 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       expect(textOf(over), 'whose page it is, and that it is a sandbox').to.match(
         /TEST .* Reader You have lifetime access/,
       )
+      expect(await waysBack()).to.deep.equal(['https://shop.example'])
       expect((await renew('test')).status).to.equal(410)
     })
   })
@@ -202,6 +209,43 @@ describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{t
       const [open] = await transactionsOf()
       await transfer(scenario, open.transaction_id, 99_000)
       expect(await scenario.subscription()).to.include({ customer_id: id, current_period_end: '2026-03-31 10:00:00' })
+    })
+  })
+
+  describe('leads back to the seller where nothing can be paid', () => {
+    it('if reminders are stopped', async () => {
+      const answer = await scenario.service.call('POST', `/renew/${token}/opt-out`, { headers: HTML })
+      expect(textOf(answer)).to.contain('Reminders are stopped').and.to.contain('Back to Reader Go to the renewal page')
+      expect(await waysBack('/opt-out')).to.deep.equal(['https://shop.example'])
+    })
+
+    it('if the app is disabled', async () => {
+      scenario.at('2026-02-26 10:00:00')
+      expect(await waysBack(), 'while it can be paid').to.deep.equal([])
+      await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+      expect(await waysBack()).to.deep.equal(['https://shop.example'])
+    })
+
+    it('if there is no method', async () => {
+      scenario.at('2026-02-26 10:00:00')
+      await disableMethod(scenario.service.ctx, 'tester', scenario.app.app, 'test')
+      expect(textOf(await page())).to.contain('No payment method is available right now.')
+      expect(await waysBack()).to.deep.equal(['https://shop.example'])
+    })
+
+    it('if the period is valid without a payment', async () => {
+      const trial = { ...MONTHLY, trial: { amount: 0, interval_unit: 'day', interval_count: 7 } }
+      const gold = await scenario.plan('gold', trial)
+      await scenario.checkout({ price_id: gold.prices[0], external_ref: 'user-2' })
+      token = (await getSubscription(scenario.service.ctx.db, scenario.app.app.id, 'user-2')).renewalToken
+      expect(textOf(await page())).to.match(/valid until 7 February 2026\. Back to Reader/)
+      expect(await waysBack()).to.deep.equal(['https://shop.example'])
+    })
+
+    it('but has no link if no checkout says where the seller is', async () => {
+      await scenario.service.ctx.db.query('UPDATE checkout_sessions SET cancel_url = "reader://back"')
+      await scenario.service.ctx.db.query('UPDATE apps SET disabled_at = updated_at')
+      expect((await page()).text).not.to.contain('Back to Reader')
     })
   })
 
