@@ -5,7 +5,7 @@ import { isDuplicate } from '#db/database-error.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { formatDay, type RealTime } from '#shared/time.ts'
 import type { DueReminder } from './compose-reminder.ts'
-import { dailyLimit } from './daily-limit.ts'
+import { DailyLimitReached, dailyLimit } from './daily-limit.ts'
 import {
   claimNew,
   reclaim,
@@ -118,11 +118,6 @@ async function release(tx: Tx, mails: readonly ClaimedMail[]): Promise<void> {
     if (wasTried) await releaseClaim(tx, claim, 'the sweep ended before it tried this mail again')
     else await dropClaim(tx, claim)
   }
-}
-
-/** Rolls the claim back: the app has reached its daily limit. */
-class DailyLimitReached extends Error {
-  override readonly name = 'DailyLimitReached'
 }
 
 /** Claims mails that no sweep has tried, all or none: `tried_before` or `limit_reached` says what kept one of them from being claimed. */

@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
-import { getApp } from '#apps/store.ts'
+import type { App } from '#apps/store.ts'
 import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
@@ -16,9 +16,9 @@ import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
 /** The mail of a receipt; `wait` while a refund is pending, `drop` if there is no customer or the receipt is out of date. */
-export async function composeReceipt(ctx: Context, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
+export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): Promise<Mail | 'wait' | 'drop'> {
   const { kind, transactionId } = receipt
-  const [app, transaction] = [await getApp(ctx.db, receipt.appId), await getTransaction(ctx.db, transactionId)]
+  const transaction = await getTransaction(ctx.db, transactionId)
   if (!app.pageSettings?.receipts) return 'drop'
   if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
     return 'drop'

@@ -1,11 +1,14 @@
+import { getApp, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { databaseNow } from '#db/database-now.ts'
 import { MAIL_CONNECTIONS, MailError, openMailer, type Mailer } from '#mail/send.ts'
 import { messageOf } from '#shared/errors.ts'
-import { HOUR_MS, MINUTE_MS, SECOND_MS, addMs } from '#shared/time.ts'
+import { HOUR_MS, MINUTE_MS, SECOND_MS, addMs, formatDay } from '#shared/time.ts'
 import { listDueReceipts, updateReceipt, type Receipt } from '#transactions/store.ts'
 import { composeReceipt } from './compose-receipt.ts'
+import { DailyLimitReached, findAppsAtLimit, receiptLimit } from './daily-limit.ts'
+import { countMails, decrementDailyCount } from './store.ts'
 
 const BATCH_SIZE = 100
 /** A receipt that was claimed this long ago belongs to a sweep that died; another sweep may claim it. */
@@ -23,7 +26,8 @@ type Outcome = 'done' | 'unreachable'
 
 /**
  * Sends the receipts that are due. Each is claimed, composed, and marked as handed over before its first byte leaves, as reminders
- * are: if a sweep dies before the mark, the next one sends the receipt; if it dies after the mark, nobody sends it again.
+ * are: if a sweep dies before the mark, the next one sends the receipt; if it dies after the mark, nobody sends it again. The mark
+ * counts it towards the daily limit of a sandbox app. Beyond the limit receipts are dropped: kept, they would only make a loop last.
  */
 export async function sendDueReceipts(ctx: Context, { signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
   const mailer = openMailer(ctx.config, ctx.log)
@@ -34,11 +38,12 @@ export async function sendDueReceipts(ctx: Context, { signal }: { readonly signa
   try {
     for (;;) {
       const batch = await listDueReceipts(ctx.db, await databaseNow(ctx, ctx.db), BATCH_SIZE)
+      const appsAtLimit = await findAppsAtLimit(ctx)
       const queue = batch.values()
       const sendNext = async (): Promise<void> => {
         for (const receipt of queue) {
           if (stop.aborted) return
-          if ((await sendOne(ctx, mailer, receipt)) === 'unreachable') unreachable.abort()
+          if ((await sendOne(ctx, mailer, receipt, appsAtLimit)) === 'unreachable') unreachable.abort()
         }
       }
       const senders = await Promise.allSettled(Array.from({ length: MAIL_CONNECTIONS }, sendNext))
@@ -50,15 +55,19 @@ export async function sendDueReceipts(ctx: Context, { signal }: { readonly signa
   }
 }
 
-async function sendOne(ctx: Context, mailer: Mailer, due: Receipt): Promise<Outcome> {
+async function sendOne(ctx: Context, mailer: Mailer, due: Receipt, appsAtLimit: ReadonlySet<number>): Promise<Outcome> {
   const claimed = await claim(ctx, due)
   if (!claimed) return 'done'
   const change = (from: Receipt, changes: Partial<Receipt>): Promise<boolean> =>
     inTransaction(ctx, (tx) => updateReceipt(tx, from, changes))
+  const drop = (lastError: string | null): Promise<boolean> => change(claimed, { status: 'dropped', lastError })
+  let countedOn: string | null = null
   try {
-    const mail = await composeReceipt(ctx, claimed)
+    const app = await getApp(ctx.db, claimed.appId)
+    if (receiptLimit(ctx.config, app) !== null && appsAtLimit.has(app.id)) throw new DailyLimitReached()
+    const mail = await composeReceipt(ctx, app, claimed)
     if (mail === 'drop') {
-      await change(claimed, { status: 'dropped' })
+      await drop(claimed.lastError)
       return 'done'
     }
     if (mail === 'wait') {
@@ -67,17 +76,39 @@ async function sendOne(ctx: Context, mailer: Mailer, due: Receipt): Promise<Outc
     }
     await mailer.send(mail, {
       beforeHandOver: async () => {
-        if (!(await change(claimed, { status: 'handed_over' }))) throw new Error('another sweep claimed this receipt')
+        countedOn = await markHandedOver(ctx, app, claimed)
       },
     })
   } catch (error) {
-    return recordFailure(ctx, claimed, error)
+    if (isOverLimit(error)) {
+      await drop('the sandbox app has reached its daily limit of mails')
+      return 'done'
+    }
+    return recordFailure(ctx, claimed, countedOn, error)
   }
   await change(
     { ...claimed, status: 'handed_over' },
     { status: 'sent', sentAt: await databaseNow(ctx, ctx.db), lastError: null },
   )
   return 'done'
+}
+
+/** Returns the day on which the receipt was counted. Throws `DailyLimitReached`. */
+async function markHandedOver(ctx: Context, app: App, claimed: Receipt): Promise<string | null> {
+  const limit = receiptLimit(ctx.config, app)
+  return inTransaction(ctx, async (tx) => {
+    if (!(await updateReceipt(tx, claimed, { status: 'handed_over' })))
+      throw new Error('another sweep claimed this receipt')
+    if (limit === null) return null
+    const day = formatDay(await databaseNow(ctx, tx))
+    if (!(await countMails(tx, app.id, day, 1, limit))) throw new DailyLimitReached()
+    return day
+  })
+}
+
+/** The mailer wraps what stopped a hand-over. */
+function isOverLimit(error: unknown): boolean {
+  return error instanceof DailyLimitReached || (error instanceof MailError && isOverLimit(error.cause))
 }
 
 async function claim(ctx: Context, due: Receipt): Promise<Receipt | null> {
@@ -87,7 +118,12 @@ async function claim(ctx: Context, due: Receipt): Promise<Receipt | null> {
   })
 }
 
-async function recordFailure(ctx: Context, claimed: Receipt, error: unknown): Promise<Outcome> {
+async function recordFailure(
+  ctx: Context,
+  claimed: Receipt,
+  countedOn: string | null,
+  error: unknown,
+): Promise<Outcome> {
   const failure = error instanceof MailError ? error.failure : 'refused'
   const lastError = messageOf(error).slice(0, 500)
   ctx.log.warn(
@@ -96,7 +132,10 @@ async function recordFailure(ctx: Context, claimed: Receipt, error: unknown): Pr
   )
   const handedOver = { ...claimed, status: 'handed_over' } as const
   await inTransaction(ctx, async (tx) => {
-    if (failure === 'unknown') return updateReceipt(tx, handedOver, { lastError })
+    if (failure === 'unknown') {
+      await updateReceipt(tx, handedOver, { lastError })
+      return
+    }
     const failures = claimed.failures + 1
     const isOver = failure === 'no_such_address' || failures > MAX_FAILURES
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures, 10))
@@ -107,7 +146,8 @@ async function recordFailure(ctx: Context, claimed: Receipt, error: unknown): Pr
       lastError,
     } as const
     // The mail did not leave, whether or not the receipt was marked.
-    return (await updateReceipt(tx, claimed, changes)) || updateReceipt(tx, handedOver, changes)
+    if (await updateReceipt(tx, claimed, changes)) return
+    if (await updateReceipt(tx, handedOver, changes)) await decrementDailyCount(tx, { ...claimed, countedOn })
   })
   return failure === 'unreachable' ? 'unreachable' : 'done'
 }

@@ -256,8 +256,11 @@ async function raiseCount(tx: Tx, appId: number, day: string, count: number, lim
   )
 }
 
-/** Takes back the count of a claim that was just released or deleted. */
-async function decrementDailyCount(tx: Tx, { appId, countedOn }: Claim): Promise<void> {
+/** Takes back the count of a mail that did not leave. */
+export async function decrementDailyCount(
+  tx: Tx,
+  { appId, countedOn }: Pick<Claim, 'appId' | 'countedOn'>,
+): Promise<void> {
   if (countedOn === null) return
   await tx.run('UPDATE daily_mails SET mails = mails - 1 WHERE app_id = ? AND day = ? AND mails > 0', [
     appId,

@@ -228,6 +228,71 @@ describe('receipts', () => {
     expect(await countUnconfirmedReceipts(scene.ctx)).to.equal(1)
   })
 
+  const counted = async () => {
+    const rows: { day: string; mails: number }[] = await scene.ctx.db.query(
+      'SELECT day, mails FROM daily_mails ORDER BY day',
+    )
+    return rows.map(({ day, mails }) => [day, mails])
+  }
+  const count = (mails: number) =>
+    scene.ctx.db.query('INSERT INTO daily_mails (app_id, day, mails) VALUES (?, ?, ?)', [
+      scene.seller.app.id,
+      '2026-03-01',
+      mails,
+    ])
+
+  it('of a sandbox app count towards its daily limit of 200 mails, and are dropped beyond it', async () => {
+    await count(198)
+    for (let made = 0; made < 7; made += 1) await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(2)
+    expect(await counted()).to.deep.equal([['2026-03-01', 200]])
+    const rows: { status: string; error: string | null }[] = await scene.ctx.db.query(
+      'SELECT status, last_error AS error FROM receipts',
+    )
+    expect(rows.filter(({ status }) => status === 'sent')).to.have.length(2)
+    expect(rows.filter(({ status }) => status === 'dropped').map(({ error }) => error)).to.deep.equal(
+      Array(5).fill('the sandbox app has reached its daily limit of mails'),
+    )
+    await pay(await open(), 99_000)
+    const seen = scene.inbox.messagesSeen
+    await sweep()
+    expect(scene.inbox.messagesSeen, 'a sweep that begins at the limit calls no mail server').to.equal(seen)
+    scene.ctx.clock.set('2026-03-02 00:00:00')
+    await sweep()
+    expect(subjects(), 'a dropped receipt is not sent the next day').to.have.length(2)
+    await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(3)
+    expect(await counted()).to.deep.include(['2026-03-02', 1])
+  })
+
+  it('of a sandbox app that did not leave are not counted, those that may have left are', async () => {
+    await pay(await open(), 99_000)
+    for (const behaviour of ['refuse-data', 'drop-early', 'refuse-recipient'] as const) {
+      scene.inbox.behaviour = behaviour
+      await sweep()
+      expect(
+        (await counted()).filter(([, mails]) => mails !== 0),
+        behaviour,
+      ).to.deep.equal([])
+      scene.ctx.clock.advance('1h')
+    }
+    await pay(await open(), 99_000)
+    scene.inbox.behaviour = 'lose-answer'
+    await sweep()
+    expect(await counted()).to.deep.equal([['2026-03-01', 1]])
+  })
+
+  it('of a live app have no daily limit: each is about money that came or went back', async () => {
+    await count(199)
+    await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
+    for (let made = 0; made < 3; made += 1) await pay(await open(), 99_000)
+    await sweep()
+    expect(subjects()).to.have.length(3)
+    expect(await counted()).to.deep.equal([['2026-03-01', 199]])
+  })
+
   it('that the mail server refuses temporarily are tried again later', async () => {
     await pay(await open(), 99_000)
     scene.inbox.behaviour = 'refuse-recipient'
