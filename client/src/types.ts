@@ -3,11 +3,11 @@
 export type CreateCheckoutSessionInput =
   | {
       /**
-       * Your own id of the end user who pays.
+       * Your own id for the end user who pays.
        */
       external_ref: string
       /**
-       * Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.
+       * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
        */
       customer_id?: string
       /**
@@ -23,7 +23,7 @@ export type CreateCheckoutSessionInput =
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
-       * Seconds until the link expires; one day at most.
+       * Seconds until the link expires, at most one day.
        */
       expires_in?: number
       mode: 'subscription'
@@ -38,11 +38,11 @@ export type CreateCheckoutSessionInput =
     }
   | {
       /**
-       * Your own id of the end user who pays.
+       * Your own id for the end user who pays.
        */
       external_ref: string
       /**
-       * Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.
+       * The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.
        */
       customer_id?: string
       /**
@@ -58,16 +58,16 @@ export type CreateCheckoutSessionInput =
        */
       payment_method?: 'card' | 'payos' | 'bank_transfer' | 'test'
       /**
-       * Seconds until the link expires; one day at most.
+       * Seconds until the link expires, at most one day.
        */
       expires_in?: number
       mode: 'payment'
       /**
-       * Your name for what is bought. It does not have to be the code of a plan.
+       * Your name for the item. It does not have to be the code of a plan.
        */
       plan_ref: string
       /**
-       * What the payer reads instead of `plan_ref`.
+       * Shown to the payer instead of `plan_ref`.
        */
       plan_name?: string
       /**
@@ -93,7 +93,7 @@ export interface Plan {
   description: string | null
   status: 'active' | 'archived'
   /**
-   * In reads the prices on sale, in responses to writes all prices.
+   * The prices on sale; in the response to a write, all prices.
    */
   prices: Price[]
   created_at: string
@@ -138,7 +138,7 @@ export interface CreatePlanInput {
    */
   code: string
   /**
-   * What payers read.
+   * Shown to payers.
    */
   name: string
   /**
@@ -167,7 +167,7 @@ export interface CreatePlanInput {
      */
     interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
     /**
-     * How many units one period lasts: a hundred years at most. Required, except for `lifetime`.
+     * How many units one period lasts, at most a hundred years. Required, except for `lifetime`.
      */
     interval_count?: number
     /**
@@ -180,7 +180,7 @@ export interface CreatePlanInput {
       amount: number
       interval_unit: 'day' | 'week' | 'month' | 'year'
       /**
-       * How many units the trial lasts: a hundred years at most.
+       * How many units the trial lasts, at most a hundred years.
        */
       interval_count: number
     } | null
@@ -212,7 +212,7 @@ export interface AddPriceInput {
    */
   interval_unit: 'day' | 'week' | 'month' | 'year' | 'lifetime'
   /**
-   * How many units one period lasts: a hundred years at most. Required, except for `lifetime`.
+   * How many units one period lasts, at most a hundred years. Required, except for `lifetime`.
    */
   interval_count?: number
   /**
@@ -225,7 +225,7 @@ export interface AddPriceInput {
     amount: number
     interval_unit: 'day' | 'week' | 'month' | 'year'
     /**
-     * How many units the trial lasts: a hundred years at most.
+     * How many units the trial lasts, at most a hundred years.
      */
     interval_count: number
   } | null
@@ -238,14 +238,14 @@ export interface UpdatePriceInput {
   status?: 'active' | 'archived'
 }
 /**
- * Who gets the reminders of a subscription.
+ * A person who receives the reminders of a subscription.
  */
 export interface Customer {
   id: string
   name: string
   email: string
   /**
-   * Your own id of the customer.
+   * Your own id for the customer.
    */
   merchant_customer_id: string | null
   cc_emails: string[]
@@ -267,15 +267,15 @@ export interface CreateCustomerInput {
    */
   email: string
   /**
-   * Your own id of the customer. It does not have to be unique.
+   * Your own id for the customer. It does not have to be unique.
    */
   merchant_customer_id?: string | null
   /**
-   * Cc of each mail.
+   * Cc recipients of each mail.
    */
   cc_emails?: string[] | null
   /**
-   * Bcc of each mail.
+   * Bcc recipients of each mail.
    */
   bcc_emails?: string[] | null
   /**
@@ -293,15 +293,15 @@ export interface UpdateCustomerInput {
    */
   email?: string
   /**
-   * Your own id of the customer. It does not have to be unique.
+   * Your own id for the customer. It does not have to be unique.
    */
   merchant_customer_id?: string | null
   /**
-   * Cc of each mail.
+   * Cc recipients of each mail.
    */
   cc_emails?: string[] | null
   /**
-   * Bcc of each mail.
+   * Bcc recipients of each mail.
    */
   bcc_emails?: string[] | null
   /**
@@ -354,11 +354,11 @@ export interface Subscription {
    */
   price_id: string
   /**
-   * Whom reminders go to.
+   * The customer who receives reminders.
    */
   customer_id: string | null
   /**
-   * `expired` from the very moment of `current_period_end`.
+   * `expired` as soon as `current_period_end` is reached.
    */
   status: 'active' | 'expired'
   /**
@@ -384,12 +384,12 @@ export interface AttachCustomerInput {
   customer_id: string
 }
 /**
- * One payment that was asked for, and what became of it.
+ * A requested payment and its outcome.
  */
 export interface Transaction {
   transaction_id: number
   /**
-   * Your own id of the end user.
+   * Your own id for the end user.
    */
   external_ref: string
   mode: 'subscription' | 'payment'
@@ -400,11 +400,11 @@ export interface Transaction {
   price_id: string | null
   paygate_customer_id: string | null
   /**
-   * What was asked, in the currency's smallest unit.
+   * The amount requested, in the currency's smallest unit.
    */
   amount: number
   /**
-   * What arrived so far.
+   * The amount received so far.
    */
   amount_received: number
   currency: string
@@ -413,11 +413,11 @@ export interface Transaction {
    */
   status: 'pending' | 'completed' | 'refunded' | 'void'
   /**
-   * Who took the payment, see Payment methods; null before a payment.
+   * The provider that took the payment, see Payment methods; null before a payment.
    */
   provider_code: string | null
   /**
-   * Whether an operator has to decide about it.
+   * Whether an operator must review it.
    */
   flagged: boolean
   /**
@@ -448,13 +448,13 @@ export interface Event {
    */
   delivery_status: string
   /**
-   * How often its delivery was tried.
+   * The number of delivery attempts.
    */
   attempts: number
 }
 export interface AdvanceTestClockInput {
   /**
-   * How far to move: a hundred years at most.
+   * How far to move, at most a hundred years.
    */
   advance_seconds?: number
   /**
@@ -467,12 +467,12 @@ export interface SubscriptionUpdatedEvent {
   app_id: number
   data: {
     /**
-     * Your own id of the end user.
+     * Your own id for the end user.
      */
     external_ref: string
     paygate_customer_id: string | null
     /**
-     * Your own id of the customer.
+     * Your own id for the customer.
      */
     merchant_customer_id: string | null
     plan_id: string
@@ -496,12 +496,12 @@ export interface SubscriptionRenewedEvent {
   app_id: number
   data: {
     /**
-     * Your own id of the end user.
+     * Your own id for the end user.
      */
     external_ref: string
     paygate_customer_id: string | null
     /**
-     * Your own id of the customer.
+     * Your own id for the customer.
      */
     merchant_customer_id: string | null
     plan_id: string
@@ -534,12 +534,12 @@ export interface SubscriptionRenewalReminderSentEvent {
   app_id: number
   data: {
     /**
-     * Your own id of the end user.
+     * Your own id for the end user.
      */
     external_ref: string
     paygate_customer_id: string | null
     /**
-     * Your own id of the customer.
+     * Your own id for the customer.
      */
     merchant_customer_id: string | null
     plan_id: string
@@ -566,7 +566,7 @@ export interface TransactionCompletedEvent {
   app_id: number
   data: {
     /**
-     * Your own id of the end user.
+     * Your own id for the end user.
      */
     external_ref: string
     plan_ref: string

@@ -24,11 +24,13 @@ import { refuseClientChoices } from './refuse-client-choices.ts'
 import { findOffer, hasSession, insertCheckoutSession, insertSessionOfNew, type CheckoutSession } from './store.ts'
 
 const either = {
-  external_ref: text(191).describe('Your own id of the end user who pays.'),
+  external_ref: text(191).describe('Your own id for the end user who pays.'),
   customer_id: z
     .string()
     .optional()
-    .describe('Whom reminders go to, `cus_1`; attached to the subscription when the payment is applied.'),
+    .describe(
+      'The customer who receives reminders, `cus_1`. Attached to the subscription when the payment is applied.',
+    ),
   success_url: webAddress.describe(
     'Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.',
   ),
@@ -37,7 +39,7 @@ const either = {
     .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
     .optional()
     .describe('Fixes the payment method; otherwise the payer chooses on the page.'),
-  expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires; one day at most.'),
+  expires_in: integer(1800, 86_400).optional().describe('Seconds until the link expires, at most one day.'),
 }
 
 const SubscriptionCheckout = z.strictObject({
@@ -53,8 +55,8 @@ const PaymentCheckout = z.strictObject({
   plan_ref: z
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
-    .describe('Your name for what is bought. It does not have to be the code of a plan.'),
-  plan_name: text(191).optional().describe('What the payer reads instead of `plan_ref`.'),
+    .describe('Your name for the item. It does not have to be the code of a plan.'),
+  plan_name: text(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })

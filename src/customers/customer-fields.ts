@@ -12,8 +12,8 @@ export const requiredFields = {
   email: emailAddress.describe('Where reminders go.'),
 }
 export const optionalFields = {
-  merchant_customer_id: text(191).nullish().describe('Your own id of the customer. It does not have to be unique.'),
-  cc_emails: emailList.nullish().describe('Cc of each mail.'),
-  bcc_emails: emailList.nullish().describe('Bcc of each mail.'),
+  merchant_customer_id: text(191).nullish().describe('Your own id for the customer. It does not have to be unique.'),
+  cc_emails: emailList.nullish().describe('Cc recipients of each mail.'),
+  bcc_emails: emailList.nullish().describe('Bcc recipients of each mail.'),
   locale: z.enum(LOCALES, 'must be en or vi').nullish().describe('The language of mails and pages; `en` by default.'),
 }

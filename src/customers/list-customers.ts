@@ -7,8 +7,8 @@ import { listCustomerRows, type Customer } from './store.ts'
 /** What may follow `GET /api/v1/customers?`. */
 export const ListCustomersQuery = z.object({
   ...listQueryFields,
-  merchant_customer_id: text(191).optional().describe('Only customers with this id of yours.'),
-  email: emailAddress.optional().describe('Only customers with this address.'),
+  merchant_customer_id: text(191).optional().describe('Only customers with this `merchant_customer_id`.'),
+  email: emailAddress.optional().describe('Only customers with this email address.'),
 })
 
 /** A page of an app's customers, newest first (contract 3, Customers). Validates `query`. */

@@ -11,7 +11,7 @@ export const CustomerOutput = z
     id: publicId('cus'),
     name: z.string(),
     email: z.string(),
-    merchant_customer_id: z.string().nullable().describe('Your own id of the customer.'),
+    merchant_customer_id: z.string().nullable().describe('Your own id for the customer.'),
     cc_emails: z.array(z.string()),
     bcc_emails: z.array(z.string()),
     locale: z.enum(LOCALES).describe('The language of mails and pages.'),
@@ -20,7 +20,7 @@ export const CustomerOutput = z
   })
   .meta({
     id: 'Customer',
-    description: 'Who gets the reminders of a subscription.',
+    description: 'A person who receives the reminders of a subscription.',
     examples: [
       {
         id: 'cus_1',

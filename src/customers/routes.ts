@@ -32,7 +32,7 @@ export const customerRoutes: readonly AppRoute[] = [
     id: 'createCustomer',
     summary: 'Create a customer',
     description:
-      "Creates a customer, who gets the reminders. A customer that an end user's client creates belongs to that end user: `cc_emails` and `bcc_emails` cannot be set, `email` must be the token's verified address if it has one, and there can be five at most.",
+      "Creates a customer, who gets the reminders. A customer that an end user's client creates belongs to that end user: `cc_emails` and `bcc_emails` cannot be set, `email` must be the token's verified address if it has one, and an end user can have at most five.",
     body: CreateCustomerInput,
     method: 'POST',
     path: '/api/v1/customers',

@@ -12,7 +12,7 @@ export const listQueryFields = {
     .transform(Number)
     .default(20)
     .meta({ type: 'integer', minimum: 1, maximum: 100, description: 'How many to return.' }),
-  cursor: z.string().optional().describe('The `next_cursor` of the page before.'),
+  cursor: z.string().optional().describe('The `next_cursor` of the previous page.'),
 }
 
 /** The query of a list that has no fields of its own. */

@@ -36,7 +36,7 @@ export const PlanOutput = z
     name: z.string(),
     description: z.string().nullable(),
     status: z.enum(SALE_STATUSES),
-    prices: z.array(PriceOutput).describe('In reads the prices on sale, in responses to writes all prices.'),
+    prices: z.array(PriceOutput).describe('The prices on sale; in the response to a write, all prices.'),
     created_at: timestamp,
     updated_at: timestamp,
   })

@@ -11,7 +11,7 @@ const TrialInput = z
   .strictObject({
     amount: integer(0).describe("What the trial costs, in the currency's smallest unit; 0 for a free trial."),
     interval_unit: trialUnit,
-    interval_count: integer(1).describe('How many units the trial lasts: a hundred years at most.'),
+    interval_count: integer(1).describe('How many units the trial lasts, at most a hundred years.'),
   })
   .superRefine(({ interval_unit, interval_count }, check) => {
     if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
@@ -26,7 +26,7 @@ export const PriceInput = z
     interval_unit: intervalUnit.describe('`lifetime` is paid once and never ends.'),
     interval_count: integer(1)
       .optional()
-      .describe('How many units one period lasts: a hundred years at most. Required, except for `lifetime`.'),
+      .describe('How many units one period lasts, at most a hundred years. Required, except for `lifetime`.'),
     trial: TrialInput.nullish().describe('Granted once per end user and plan. Not allowed for `lifetime`.'),
   })
   .superRefine(({ interval_unit, interval_count, trial }, check) => {

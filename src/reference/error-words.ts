@@ -8,10 +8,10 @@ export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
   payment_method_unavailable:
     'The app has not enabled the payment method, or it cannot take the amount or the currency.',
   unauthorized: 'The key, signature, timestamp or token is missing or wrong.',
-  forbidden: 'This kind of app may not do that, or its clients may not.',
+  forbidden: 'This kind of app, or its clients, may not make this call.',
   app_disabled: 'An operator disabled the app.',
-  not_found: "Nothing is there, or it is another app's.",
-  method_not_allowed: 'The address exists, the method does not: see the `Allow` header.',
+  not_found: 'The object does not exist, or it belongs to another app.',
+  method_not_allowed: 'The address does not support this method: see the `Allow` header.',
   plan_code_taken: 'The app already has a plan with this code.',
   already_lifetime: 'The end user owns a lifetime subscription.',
   idempotency_conflict: 'The `Idempotency-Key` was used with another body, or its first request is still running.',

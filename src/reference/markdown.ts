@@ -93,20 +93,24 @@ function bodyOf(schemas: Schemas, body: Json): string[] {
   const whole = resolved(schemas, schema)
   const forms = whole.oneOf ?? [whole]
   return [
-    ...forms.flatMap((form) => [
-      ...titleOf(form),
-      markdownTable(
-        ['field', 'type', 'required', ''],
-        fieldsOf(schemas, form).map(({ path, schema: field, isRequired }) => [
-          path,
-          typeOf(schemas, field),
-          isRequired ? 'yes' : '',
-          aboutOf(field),
-        ]),
-      ),
-    ]),
+    ...forms.flatMap((form) => [...titleOf(form), inputTable(schemas, form)]),
     ...Object.values(examples).map(({ value }) => json(value)),
   ]
+}
+
+/** The fields of a request body. The column `required` is left out where no field is. */
+function inputTable(schemas: Schemas, form: Schema): string {
+  const fields = fieldsOf(schemas, form)
+  const required = fields.some(({ isRequired }) => isRequired) ? ['required'] : []
+  return markdownTable(
+    ['field', 'type', ...required, ''],
+    fields.map(({ path, schema: field, isRequired }) => [
+      path,
+      typeOf(schemas, field),
+      ...required.map(() => (isRequired ? 'yes' : '')),
+      aboutOf(field),
+    ]),
+  )
 }
 
 /** What makes one form of a body different from the others: `mode` is `payment`. */
@@ -121,14 +125,14 @@ function answerOf(responses: Record<string, Json>): string {
   const refusals = Object.values(responses).flatMap(({ $ref }) =>
     typeof $ref === 'string' ? nameOf($ref).split('_or_') : [],
   )
-  return `Answers ${status} with ${answeredType(data)}. Errors: ${refusals.map((code) => `\`${code}\``).join(', ')}.`
+  return `Returns ${answeredType(data)} with status ${status}. Errors: ${refusals.map((code) => `\`${code}\``).join(', ')}.`
 }
 
 function answeredType({ $ref, items, properties }: Schema): string {
   if ($ref !== undefined) return `the ${spaced(nameOf($ref))}`
   if (items?.$ref !== undefined) return `a list of ${spaced(nameOf(items.$ref))}s`
   return Object.entries(properties ?? {})
-    .map(([name, { items: inner }]) => (inner?.$ref === undefined ? `\`${name}\`` : `\`${name}\`, a list`))
+    .map(([name, { items: inner }]) => `${inner?.$ref === undefined ? '' : 'the list '}\`${name}\``)
     .join(' and ')
 }
 

@@ -35,10 +35,10 @@ export interface Operation extends Json {
 /** The parts of the reference, in the order of the paths' first words. */
 const TAGS: Readonly<Record<string, readonly [name: string, description: string]>> = {
   plans: ['Plans', 'What is sold: a plan holds several prices.'],
-  customers: ['Customers', 'Whom reminders go to.'],
+  customers: ['Customers', 'The people who receive reminders.'],
   'checkout-sessions': ['Checkout', 'Hosted pages where end users pay.'],
   subscriptions: ['Subscriptions', 'Who has access, and until when.'],
-  transactions: ['Transactions', 'Requested payments and their outcome.'],
+  transactions: ['Transactions', 'Requested payments and their outcomes.'],
   events: ['Events', 'The events of the app, and whether they were delivered.'],
   'test-clock': ['Test clock', "A sandbox app's own time."],
 }
@@ -173,7 +173,10 @@ function examplesOf(body: z.ZodType): [string, Json][] {
 
 function successOf({ status, output, isList }: AppRoute, schemas: Schemas): Json {
   const data = schemas.of(output, 'output')
-  const nextCursor = { type: ['string', 'null'], description: 'Where the next page begins; null at the end.' }
+  const nextCursor = {
+    type: ['string', 'null'],
+    description: 'Pass it as `cursor` to get the next page; null on the last page.',
+  }
   const schema = {
     type: 'object',
     required: ['success', 'data', ...(isList ? ['next_cursor'] : [])],
@@ -319,7 +322,7 @@ const SECURITY = {
     type: 'apiKey',
     in: 'header',
     name: 'X-Timestamp',
-    description: 'Unix seconds, at most 300 s from ours.',
+    description: 'Unix seconds, within 300 seconds of our clock.',
   },
   signature: {
     type: 'apiKey',

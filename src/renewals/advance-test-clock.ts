@@ -25,7 +25,7 @@ const MAX_PENDING = 100
 /** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
 export const AdvanceClockInput = z
   .strictObject({
-    advance_seconds: integer(0, MAX_SECONDS).optional().describe('How far to move: a hundred years at most.'),
+    advance_seconds: integer(0, MAX_SECONDS).optional().describe('How far to move, at most a hundred years.'),
     now: z.string().optional().describe('The time to move to, `2027-01-01 09:30:00`.'),
   })
   .refine(

@@ -44,7 +44,7 @@ export const subscriptionRoutes: readonly AppRoute[] = [
   route.command({
     id: 'attachCustomer',
     summary: 'Attach a customer',
-    description: 'Reminders go to this customer from then on.',
+    description: 'From then on, this customer receives the reminders.',
     method: 'PUT',
     path: '/api/v1/subscriptions/:externalRef/customer',
     access: 'any',

@@ -7,16 +7,16 @@ import { listTransactionRows, type Transaction } from './store.ts'
 /** What may follow `GET /api/v1/transactions?`. */
 export const ListTransactionsQuery = z.object({
   ...listQueryFields,
-  external_ref: text(191).optional().describe('Only those of this end user.'),
+  external_ref: text(191).optional().describe('Only transactions of this end user.'),
   status: z
     .enum(['pending', 'completed', 'refunded', 'void'], 'must be pending, completed, refunded or void')
     .optional()
-    .describe('Only those of this status.'),
+    .describe('Only transactions of this status.'),
   flagged: z
     .enum(['true', 'false'], 'must be true or false')
     .transform((value) => value === 'true')
     .optional()
-    .describe('Only those that an operator has to decide about, or only the others.'),
+    .describe('Only transactions that an operator must review (`true`), or only the others (`false`).'),
 })
 
 /** A page of an app's transactions, newest first (contract 3). `query` is the request's query; `appId` null lists those of all apps. */

@@ -8,21 +8,24 @@ import type { Transaction } from './store.ts'
 export const TransactionOutput = z
   .strictObject({
     transaction_id: z.int(),
-    external_ref: z.string().describe('Your own id of the end user.'),
+    external_ref: z.string().describe('Your own id for the end user.'),
     mode: z.enum(['subscription', 'payment']),
     plan_ref: z.string(),
     price_id: publicId('price').nullable().describe('Null in mode `payment`.'),
     paygate_customer_id: publicId('cus').nullable(),
-    amount: z.int().describe("What was asked, in the currency's smallest unit."),
-    amount_received: z.int().describe('What arrived so far.'),
+    amount: z.int().describe("The amount requested, in the currency's smallest unit."),
+    amount_received: z.int().describe('The amount received so far.'),
     currency: z.string(),
     status: z
       .enum(['pending', 'completed', 'refunded', 'void'])
       .describe(
         '`pending` until `amount` has arrived, then `completed`; `refunded` once it was refunded in full, `void` when an operator closed it unpaid.',
       ),
-    provider_code: z.string().nullable().describe('Who took the payment, see Payment methods; null before a payment.'),
-    flagged: z.boolean().describe('Whether an operator has to decide about it.'),
+    provider_code: z
+      .string()
+      .nullable()
+      .describe('The provider that took the payment, see Payment methods; null before a payment.'),
+    flagged: z.boolean().describe('Whether an operator must review it.'),
     flag_reason: z
       .string()
       .nullable()
@@ -34,7 +37,7 @@ export const TransactionOutput = z
   })
   .meta({
     id: 'Transaction',
-    description: 'One payment that was asked for, and what became of it.',
+    description: 'A requested payment and its outcome.',
     examples: [
       {
         transaction_id: 1,

@@ -10,7 +10,7 @@ export const transactionRoutes: readonly AppRoute[] = [
   route.list({
     id: 'listTransactions',
     summary: 'List transactions',
-    description: "Newest first. An end user's client sees its own alone.",
+    description: "Newest first. An end user's client sees only its own.",
     filter: ListTransactionsQuery,
     method: 'GET',
     path: '/api/v1/transactions',

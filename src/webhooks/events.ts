@@ -3,9 +3,9 @@ import { publicId, timestamp } from '#shared/validate.ts'
 
 /** Whose subscription an event is about, and what it is for. */
 const subject = {
-  external_ref: z.string().describe('Your own id of the end user.'),
+  external_ref: z.string().describe('Your own id for the end user.'),
   paygate_customer_id: publicId('cus').nullable(),
-  merchant_customer_id: z.string().nullable().describe('Your own id of the customer.'),
+  merchant_customer_id: z.string().nullable().describe('Your own id for the customer.'),
   plan_id: publicId('plan'),
   price_id: publicId('price'),
   plan_ref: z.string().describe("The plan's `code`."),
@@ -42,7 +42,7 @@ export const EVENTS = {
     },
   },
   'subscription.renewed': {
-    when: 'A payment was applied to an existing subscription. Not sent for a second payment of a period already renewed.',
+    when: 'A payment was applied to an existing subscription. Not sent for a second payment for a period that is already renewed.',
     data: z.strictObject({
       ...subject,
       provider_code: z.string(),
@@ -86,7 +86,7 @@ export const EVENTS = {
   'transaction.completed': {
     when: 'A one-time payment was completed.',
     data: z.strictObject({
-      external_ref: z.string().describe('Your own id of the end user.'),
+      external_ref: z.string().describe('Your own id for the end user.'),
       plan_ref: z.string(),
       amount: z.int().describe("In the currency's smallest unit."),
       currency: z.string(),
@@ -96,7 +96,7 @@ export const EVENTS = {
   },
   /** Not in the table of the specification. */
   'webhook.test': {
-    when: 'An operator ran `billing-cli webhook test`, to see whether the receiver answers.',
+    when: 'An operator ran `billing-cli webhook test` to check the receiver.',
     data: z.strictObject({}),
     example: {},
   },

@@ -15,7 +15,7 @@ export const EventOutput = z
     delivery_status: z
       .string()
       .describe('`pending`, `delivered`, `failed`, or `not_configured` if the app had no address or no secret.'),
-    attempts: z.int().describe('How often its delivery was tried.'),
+    attempts: z.int().describe('The number of delivery attempts.'),
   })
   .meta({
     id: 'Event',

@@ -70,6 +70,23 @@ describe('the page of the API reference', () => {
     await visitor.end()
   })
 
+  it('has the column required only where a field is required', async () => {
+    const visitor = await visit(browser, [service.url], { viewport: DESKTOP })
+    const { page } = visitor
+    await page.goto(`${service.url}/docs`)
+    const ofUpdate = page.locator('#update-a-plan ~ .scroll').first().locator('th')
+    expect(await ofUpdate.allTextContents()).to.deep.equal(['field', 'type', ''])
+    const required = await page.locator('table').evaluateAll((tables) =>
+      tables.flatMap((table) => {
+        const cells = [...table.querySelectorAll('[data-column="required"]')]
+        return cells.length === 0 ? [] : [cells.map(({ textContent }) => textContent)]
+      }),
+    )
+    expect(required).not.to.deep.equal([])
+    for (const column of required) expect(column).to.include('yes')
+    await visitor.end()
+  })
+
   it('on a phone breaks a path before a slash, never inside a name, and has evenly spaced lines around a link', async () => {
     const visitor = await visit(browser, [service.url], { viewport: PHONE })
     const { page } = visitor
