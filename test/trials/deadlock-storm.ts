@@ -69,7 +69,7 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
     await shortenLockWaits(await db.dataSource())
     const transactionIds = await openPayments(quiet, payments)
     const rivalry = Promise.all(
-      Array.from({ length: rivals }, (_, number) => rival(storm, seededRandom(seed + number + 1))),
+      Array.from({ length: rivals }, (_, number) => rival(storm, number, seededRandom(seed + number + 1))),
     )
     rivalry.catch(() => undefined)
     const calls = transactionIds.flatMap((id) => [id, id])
@@ -130,8 +130,11 @@ async function confirm(ctx: Context, transactionId: number): Promise<boolean> {
   }
 }
 
-/** Locks the transaction before its end user, the opposite of the service's order; occasionally for long. */
-async function rival(storm: Storm, random: () => number): Promise<void> {
+/**
+ * Locks the transaction before its end user, the opposite of the service's order; occasionally for long. There are never more rivals
+ * than payments: all of them on the last one would leave its end to chance.
+ */
+async function rival(storm: Storm, number: number, random: () => number): Promise<void> {
   const { socketPath, name } = testDatabase()
   const connection = await createConnection({ socketPath, user: 'root', database: name })
   try {
@@ -140,7 +143,7 @@ async function rival(storm: Storm, random: () => number): Promise<void> {
       await delay(random() * SHORT_HOLD_MS)
       // The transactions that the service is confirming: the first of the pool.
       const id = storm.inFlight[Math.floor(random() * Math.min(POOL_SIZE, storm.inFlight.length))]
-      if (id === undefined) continue
+      if (id === undefined || number >= storm.inFlight.length) continue
       try {
         await lockBackwards(connection, id, random() < 0.02 ? LONG_HOLD_MS : SHORT_HOLD_MS, random() < 0.5)
       } catch (error) {

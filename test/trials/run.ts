@@ -57,7 +57,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   ),
   'stop-under-load': seeded(15, (seed) => stopUnderLoad({ stops: 30, connections: 20, seed })),
   'stop-on-hung-receiver': fixed(() => stopOnHungReceiver({ timeoutMs: 60_000 })),
-  'deadlock-storm': seeded(18, (seed) => deadlockStorm({ payments: 200, rivals: 10, seed })),
+  'deadlock-storm': seeded(18, (seed) => deadlockStorm({ payments: 2000, rivals: 30, seed })),
   'http-abuse': fixed(() => httpAbuse({ slowSockets: 1000, slowBodies: 100 })),
   overload: fixed(() =>
     overload({
