@@ -6,7 +6,7 @@ import { DAY_MS, addMs, formatTimestamp, type AppTime } from '#shared/time.ts'
 import type { Subscription } from '#subscriptions/store.ts'
 import { dailyLimit, findAppsAtLimit } from './daily-limit.ts'
 import { GRACE_DAYS, STAGES, hasStage, stageWindow, type Stage } from './stages.ts'
-import { listEndingSubscriptions, listRemindersOf, type Keyset, type Reminder } from './store.ts'
+import { listEndingSubscriptions, listRemindersOfPeriods, type Keyset, type Reminder } from './store.ts'
 
 /** Why a mail will not go out, or not today. */
 export type NoMailReason =
@@ -94,10 +94,7 @@ async function planPage(
     page.flatMap(({ customerId }) => customerId ?? []),
   )
   const tried = new Map<string, Reminder>()
-  for (const row of await listRemindersOf(
-    ctx.db,
-    page.map(({ id }) => id),
-  )) {
+  for (const row of await listRemindersOfPeriods(ctx.db, page)) {
     tried.set(keyOf(row.subscriptionId, row.periodEnd, row.stage), row)
   }
   return page.flatMap((subscription) => {

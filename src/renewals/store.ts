@@ -515,6 +515,20 @@ export async function listRemindersOf(db: Queries, subscriptionIds: readonly num
     : db.all(reminders, 'WHERE subscription_id IN (?)', [[...new Set(subscriptionIds)]])
 }
 
+/** The reminders of these subscriptions for periods that end no earlier than the first of theirs, and no later than the last. */
+export async function listRemindersOfPeriods(db: Queries, current: readonly Subscription[]): Promise<Reminder[]> {
+  const ends = current
+    .flatMap(({ currentPeriodEnd }) => currentPeriodEnd ?? [])
+    .sort((a, b) => a.getTime() - b.getTime())
+  const [first, last] = [ends.at(0), ends.at(-1)]
+  if (!first || !last) return []
+  return db.all(
+    reminders,
+    `FORCE INDEX (reminders_subscription_end_stage) WHERE subscription_id IN (?) AND period_end BETWEEN ? AND ?`,
+    [current.map(({ id: subscriptionId }) => subscriptionId), first, last],
+  )
+}
+
 /** An app's subscriptions that end after `from` and no later than `until`, in the order of their ends. */
 export async function listEndingSubscriptions(
   db: Queries,

@@ -8,6 +8,7 @@ import { planReminders } from '#renewals/plan-reminders.ts'
 import { sendDueReminders } from '#renewals/send-due-reminders.ts'
 import { sendTestMail } from '#renewals/send-test-mail.ts'
 import { LIFETIME, MONTHLY, aPlan } from '../support/factories.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
 import { aScene, type Scene } from './scene.ts'
 
 describe('reminders plan', () => {
@@ -43,6 +44,35 @@ describe('reminders plan', () => {
       will_send: true,
       last_error: null,
     })
+  })
+
+  it('costs what is due in the asked window, however long the history of its subscriptions and of others is', async () => {
+    const subscribers = 30
+    for (let n = 1; n <= subscribers; n += 1) await scene.subscribe({ externalRef: `user-${n}` })
+    scene.ctx.clock.set('2026-03-29 10:00:00')
+    await sendDueReminders(scene.ctx)
+    const app = await scene.app()
+    const planNow = () => rowsReadBy(scene.ctx, (ctx) => planReminders(ctx, app, 0))
+    const [planned, read] = await planNow()
+    expect(planned.map(({ reason }) => reason)).to.deep.equal(Array(subscribers).fill('already_sent'))
+    expect(read).to.be.lessThan(subscribers * 10)
+    await scene.ctx.db.query(
+      `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, failures)
+       SELECT app_id, id, DATE_SUB(current_period_end, INTERVAL seq MONTH), stage, 'sent', current_period_end, 0
+       FROM subscriptions, seq_1_to_60, (SELECT 0 AS stage UNION ALL SELECT 1 UNION ALL SELECT 3) stages`,
+    )
+    // 3,000 others, half of which ended before the window and half of which end after it.
+    await scene.ctx.db.query(
+      `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
+         current_period_end, in_trial, revision, renewal_token, created_at, updated_at)
+       SELECT app_id, 1000000 + seq, CONCAT('other-', seq), plan_id, price_id, customer_id, status, period_start,
+         DATE_ADD(current_period_end, INTERVAL IF(seq % 2 = 0, -30, 30) DAY), 0, 1, CONCAT('other-', seq),
+         created_at, updated_at
+       FROM (SELECT * FROM subscriptions LIMIT 1) s, seq_1_to_3000`,
+    )
+    const [again, readAgain] = await planNow()
+    expect(again).to.deep.equal(planned)
+    expect(readAgain).to.be.at.most(read)
   })
 
   it('lists who gets none and why', async () => {
