@@ -37,7 +37,7 @@ export async function readHealthMetrics(ctx: Context): Promise<HealthMetrics> {
     outboxDepth: depth,
     outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
     reminderLagSeconds: await reminderLag(ctx),
-    realtimeFailed: await countFailedWrites(ctx.db),
+    realtimeFailed: await countFailedWrites(ctx.db, MAX_COUNTED),
     clockSkewSeconds: await clockSkewSeconds(ctx),
     jobs: runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) })),
   }

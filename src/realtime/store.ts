@@ -1,7 +1,7 @@
-import { bigint, exact, id, text, int, realTime, words } from '#db/columns.ts'
+import { bigint, exact, id, int, realTime, words } from '#db/columns.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
-import type { Queries } from '#db/queries.ts'
+import type { Param, Queries } from '#db/queries.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
 
@@ -149,6 +149,8 @@ export async function listUnwritten(db: Queries, appId: number, afterId: number,
   return rows.map((row) => row.id)
 }
 
+const ABANDONED = `state = 'pending' AND wanted_at < ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))`
+
 /**
  * Pending writes without a writer that were requested before `before`, by the database's clock: their writer died or ran out of time.
  * Ordered by their rank within their app, so that many writes of one app do not hold up those of others.
@@ -162,40 +164,38 @@ export async function listAbandoned(
     shape({ subscriptionId: bigint(), appId: bigint() }),
     `SELECT subscription_id AS subscriptionId, app_id AS appId FROM (
        SELECT subscription_id, app_id, wanted_at, ROW_NUMBER() OVER (PARTITION BY app_id ORDER BY wanted_at) AS turn
-       FROM realtime_writes
-       WHERE state = 'pending' AND wanted_at < ? AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3))
+       FROM realtime_writes WHERE ${ABANDONED}
      ) abandoned ORDER BY turn, wanted_at LIMIT ?`,
     [before, limit],
   )
 }
 
-/** Apps with a node whose last write failed. */
-export async function listAppsWithFailedWrites(db: Queries): Promise<number[]> {
-  const rows = await db.all(
-    shape({ appId: bigint() }),
-    `SELECT DISTINCT app_id AS appId FROM realtime_writes WHERE state = 'failed' ORDER BY app_id`,
-  )
-  return rows.map(({ appId }) => appId)
+/** How many writes of all apps have failed, counted up to `limit`. */
+export async function countFailedWrites(db: Queries, limit: number): Promise<number> {
+  return countWrites(db, `state = 'failed'`, [limit])
 }
 
-/** How many nodes of the app, or of all apps, are in each state. Reads the whole index: not for what runs often. */
-export async function countRealtimeWrites(
-  db: Queries,
-  appId: number | null,
-): Promise<Record<RealtimeWrite['state'], number>> {
-  const rows = await db.all(
-    shape({ state: text().as<RealtimeWrite['state']>(), total: bigint() }),
-    `SELECT state, COUNT(*) AS total FROM realtime_writes${appId === null ? '' : ' WHERE app_id = ?'} GROUP BY state`,
-    appId === null ? [] : [appId],
-  )
-  const counts = { pending: 0, done: 0, failed: 0 }
-  for (const { state, total } of rows) counts[state] = total
-  return counts
+/** How many `listAbandoned` lists in all, counted up to `limit`. */
+export async function countAbandoned(db: Queries, before: RealTime, limit: number): Promise<number> {
+  return countWrites(db, ABANDONED, [before, limit])
 }
 
-/** How many writes of all apps have failed. */
-export async function countFailedWrites(db: Queries): Promise<number> {
-  return db.count(realtimeWrites, `WHERE state = 'failed'`)
+async function countWrites(db: Queries, condition: string, params: readonly Param[]): Promise<number> {
+  const writes = `SELECT 1 FROM realtime_writes FORCE INDEX (realtime_writes_state) WHERE ${condition} LIMIT ?`
+  const found = await db.one(shape({ total: bigint() }), `SELECT COUNT(*) AS total FROM (${writes}) writes`, params)
+  return found?.total ?? 0
+}
+
+/** Apps with a node whose last write failed, or was abandoned before `before`: one lookup of each for every app. */
+export async function listAppsWithUnwritten(db: Queries, before: RealTime): Promise<number[]> {
+  const write = 'SELECT 1 FROM realtime_writes w FORCE INDEX (realtime_writes_app) WHERE w.app_id = a.id AND'
+  const rows = await db.all(
+    shape({ id: id() }),
+    `SELECT a.id FROM apps a
+     WHERE (${write} state = 'failed' LIMIT 1) = 1 OR (${write} ${ABANDONED} LIMIT 1) = 1 ORDER BY a.id`,
+    [before],
+  )
+  return rows.map((row) => row.id)
 }
 
 function cut(error: string): string {

@@ -7,7 +7,7 @@ import { updateApp } from '#apps/update-app.ts'
 import { schedule } from '#daemon/scheduler.ts'
 import { insertJobRun } from '#db/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
-import { JOBS } from '#operations/check-work.ts'
+import { JOBS, checkRealtime } from '#operations/check-work.ts'
 import { examine } from '#operations/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
 import { queueRealtimeWrite } from '#realtime/store.ts'
@@ -23,6 +23,7 @@ import { TEST_KEYS, TestClock, testContext, type TestContext } from '../support/
 import { anApp, aPlan, aSubscription, partlyPaid, priceId } from '../support/factories.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { Receiver } from '../support/receiver.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
 
 const NEW_KEY = `new:${Buffer.alloc(32, 9).toString('base64')}`
 
@@ -216,6 +217,36 @@ describe('doctor (contract 6)', () => {
     expect((await result(ctx, 'outbox')).mend).to.match(/if jobs \(above\) reports a running daemon.*start the daemon/)
   })
 
+  it('names every app with unwritten realtime nodes, and reads no more of them than it counts', async () => {
+    const ctx = aContext()
+    const apps = [await anApp(ctx), await anApp(ctx), await anApp(ctx)]
+    const [many, one, none] = apps.map(({ app }) => app.id)
+    const insert = (appId: number, state: string, ids: string): Promise<void> =>
+      ctx.db.query(
+        `INSERT INTO realtime_writes (subscription_id, app_id, state, wanted_at, wanted_revision, attempts)
+         SELECT seq, ?, ?, '2026-01-01 00:00:00', 1, 0 FROM ${ids}`,
+        [appId, state],
+      )
+    await insert(none!, 'done', 'seq_1_to_50000')
+    const [[healthy], readHealthy] = await rowsReadBy(ctx, checkRealtime)
+    expect(healthy).to.include({ ok: true, detail: 'no write has failed or was left unfinished' })
+    expect(readHealthy).to.be.lessThan(50)
+    await insert(one!, 'pending', 'seq_100001_to_100001')
+    await insert(many!, 'failed', 'seq_200001_to_300001')
+    const [[found], read] = await rowsReadBy(ctx, checkRealtime)
+    expect(found).to.include({
+      ok: false,
+      detail: 'more than 100000 writes failed, 1 write left unfinished',
+      mend: `run billing-cli realtime resync ${many} --failed, billing-cli realtime resync ${one} --failed; the messages say why`,
+    })
+    await insert(many!, 'failed', 'seq_300002_to_330000')
+    const [, readMore] = await rowsReadBy(ctx, checkRealtime)
+    expect(readMore).to.equal(read)
+    await ctx.db.query('DELETE FROM realtime_writes WHERE subscription_id > 300000')
+    const [[exact]] = await rowsReadBy(ctx, checkRealtime)
+    expect(exact!.detail).to.equal('100000 writes failed, 1 write left unfinished')
+  })
+
   it('reports since when an app has refused its webhooks, whatever was redelivered in between', async () => {
     const ctx = aContext()
     const receiver = await Receiver.start()
@@ -379,6 +410,7 @@ describe('doctor (contract 6)', () => {
     expect((await result(ctx, 'reminders')).mend).to.include('reminders settle')
     expect(await result(ctx, 'realtime')).to.include({
       ok: false,
+      detail: '0 writes failed, 1 write left unfinished',
       mend: `run billing-cli realtime resync ${app.app.id} --failed; the messages say why`,
     })
     expect(await result(ctx, 'ledger')).to.include({ ok: false })

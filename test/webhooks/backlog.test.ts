@@ -1,16 +1,14 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { text } from '#db/columns.ts'
 import { databasePresent } from '#db/database-now.ts'
 import { queriesOver, type Queries, type Send } from '#db/queries.ts'
-import { shape } from '#db/table.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { runSender } from '#webhooks/sender.ts'
 import { firstEventSince, listAppsWithPending, listDue, listFailedIds } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { anApp, type TestApp } from '../support/factories.ts'
 import { Receiver, type ReceivedWebhook } from '../support/receiver.ts'
+import { rowsReadBy } from '../support/rows-read.ts'
 import { until } from '../support/until.ts'
 
 interface Plan {
@@ -74,15 +72,7 @@ describe('a backlog of webhooks', () => {
     await insertDue(app.id, 5000, 'delivered')
     await insertDue(app.id, 10)
     await insertDue(idle.app.id, 1000, 'delivered')
-    const rowsRead = async (tx: Tx): Promise<number> => {
-      const counters = shape({ Value: text() })
-      const read = await tx.all(counters, `SHOW SESSION STATUS LIKE 'Handler_read%'`)
-      return read.reduce((sum, { Value }) => sum + Number(Value), 0)
-    }
-    const [pending, read] = await inTransaction(ctx, async (tx) => {
-      const before = await rowsRead(tx)
-      return [await listAppsWithPending(tx, databasePresent(ctx)), (await rowsRead(tx)) - before]
-    })
+    const [pending, read] = await rowsReadBy(ctx, ({ db }) => listAppsWithPending(db, databasePresent(ctx)))
     expect(pending.map(({ appId, isDue }) => [appId, isDue])).to.deep.equal([[app.id, true]])
     expect(read).to.be.lessThan(200)
   })
