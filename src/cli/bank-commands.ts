@@ -175,6 +175,7 @@ function registerMails(mail: Command): void {
             head: ['id', 'received (UTC)', 'app', 'bank', 'amount', 'outcome', 'needs review', 'for'],
             rows,
             none: unmatched ? 'No money waits for a match.' : 'no mails',
+            codes: ['outcome'],
           })
         })
       })

@@ -33,7 +33,12 @@ export function registerCustomerCommands(program: Command): void {
           out.result(shown, () => {
             out.line(banner(app))
             const cells = rows.map((row) => [`cus_${row.id}`, row.name, row.email, row.merchantCustomerId, row.locale])
-            out.table({ head: ['id', 'name', 'email', 'merchant id', 'locale'], rows: cells, none: 'no customers' })
+            out.table({
+              head: ['id', 'name', 'email', 'merchant id', 'locale'],
+              rows: cells,
+              none: 'no customers',
+              optional: ['locale', 'merchant id'],
+            })
           })
         })
       },

@@ -23,6 +23,7 @@ export function printEndUser(out: Output, view: EndUserView): void {
       ]),
       none: '',
       optional: ['plan'],
+      codes: ['by', 'status'],
     })
   if (view.mails.length > 0)
     out.table({

@@ -31,6 +31,7 @@ export function registerNotificationCommands(program: Command): void {
               event.note,
             ]),
             none: 'Nothing needs attention.',
+            codes: ['provider', 'outcome'],
           })
         })
       })

@@ -94,6 +94,7 @@ function registerAudit(program: Command): void {
             rows,
             none: 'nothing yet',
             optional: ['app'],
+            codes: ['action'],
           })
         })
       })

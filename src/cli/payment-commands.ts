@@ -54,6 +54,8 @@ function registerList(payment: Command): void {
               row.reference,
             ]),
             none: options.unallocated ? 'No money needs review.' : 'no payments',
+            optional: ['reference'],
+            codes: ['amount', 'needs review'],
           })
         })
       })

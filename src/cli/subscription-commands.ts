@@ -64,7 +64,7 @@ function registerReads(subscription: Command): void {
             head: ['external_ref', 'plan', 'price', 'status', 'ends (UTC)', 'trial', 'customer'],
             rows: cells,
             none: 'no subscriptions',
-            optional: ['price', 'trial'],
+            optional: ['price', 'trial', 'customer'],
           })
         })
       })

@@ -3,7 +3,7 @@ import Table from 'cli-table3'
 import { Coloured, type Colour } from './coloured.ts'
 import { printable } from './printable.ts'
 import { terminalWidth } from './terminal-width.ts'
-import { unbreakable, wrap } from './wrap.ts'
+import { unbreakable, unbreakableCodes, wrap } from './wrap.ts'
 
 export interface TableOptions {
   readonly head: readonly string[]
@@ -12,6 +12,8 @@ export interface TableOptions {
   readonly none: string
   /** Columns that a narrow terminal may leave out, the first first; a line below the table says so. */
   readonly optional?: readonly string[]
+  /** Columns of our own codes, such as `bank_transfer`, which a narrow terminal may break after `_`, `.` and `-`. */
+  readonly codes?: readonly string[]
 }
 
 interface Cell {
@@ -36,19 +38,22 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 /**
  * A table as wide as the terminal, 80 columns if there is none. Columns stand apart by blanks alone, since
  * a frame takes the room of a column. Long cells wrap between words. Where not every word and timestamp can be whole, optional columns
- * are left out; where that does not help, each row becomes a block of its own, a line for each field: identifiers stay whole, to be copied.
+ * are left out; where that does not help, heads and codes are broken; where even that does not help, each row becomes a block of its own,
+ * a line for each field: identifiers stay whole, to be copied.
  * The head is bold and states have their colours on a terminal that wants colours.
  */
-export function formatTable({ head, rows, none, optional = [] }: TableOptions, width = terminalWidth()): string {
+export function formatTable(options: TableOptions, width = terminalWidth()): string {
+  const { head, rows, none, optional = [], codes = [] } = options
   if (rows.length === 0) return none
   const cells = rows.map((row) => row.map(cellOf))
-  for (const count of [...optional, ''].keys()) {
-    const left = optional.slice(0, count)
-    const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
-    const shown = cells.map(kept)
-    const texts = [kept(head), ...shown.map(textsOf)]
-    const widths = fitWidths(texts, width)
-    if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
+  for (const breakable of [null, codes]) {
+    for (const count of [...optional, ''].keys()) {
+      const left = optional.slice(0, count)
+      const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
+      const shown = cells.map(kept)
+      const widths = fitWidths(columnsOf(kept(head), shown.map(textsOf)), width, breakable)
+      if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
+    }
   }
   return cells.map((row) => drawBlock(head, row, width)).join('\n')
 }
@@ -65,7 +70,7 @@ export function formatFields(fields: Readonly<Record<string, unknown>>, width = 
     fieldCell(value),
   ])
   if (rows.length === 0) return 'nothing'
-  const [names = 0, values = 0] = naturalWidths(rows.map(textsOf))
+  const [names = 0, values = 0] = [0, 1].map((column) => longest(rows.map((row) => row[column]?.text ?? '')))
   const room = Math.max(MIN_COLUMN, width - names - GAP.length)
   return drawTable(null, rows, [names, Math.min(values, room)])
 }
@@ -156,17 +161,28 @@ function cellText(value: unknown): string {
   return printable(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
-function naturalWidths(rows: readonly (readonly string[])[]): number[] {
-  return columnsOf(rows).map((texts) => Math.max(...texts.map(({ length }) => length)))
+interface Column {
+  readonly head: string
+  readonly texts: readonly string[]
 }
 
-/** The columns' widths: natural where they fit, else narrowed as far as words and timestamps stay whole; null if that is not enough. */
-function fitWidths(rows: readonly (readonly string[])[], width: number): number[] | null {
-  const widths = naturalWidths(rows)
-  const unbroken = columnsOf(rows).map((texts) => Math.max(...texts.map(longestPart)))
+function columnsOf(head: readonly string[], rows: readonly (readonly string[])[]): Column[] {
+  return head.map((title, column) => ({ head: title, texts: rows.map((row) => row[column] ?? '') }))
+}
+
+/**
+ * The columns' widths: natural where they fit, else narrowed as far as words and timestamps stay whole, but for the heads and the columns
+ * in `breakable`; null if that is not enough.
+ */
+function fitWidths(columns: readonly Column[], width: number, breakable: readonly string[] | null): number[] | null {
+  const widths = columns.map(({ head, texts }) => longest([head, ...texts]))
+  const least = columns.map(({ head, texts }) => {
+    const heads = breakable ? unbreakableCodes(head) : unbreakable(head)
+    return longest([...heads, ...texts.flatMap(breakable?.includes(head) ? unbreakableCodes : unbreakable)])
+  })
   const isTooWide = () => widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) > width
   while (isTooWide()) {
-    const room = widths.map((one, column) => (one > (unbroken[column] ?? 0) ? one : 0))
+    const room = widths.map((one, column) => (one > (least[column] ?? 0) ? one : 0))
     const widest = room.indexOf(Math.max(...room))
     if ((room[widest] ?? 0) === 0) return null
     widths[widest] = (widths[widest] ?? 0) - 1
@@ -174,10 +190,6 @@ function fitWidths(rows: readonly (readonly string[])[], width: number): number[
   return widths
 }
 
-function columnsOf(rows: readonly (readonly string[])[]): string[][] {
-  return (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ''))
-}
-
-function longestPart(text: string): number {
-  return Math.max(...unbreakable(text).map(({ length }) => length))
+function longest(texts: readonly string[]): number {
+  return Math.max(...texts.map(({ length }) => length))
 }

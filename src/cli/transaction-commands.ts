@@ -73,6 +73,7 @@ function registerList(transaction: Command): void {
             ]),
             none: options.flagged ? 'Nothing needs review.' : 'no transactions',
             optional: ['plan'],
+            codes: ['amount', 'status'],
           })
         })
       })

@@ -87,5 +87,8 @@ function paymentTable({ payments }: ShownReading, columns: number, most: number)
       row.reason === null ? stateCell('completed') : new Coloured(row.reason, 'red'),
     ])
   const head = ['at', 'app', 'external_ref', 'payment', 'by', 'state']
-  return formatTable({ head, rows, none: 'no payments yet', optional: ['by', 'external_ref'] }, columns)
+  return formatTable(
+    { head, rows, none: 'no payments yet', optional: ['by', 'external_ref'], codes: ['by', 'state'] },
+    columns,
+  )
 }

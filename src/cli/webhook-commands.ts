@@ -55,6 +55,7 @@ function registerList(webhook: Command): void {
               ]),
               none: 'no deliveries',
               optional: ['tries', 'at (UTC)'],
+              codes: ['event', 'status'],
             })
           })
         })

@@ -1,12 +1,26 @@
-/** A blank between two words, but for those within a timestamp: `2026-12-21 20:42 UTC` is one. */
-const BETWEEN_WORDS = / (?!(?<=\d{4}-\d\d-\d\d )\d\d:\d\d|(?<=\d\d:\d\d )UTC)/
+/** A blank between two words, but for those within a timestamp, `2026-12-21 20:42 UTC`, and before the id of an app, `[TEST] 21`. */
+const BETWEEN_WORDS = / (?!(?<=\d{4}-\d\d-\d\d )\d\d:\d\d|(?<=\d\d:\d\d )UTC|(?<=\[(?:TEST|LIVE)\] )\d)/
+/** `bank_transfer`, `app.rotate-webhook-secret`: our own codes and names. What has digits may be an identifier, which is copied. */
+const CODE = /^[a-z]+(?:[._-][a-z]+)+$/
 
-/** The parts of a text that stay whole where it is broken into lines: its words and timestamps. */
+/** The parts of a text that stay whole where it is broken into lines: its words, timestamps and marked ids. */
 export function unbreakable(text: string): string[] {
   return text.split(BETWEEN_WORDS)
 }
 
-/** Breaks the text into lines of at most `width` characters, between words. Longer words are broken at the end of the line. */
+/** The parts that stay whole where lines are so narrow that even codes are broken, after `_`, `.` and `-`. */
+export function unbreakableCodes(text: string): string[] {
+  return unbreakable(text).flatMap(partsOfCode)
+}
+
+function partsOfCode(word: string): string[] {
+  return CODE.test(word) ? word.split(/(?<=[._-])/) : [word]
+}
+
+/**
+ * Breaks the text into lines of at most `width` characters, between words. Longer words are broken, codes between their parts, others at
+ * the end of the line.
+ */
 export function wrap(text: string, width: number): string {
   const lines: string[] = []
   let line = ''
@@ -25,6 +39,16 @@ export function wrap(text: string, width: number): string {
 }
 
 function chunksOf(word: string, width: number): string[] {
+  const chunks: string[] = []
+  for (const part of partsOfCode(word)) {
+    const joined = `${chunks.at(-1) ?? ''}${part}`
+    if (chunks.length > 0 && joined.length <= width) chunks.splice(-1, 1, joined)
+    else chunks.push(...slicesOf(part, width))
+  }
+  return chunks
+}
+
+function slicesOf(word: string, width: number): string[] {
   return Array.from({ length: Math.ceil(word.length / width) }, (_, index) =>
     word.slice(index * width, (index + 1) * width),
   )

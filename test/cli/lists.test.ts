@@ -150,33 +150,23 @@ describe('lists of the command line', () => {
   for (const columns of [60, 80, 120, 200]) {
     it(`fit a terminal of ${columns} columns without a broken identifier`, async () => {
       const reader = String(made.reader.app.id)
-      const identifiers: [words: string[], whole: string[]][] = [
-        [['app', 'list'], [made.reader.app.apiKey]],
-        [
-          ['transaction', 'list'],
-          ['bank_transfer', 'underpaid'],
-        ],
-        [
-          ['payment', 'list'],
-          ['bank_transfer', 'unmatched', 'FT1'],
-        ],
-        [['bank-mail', 'list'], ['no_transfer_code']],
-        [
-          ['webhook', 'list', reader],
-          ['subscription.updated', 'evt_'],
-        ],
-        [
-          ['reminders', 'plan', '--days', '40'],
-          ['an@example.com', 'unconfirmed'],
-        ],
-        [['audit', 'list'], ['customer.create']],
-        [['subscription', 'list', reader], ['user-1']],
+      const marked = `[TEST] ${reader}`
+      const lists: { words: string[]; whole: string[]; codes?: string[] }[] = [
+        { words: ['app', 'list'], whole: [made.reader.app.apiKey] },
+        { words: ['transaction', 'list'], whole: ['underpaid', marked, 'user-1'], codes: ['bank_transfer'] },
+        { words: ['payment', 'list'], whole: ['unmatched', marked], codes: ['bank_transfer'] },
+        { words: ['bank-mail', 'list'], whole: ['money'], codes: ['no_transfer_code'] },
+        { words: ['webhook', 'list', reader], whole: ['evt_'], codes: ['subscription.updated'] },
+        { words: ['reminders', 'plan', '--days', '40'], whole: ['an@example.com', 'unconfirmed', marked] },
+        { words: ['audit', 'list'], whole: ['server'], codes: ['customer.create'] },
+        { words: ['subscription', 'list', reader], whole: ['user-1'] },
       ]
-      for (const [words, whole] of identifiers) {
+      for (const { words, whole, codes = [] } of lists) {
         const { raw } = await onSimulatedTerminal(cli.env, words, [], columns)
         const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
         const shown = lines.map(({ text }) => text).join('\n')
-        for (const identifier of whole) expect(shown, words.join(' ')).to.include(identifier)
+        const parts = codes.flatMap((code) => (columns < 80 ? code.split(/(?<=[_.])/) : [code]))
+        for (const identifier of [...whole, ...parts]) expect(shown, words.join(' ')).to.include(identifier)
         // The terminal would wrap a line that is too long into two.
         expect(
           lines.filter(({ text }) => text !== ''),

@@ -59,6 +59,28 @@ describe('tables for people', () => {
     for (let width = 36; width <= 80; width += 1) expectWholeTimestamps(formatTable(table, width))
   })
 
+  it('never break the id of an app from its mark', () => {
+    expect(wrap('app [TEST] 21 and [LIVE] Reader 7', 10)).to.equal('app\n[TEST] 21\nand [LIVE]\nReader 7')
+    const table = { head: ['app', 'note'], rows: [['[TEST] 21', 'short by the transfer fee']], none: '' }
+    for (let width = 20; width <= 40; width += 1) expect(formatTable(table, width)).to.include('[TEST] 21')
+  })
+
+  it('break heads and codes after `_`, `.` and `-` rather than show blocks, but nothing that was not called a code', () => {
+    const rows = [['user_of_the-shop', 'bank_transfer', 'subscription.updated']]
+    const table = { head: ['external_ref', 'by', 'event'], rows, none: '', codes: ['by', 'event'] }
+    const whole = 'external_ref      by             event\n'
+    expect(formatTable(table, 55))
+      .to.match(new RegExp(`^${whole}`))
+      .and.to.include('  subscription.updated')
+    expect(formatTable(table, 50)).to.match(
+      /^external_ref {6}by {13}event\n─+\n.* {2}bank_transfer {2}subscription\.\n +updated$/,
+    )
+    expect(formatTable(table, 41)).to.match(/\nuser_of_the-shop {2}bank_ {5}subscription\.\n +transfer {2}updated$/)
+    expect(formatTable(table, 40), 'a block').to.match(/^─+\nexternal_ref {2}user_of_the-shop\nby {12}bank_transfer\n/)
+    const narrow = formatTable({ ...table, rows: [['user-1', 'card', 'webhook.test']] }, 25)
+    expect(narrow, 'a head').to.match(/^external_ {2}by {4}event\nref\n/)
+  })
+
   it('say UTC after the timestamp of a field, where no head does', () => {
     expect(formatFields({ at: '2026-11-21 03:16:16', note: 'at 2026-11-21 03:16' })).to.equal(
       'at    2026-11-21 03:16:16 UTC\nnote  at 2026-11-21 03:16',
