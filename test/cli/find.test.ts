@@ -232,8 +232,7 @@ describe('find and open', () => {
       expect(code, raw).to.equal(0)
       const shown = (await shownOn(columns, raw.replaceAll('\n', '\r\n'))).map(({ text }) => text)
       const method = columns < 80 ? ['bank_', 'transfer'] : ['bank_transfer']
-      for (const word of [...method, 'underpaid', 'an@example.com'])
-        expect(shown.join('\n'), word).to.include(word)
+      for (const word of [...method, 'underpaid', 'an@example.com']) expect(shown.join('\n'), word).to.include(word)
       expect(raw).to.match(/\/renew\/[0-9a-f]{64}\n/)
     })
   }
