@@ -87,8 +87,6 @@ interface Taken {
 const takeMail = command({
   name: 'bank-mail.take',
   input: nothing,
-  // As `payment.confirm`: the unique id of the movement.
-  isRepeatable: true,
   async run(tx, _input, { summary, money, transaction }: Taken): Promise<Answer> {
     const outcome = await bookMoney(tx, money, transaction)
     const paymentId = outcome.kind === 'duplicate' ? null : outcome.paymentId

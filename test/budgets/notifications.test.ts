@@ -53,7 +53,7 @@ describe('statement budgets of notifications', () => {
     ['ACB', 'that names the account'],
     ['TIMO', 'to the mailbox of the account'],
   ] satisfies [MailBank, string][]) {
-    it(`a bank mail ${what} takes 14, the look for sessions to close among them`, async () => {
+    it(`a bank mail ${what} takes 15, the look for sessions to close among them`, async () => {
       const shop = await aBankShop(bank)
       stops.push(() => shop.service.stop())
       const { ctx } = shop.service
@@ -64,7 +64,7 @@ describe('statement budgets of notifications', () => {
       const payment = await getTransaction(ctx.db, checkout.transaction_id!)
       const mail = await genuineMail(bank, transferFor(payment))
       const counted = await count(shop.service)
-      const answer = await counted.atMost(14, async () => {
+      const answer = await counted.atMost(15, async () => {
         const decided = await shop.relay(mail)
         await until(() => counted.seen.some((statement) => statement.includes('FROM provider_sessions')))
         return decided
