@@ -37,7 +37,7 @@ describe('the tour of the README', () => {
   it('does what it says, pasted into a shell block by block', async () => {
     const [start, ...others] = steps(openDocPage('README.md').section('Five-minute tour'))
     const started = await shell.paste(start!.commands)
-    daemonPid = Number(/end it with: kill (\d+)/.exec(started)?.[1])
+    daemonPid = Number(/stop it with: kill (\d+)/.exec(started)?.[1])
     const settings = started.split('\n').filter((line) => line.startsWith('export '))
     expect(settings.length).to.be.greaterThan(4)
     await shell.paste(settings.join('\n'))

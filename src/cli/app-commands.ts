@@ -36,7 +36,7 @@ interface CreateOptions {
 function registerCreate(app: Command): void {
   const create = app
     .command('create')
-    .description('register an app; its secret is shown this once')
+    .description('register an app; its secret is shown only once')
     .option('--name <name>', 'what operators and customers call it')
     .option(
       '--auth <kind>',
@@ -230,7 +230,7 @@ function registerSecrets(app: Command): void {
   }
   rotate(
     'rotate-secret',
-    'a new API secret, shown this once; the old one stops working immediately',
+    'a new API secret, shown only once; the old one stops working immediately',
     ({ apiSecret }) => apiSecret !== null,
     async (session, found) => {
       const { rotateSecret } = await import('#apps/rotate-secret.ts')
@@ -239,7 +239,7 @@ function registerSecrets(app: Command): void {
   )
   rotate(
     'rotate-webhook-secret',
-    'a new webhook secret, shown this once; the old one stops working immediately',
+    'a new webhook secret, shown only once; the old one stops working immediately',
     ({ webhookSecret }) => webhookSecret !== null,
     async (session, found) => {
       const { rotateWebhookSecret } = await import('#apps/rotate-secret.ts')

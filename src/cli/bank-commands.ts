@@ -37,11 +37,11 @@ interface AddOptions {
 function registerAdd(account: Command): void {
   const add = account
     .command('add')
-    .description('add an account; the bank shall forward its mails to the forward address')
+    .description('add an account; have the bank forward its mails to the forward address')
     .option('--bank <bank>', 'short code (VCB), BIN or name of a bank of the VietQR list')
     .option('--number <number>', "the account's number")
     .option('--holder <name>', "the holder's name, as the bank writes it")
-    .option('--mailbox <address>', 'the address that the bank writes to: mails to any other count for nothing')
+    .option('--mailbox <address>', 'the address that the bank writes to; mails to any other are ignored')
     .action(async (options: AddOptions, command: Command) => {
       await inChange(command, async (session) => {
         const { addBankAccount } = await import('#bank-accounts/add-bank-account.ts')
@@ -97,7 +97,7 @@ interface UpdateOptions {
 function registerUpdate(account: Command): void {
   const update = account
     .command('update [id]')
-    .description('change the mailbox that the bank writes to; empty: mails to any count')
+    .description('change the mailbox that the bank writes to; an empty value accepts mails to any mailbox')
     .option('--mailbox <address>', 'the address that the bank writes to, or "" for any')
     .action(async (id: string | undefined, options: UpdateOptions, command: Command) => {
       await inChange(command, async (session) => {
@@ -115,7 +115,7 @@ function registerUpdate(account: Command): void {
 function registerDisable(account: Command): void {
   const disable = account
     .command('disable [id]')
-    .description('take no more money there: its mails are ignored, apps that have it offer no bank transfer')
+    .description('stop using an account: its mails are ignored, and its apps stop offering bank transfer')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: { yes?: boolean; dryRun?: boolean }, command: Command) => {
       await inChange(command, async (session) => {
@@ -132,7 +132,7 @@ function registerDisable(account: Command): void {
 function registerAssign(account: Command): void {
   const assign = account
     .command('assign [app] [id]')
-    .description("from now on the app's customers transfer to this account")
+    .description("have the app's customers transfer to this account from now on")
     .action(async (named: string | undefined, id: string | undefined, _options: object, command: Command) => {
       await inChange(command, async (session) => {
         const { assignBankAccount } = await import('#bank-accounts/assign-bank-account.ts')
@@ -232,10 +232,10 @@ interface MatchOptions {
 function registerMatch(mail: Command): void {
   const match = mail
     .command('match [id] [transaction_id]')
-    .description("say which transaction a mail's money is for; it is booked as if the mail had named it")
+    .description("match a mail's money to a transaction; it is booked as if the mail had named it")
     .option('--amount <n>', 'in VND, if the mail was not understood')
     .option('--note <text>', 'why; kept in the audit log')
-    .option('--dry-run', 'only say what it would do')
+    .option('--dry-run', 'only show what it would do')
     .option('--yes', 'do not ask')
     .action(
       async (id: string | undefined, transactionId: string | undefined, options: MatchOptions, command: Command) => {
@@ -254,9 +254,9 @@ interface CloseOptions {
 function registerClose(mail: Command): void {
   const close = mail
     .command('close [id]')
-    .description('take a mail that needs nothing off the list of those that wait; it can be matched no more')
+    .description('take a mail that needs no action off the list; it can no longer be matched')
     .option('--note <text>', 'why; kept in the audit log')
-    .option('--dry-run', 'only say what it would do')
+    .option('--dry-run', 'only show what it would do')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: CloseOptions, command: Command) => {
       await inSession(command, async (session) => closeOne(session, id, options))
@@ -373,7 +373,7 @@ async function printAccount({ ctx, out }: Session, account: BankAccount, heading
     if (heading !== undefined) out.line(heading)
     out.fields({ ...shown })
     if (shown.forward_address === null && !shown.disabled)
-      out.hint('Set BILLING_RELAY_ADDRESS to see the address that the bank shall write to.')
+      out.hint('Set BILLING_RELAY_ADDRESS to see the address that the bank must write to.')
     if (shown.mailbox === null && !shown.disabled && needsMailbox(account.bin))
       out.hint(
         `Mails of ${shown.bank_name} do not name the account: they complete payments only once you run billing-cli bank-account update ${account.id} --mailbox <address that the bank writes to>.`,

@@ -4,14 +4,14 @@ import { withExamples } from './examples.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
 import { banner, inSession } from './session.ts'
 
-/** `customer …`: whom reminders go to. */
+/** `customer …`: the people who receive reminders. */
 export function registerCustomerCommands(program: Command): void {
-  const customer = program.command('customer').description('whom reminders go to')
+  const customer = program.command('customer').description('the people who receive reminders')
   const list = customer
     .command('list [app]')
     .description("an app's customers, newest first")
     .option('--email <address>', 'only of this address')
-    .option('--merchant-customer-id <id>', "only of this id of the seller's")
+    .option('--merchant-customer-id <id>', 'only those with this merchant_customer_id')
     .action(
       async (
         named: string | undefined,

@@ -114,7 +114,7 @@ function ageOf(text: string): number {
 function registerTrigger(program: Command): void {
   const trigger = program
     .command('trigger [app] [event]')
-    .description('make a real event on a sandbox app by doing the real thing for a new end user')
+    .description('cause a real event on a sandbox app, by doing what causes it for a new end user')
     .option('--email <address>', 'where a triggered reminder is sent')
     .action(
       async (
@@ -163,7 +163,7 @@ interface RequestOptions {
 function registerRequest(program: Command): void {
   const request = program
     .command('request [app] [method] [path]')
-    .description('sign a call of the API as the app, send it, and print the answer')
+    .description('sign an API call as the app, send it, and print the response')
     .option('--data <json>', 'the body; @file reads a file, - standard input')
     .option('--url <address>', 'where the service is; BILLING_BASE_URL by default')
     .option('--dry-run', 'only show what would be sent')

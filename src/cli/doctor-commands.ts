@@ -11,7 +11,7 @@ import { outputOf } from './session.ts'
 export function registerDoctorCommands(program: Command): void {
   const doctor = program
     .command('doctor')
-    .description('check the whole service; exit 1 when a check fails, each failure with its fix')
+    .description('check the whole service; exit 1 if a check fails; each failure is shown with its fix')
     .action(async (_options: object, command: Command) => {
       const out = outputOf(command)
       const results = await findAll(out)

@@ -18,7 +18,9 @@ export function registerFindCommands(program: Command): void {
 function registerFind(program: Command): void {
   const find = program
     .command('find [text]')
-    .description('what a text names, and a screen about the end user: subscription, payments, mails, next step')
+    .description(
+      'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
+    )
     .option('--on <date>', 'the text is an amount of money of this day, such as 2026-11-21')
     .option('--app <app>', 'only of this app')
     .action(async (text: string | undefined, options: { on?: string; app?: string }, command: Command) => {
@@ -36,7 +38,7 @@ function registerFind(program: Command): void {
         const shown = await withSandbox(ctx, matches)
         const kinds = Map.groupBy(matches, ({ kind }) => kind)
         if ([...kinds.values()].some(({ length }) => length >= MAX_PER_KIND))
-          out.note(`No more than the newest ${MAX_PER_KIND} of a kind are shown: search for more of it, or give --app.`)
+          out.note(`Only the newest ${MAX_PER_KIND} of a kind are shown: narrow the search, or give --app.`)
         out.result({ matches: shown, end_users: people }, () => {
           // An end user's screen says more than its row.
           const rest = shown.filter(({ kind }) => kind !== 'end user' || endUsers.length > people.length)
@@ -53,7 +55,7 @@ function registerFind(program: Command): void {
                 minuteCell(row.at),
                 moreOf(row),
               ]),
-              none: 'Nothing has this name. A search is for a whole id, reference, code, link or\ne-mail address.',
+              none: 'Nothing found. Search for a whole id, reference, code, link or\ne-mail address.',
               optional: ['at (UTC)', 'more'],
             })
           for (const person of people) printEndUser(out, person)

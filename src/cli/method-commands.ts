@@ -15,7 +15,7 @@ export function registerMethodCommands(program: Command): void {
   const method = program.command('method').description("how an app's customers can pay")
   const enable = method
     .command('enable [app] [method]')
-    .description('enable a way to pay; credentials come by prompt or environment')
+    .description('enable a payment method; credentials come from a prompt or the environment')
     .option('--skip-check', 'do not try the credentials at the provider')
     .action(
       async (
@@ -57,7 +57,7 @@ export function registerMethodCommands(program: Command): void {
   const forget = method
     .command('forget [app] [method]')
     .description(
-      'erase an earlier version of credentials: what was opened with it is not looked up or refunded any more',
+      'erase an earlier version of credentials: payments opened with it can no longer be looked up or refunded',
     )
     .option('--version <number>', 'which one; method list shows them')
     .option('--yes', 'do not ask')

@@ -40,6 +40,6 @@ export async function gatherRows<T>(
     rows.push(...page.rows)
     cursor = formatCursor(page.next)
   } while (cursor !== null && rows.length < limit)
-  if (cursor !== null) out.note(`These are ${rows.length}; more with --cursor ${cursor}, or with a higher --limit.`)
+  if (cursor !== null) out.note(`Showing ${rows.length}; see more with --cursor ${cursor}, or with a higher --limit.`)
   return rows
 }

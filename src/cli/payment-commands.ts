@@ -12,7 +12,7 @@ import { bannerOf, inSession, performAs, withSandbox, type Session } from './ses
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
 export function registerPaymentCommands(program: Command): void {
-  const payment = program.command('payment').description('money that arrived, and what of it waits for a decision')
+  const payment = program.command('payment').description('money that arrived, and what still needs a decision')
   registerList(payment)
   registerShow(payment)
   registerMove(payment)
@@ -138,7 +138,7 @@ interface ChangeOptions {
 function registerMove(payment: Command): void {
   const move = payment
     .command('move [payment_id] [transaction_id]')
-    .description('book money for the transaction that it was meant for')
+    .description('book money for the transaction it was meant for')
     .option('--amount <n>', 'a part of it, in the smallest unit; required if the amount is unknown')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--yes', 'do not ask')
@@ -212,7 +212,7 @@ function registerRefund(payment: Command): void {
 function registerClose(payment: Command): void {
   const close = payment
     .command('close [payment_id]')
-    .description('take a payment that needs nothing off the list of money that waits')
+    .description('take a payment that needs no action off the list of unallocated money')
     .option('--note <text>', 'why; kept in the audit log')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: ChangeOptions, command: Command) => {

@@ -20,7 +20,7 @@ const GROUPS: readonly Group[] = [
   {
     section: 'Search',
     words: {
-      find: 'what a text names, and a screen about the end user: subscription, payments, mails, next step',
+      find: 'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
     load: async () => (await import('./find-commands.ts')).registerFindCommands,
@@ -55,12 +55,12 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Customers',
-    words: { customer: 'whom reminders go to' },
+    words: { customer: 'the people who receive reminders' },
     load: async () => (await import('./customer-commands.ts')).registerCustomerCommands,
   },
   {
     section: 'Customers',
-    words: { subscription: 'who has access until when' },
+    words: { subscription: 'who has access, and until when' },
     load: async () => (await import('./subscription-commands.ts')).registerSubscriptionCommands,
   },
   {
@@ -70,7 +70,7 @@ const GROUPS: readonly Group[] = [
   },
   {
     section: 'Payments',
-    words: { payment: 'money that arrived, and what of it waits for a decision' },
+    words: { payment: 'money that arrived, and what still needs a decision' },
     load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
   },
   {
@@ -82,8 +82,8 @@ const GROUPS: readonly Group[] = [
     section: 'Development',
     words: {
       listen: "follow an app's events as they happen, and forward them to a local server",
-      trigger: 'make a real event on a sandbox app by doing the real thing for a new end user',
-      request: 'sign a call of the API as the app, send it, and print the answer',
+      trigger: 'cause a real event on a sandbox app, by doing what causes it for a new end user',
+      request: 'sign an API call as the app, send it, and print the response',
     },
     load: async () => (await import('./developer-commands.ts')).registerDeveloperCommands,
   },
@@ -99,7 +99,7 @@ const GROUPS: readonly Group[] = [
       mail: 'the mail server',
       reconcile: 'look up pending payments at their providers now',
       realtime: 'the realtime databases of client-side apps',
-      receipts: 'mails about money that came or was refunded',
+      receipts: 'mails about money that was received or refunded',
     },
     load: async () => {
       const [{ registerRenewalCommands }, { registerUnconfirmedCommands }] = await Promise.all([
@@ -136,13 +136,13 @@ const GROUPS: readonly Group[] = [
   {
     section: 'Service',
     words: {
-      watch: 'what happens now, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',
+      watch: 'a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits',
     },
     load: async () => (await import('./watch-commands.ts')).registerWatchCommands,
   },
   {
     section: 'Service',
-    words: { doctor: 'check the whole service; exit 1 when a check fails, each failure with its fix' },
+    words: { doctor: 'check the whole service; exit 1 if a check fails; each failure is shown with its fix' },
     load: async () => (await import('./doctor-commands.ts')).registerDoctorCommands,
   },
   {
@@ -154,7 +154,7 @@ const GROUPS: readonly Group[] = [
     section: 'Service',
     words: {
       docs: 'the reference of all commands, as Markdown',
-      completion: 'a completion script for bash, zsh or fish, to be sourced',
+      completion: 'print a completion script for bash, zsh or fish',
     },
     load: async () => {
       const { registerReferenceCommands } = await import('./reference-commands.ts')

@@ -17,7 +17,7 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
   withExamples(docs, 'docs', 'docs --json')
   const completion = program
     .command('completion <shell>')
-    .description('a completion script for bash, zsh or fish, to be sourced')
+    .description('print a completion script for bash, zsh or fish')
     .action(async (named: string, _options: object, command: Command) => {
       const { COMPLETION_SCRIPTS, SHELLS } = await import('./shells.ts')
       const shell = SHELLS.find((each) => each === named)

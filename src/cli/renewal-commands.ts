@@ -118,7 +118,7 @@ function registerRealtime(program: Command): void {
     .description('write nodes as they should be now; ended subscriptions become free')
     .option('--all', 'all subscriptions of the app')
     .option('--failed', 'those whose last write failed')
-    .option('--dry-run', 'only say what differs')
+    .option('--dry-run', 'only show what differs')
     .option('--after <n>', 'continue a run that was interrupted')
     .action(async (named: string | undefined, ref: string | undefined, options: ResyncOptions, command: Command) => {
       await inSession(command, async ({ ctx, out, caller, app: pick }) => {

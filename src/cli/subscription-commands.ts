@@ -13,7 +13,7 @@ import { UsageError } from './usage-error.ts'
 
 /** `subscription …`: who has access, and until when. */
 export function registerSubscriptionCommands(program: Command): void {
-  const subscription = program.command('subscription').description('who has access until when')
+  const subscription = program.command('subscription').description('who has access, and until when')
   registerReads(subscription)
   registerChanges(subscription)
   registerReminders(subscription)
@@ -32,7 +32,7 @@ interface ListOptions extends PageOptions {
 function registerReads(subscription: Command): void {
   const list = subscription
     .command('list [app]')
-    .description("an app's subscriptions, those that end first on top")
+    .description("an app's subscriptions, the soonest to end first")
     .option('--status <status>', 'active or expired', oneOf('active', 'expired'))
     .option('--expiring-within <duration>', 'only active ones that end within, such as 7d')
     .action(async (named: string | undefined, options: ListOptions, command: Command) => {
@@ -92,7 +92,7 @@ function registerReads(subscription: Command): void {
 function registerChanges(subscription: Command): void {
   const change = subscription
     .command('switch-plan [app] [external_ref] [price_id]')
-    .description('move to another price at the next renewal; the present period stays')
+    .description('move to another price at the next renewal; the current period stays')
     .action(
       async (
         named: string | undefined,
@@ -114,7 +114,7 @@ function registerChanges(subscription: Command): void {
   withExamples(change, 'subscription switch-plan 1 user-42 price_7')
   const attach = subscription
     .command('attach-customer [app] [external_ref] [customer_id]')
-    .description('attach the customer whom reminders go to')
+    .description('attach the customer who receives the reminders')
     .action(
       async (
         named: string | undefined,
@@ -140,7 +140,7 @@ function registerChanges(subscription: Command): void {
   withExamples(attach, 'subscription attach-customer 1 user-42 cus_5')
   const end = subscription
     .command('end [app] [external_ref]')
-    .description('end a subscription now, a lifetime one too, whose purchase was refunded, disputed or a mistake')
+    .description('end a subscription now, even a lifetime one, after a refund, a dispute or a mistake')
     .option('--note <text>', 'why; kept in the audit log')
     .action(
       async (named: string | undefined, ref: string | undefined, options: { note?: string }, command: Command) => {

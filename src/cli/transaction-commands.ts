@@ -117,12 +117,12 @@ const ACTIONS: readonly Choice<Resolution>[] = [
 function registerResolve(transaction: Command): void {
   const resolve = transaction
     .command('resolve [id]')
-    .description('resolve a transaction that needs review; says what it will do before it does it')
+    .description('resolve a transaction that needs review; shows what it will do before it does it')
     .option('--action <action>', 'refund, complete or dismiss', oneOf(...ACTIONS.map(({ value }) => value)))
     .option('--note <text>', 'why; kept in the audit log')
     .option('--amount <n>', 'of a refund: a part of the money, in the smallest unit of its currency')
     .option('--reference <reference>', 'of your own transfer, if money is refunded manually')
-    .option('--dry-run', 'only say what it would do')
+    .option('--dry-run', 'only show what it would do')
     .option('--yes', 'do not ask')
     .action(async (id: string | undefined, options: ResolveOptions, command: Command) => {
       await inSession(command, async (session) => resolveOne(session, id, options))
@@ -224,7 +224,7 @@ function registerLedger(program: Command): void {
     .command('ledger')
     .description('the ledgers')
     .command('verify')
-    .description('recompute every period and sum; exit 1 if something does not add up')
+    .description('recompute every period and sum; exit 1 if anything does not add up')
     .option('--app <app>', 'only of this app')
     .action(async (options: { app?: string }, command: Command) => {
       await inSession(command, async (session) => {

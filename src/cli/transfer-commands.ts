@@ -27,8 +27,8 @@ export function registerExport(app: Command): void {
 export function registerImport(subscription: Command): void {
   const command = subscription
     .command('import [app] [file]')
-    .description('take over subscriptions sold elsewhere, from CSV; those that are there are skipped')
-    .option('--dry-run', 'only say what each line would do')
+    .description('import subscriptions sold elsewhere, from CSV; end users who already have one are skipped')
+    .option('--dry-run', 'only show what each line would do')
     .action(
       async (named: string | undefined, file: string | undefined, options: { dryRun?: boolean }, self: Command) => {
         await inSession(self, async ({ ctx, out, caller, app: pick }) => {

@@ -36,7 +36,7 @@ export function registerUnconfirmedCommands(program: Command): void {
     },
   })
   registerRefused(reminders)
-  const receipts = program.command('receipts').description('mails about money that came or was refunded')
+  const receipts = program.command('receipts').description('mails about money that was received or refunded')
   registerUnconfirmedReceipts(receipts)
   registerSettle(receipts, {
     noun: 'receipt',
@@ -142,7 +142,7 @@ function registerSettle(group: Command, { noun, sent, notSent, listed, record }:
     .option('--not-sent', notSent)
     .action(async (given: string | undefined, options: SettleOptions, command: Command) => {
       await inChange(command, async (session) => {
-        if (options.sent === options.notSent) throw new UsageError('say either --sent or --not-sent')
+        if (options.sent === options.notSent) throw new UsageError('give either --sent or --not-sent')
         const { parseNumericId } = await import('#shared/ids.ts')
         const picked = await requiredChoice(given, '<id>', 'Which mail?', async () =>
           (await listed(session)).map(({ id, name }) => ({ value: String(id), name: `${id}: ${name}` })),
@@ -161,7 +161,7 @@ function registerSettle(group: Command, { noun, sent, notSent, listed, record }:
 function registerRefused(reminders: Command): void {
   const refused = reminders
     .command('refused')
-    .description('reminders whose address the mail server refused for good; sent once the customer has another one')
+    .description('reminders whose address the mail server refused permanently; sent once the customer has another one')
     .option('--retry', 'let the next sweep try all of them again, after the mail server was fixed')
     .action(async (options: ListOptions & { retry?: boolean }, command: Command) => {
       const limit = readLimit(options.limit)

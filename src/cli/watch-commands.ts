@@ -25,7 +25,7 @@ const TO_END_OF_SCREEN = '\u001b[J'
 export function registerWatchCommands(program: Command): void {
   const watch = program
     .command('watch')
-    .description('what happens now, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits')
+    .description('a live view, redrawn in place: daemon, requests, deliveries, payments, outbox, jobs; q quits')
     .option('--once', 'one reading, after a second in which requests are counted')
     .action(async (options: { once?: boolean }, command: Command) => {
       if (!options.once && (!isTerminal() || !process.stdout.isTTY))

@@ -139,7 +139,7 @@ async function retryAll({ ctx, out, caller, app: pick }: Session, named: string,
 function registerTest(webhook: Command): void {
   const test = webhook
     .command('test [app]')
-    .description("send a signed test event to an app's receiver now, and say how it answered")
+    .description("send a signed test event to an app's receiver now, and show its answer")
     .action(async (named: string | undefined, _options: object, command: Command) => {
       await inSession(command, async ({ ctx, out, caller, app: pick }) => {
         const { sendTestEvent } = await import('#webhooks/send-test-event.ts')

@@ -99,7 +99,7 @@ describe('a missing argument is asked for on a terminal', () => {
         'https://demo-proj.firebaseio.com',
       ],
       ['app clock', [APP], 'it is 20'],
-      ['find', [type('E-mail, reference, id, code or link', 'nobody')], 'Nothing has this name.'],
+      ['find', [type('E-mail, reference, id, code or link', 'nobody')], 'Nothing found.'],
       ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],

@@ -63,7 +63,7 @@ describe('find and open', () => {
     const [event] = await cli.json(['webhook', 'list', app])
     expect(await namesOf(event.id)).to.deep.equal([`event ${event.id}`])
     expect(await namesOf('nobody@example.com')).to.deep.equal([])
-    expect(await cli.table(['find', 'nobody'])).to.include('Nothing has this name.')
+    expect(await cli.table(['find', 'nobody'])).to.include('Nothing found.')
   })
 
   it('finds a transfer code, a reference of a bank or a provider, and an event of a provider', async () => {
@@ -126,7 +126,7 @@ describe('find and open', () => {
     const { code, stderr } = await cli.run(['find', '99,000', '--on', today, '--json'])
     expect([code, stderr]).to.deep.equal([
       0,
-      'No more than the newest 20 of a kind are shown: search for more of it, or give --app.\n',
+      'Only the newest 20 of a kind are shown: narrow the search, or give --app.\n',
     ])
     expect((await cli.run(['find', 'user-3', '--json'])).stderr).to.equal('')
   })

@@ -103,7 +103,7 @@ describe('lists of the command line', () => {
       const words = list.split(' ')
       const all: object[] = await cli.json(words)
       const first = await cli.run([...words, '--limit', '1', '--json'])
-      const cursor = /^These are 1; more with --cursor (\S+), or with a higher --limit\.\n$/.exec(first.stderr)?.[1]
+      const cursor = /^Showing 1; see more with --cursor (\S+), or with a higher --limit\.\n$/.exec(first.stderr)?.[1]
       expect(cursor, first.stderr).to.be.a('string')
       const rest: object[] = await cli.json([...words, '--cursor', cursor!])
       expect([...JSON.parse(first.stdout), ...rest], list).to.deep.equal(all)

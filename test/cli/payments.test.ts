@@ -250,7 +250,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     })
     expect(text).to.include('unclear').and.include('money')
     const some = await cli.run(['bank-mail', 'list', '--unmatched', '--limit', '2'])
-    expect(some.stderr).to.include('These are 2; more with --cursor')
+    expect(some.stderr).to.include('Showing 2; see more with --cursor')
     expect(some.stdout).not.to.include('money')
 
     const match = ['bank-mail', 'match', String(mail), String(transaction), '--note', 'on the statement']

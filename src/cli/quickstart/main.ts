@@ -48,7 +48,7 @@ async function quickstart(isKept: boolean): Promise<void> {
   }
   if (isKept) {
     daemon.process.unref()
-    out.line(`The daemon goes on at ${daemon.url}; end it with: kill ${daemon.process.pid ?? ''}`)
+    out.line(`The daemon keeps running at ${daemon.url}; stop it with: kill ${daemon.process.pid ?? ''}`)
     out.line(`\nFor the tour of the README, paste this into your shell:\n\n${exportsOf(home, made)}`)
   } else {
     await stopDaemon(daemon)
