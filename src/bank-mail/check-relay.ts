@@ -15,7 +15,7 @@ export async function checkRelay(ctx: Context): Promise<CheckResult[]> {
   if (results.length > 0) return results
   const { secret } = ctx.config.relay
   return [
-    passed('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings fit each other'),
+    passed('relay', secret === null ? 'not used: BILLING_RELAY_SECRET is not set' : 'its settings are consistent'),
   ]
 }
 
@@ -50,7 +50,7 @@ async function mailboxResults(ctx: Context): Promise<CheckResult[]> {
     const paidThere = apps.filter(({ bankAccountId, disabledAt }) => bankAccountId === id && disabledAt === null)
     if (paidThere.length === 0) return []
     const names = paidThere.map((app) => app.id).join(', ')
-    const detail = `bank account ${id} (${bank}) of app ${names} has no mailbox, so that no mail of its bank completes a payment`
+    const detail = `bank account ${id} (${bank}) of app ${names} has no mailbox, so no mail from its bank completes a payment`
     return [warning('relay', detail, `run billing-cli bank-account update ${id} --mailbox <address>`)]
   })
 }

@@ -66,7 +66,7 @@ function ofDatabase(error: Error): string | null {
   }
   if (LOST.test(code)) return `the connection to the database was lost (${code}): is the server up?`
   if (DENIED.test(code))
-    return `the database refuses us (${code}): check user, password and name in BILLING_DATABASE_URL`
+    return `the database refused the connection (${code}): check user, password and name in BILLING_DATABASE_URL`
   if (OLD_SCHEMA.test(code)) return "the database's schema is not up to date: run billing-cli migrate"
   return null
 }

@@ -11,13 +11,13 @@ export async function checkMail(ctx: Context): Promise<CheckResult[]> {
   }
   try {
     await mailer.verify()
-    if (ctx.config.smtpUrl !== null) return [passed('smtp', 'the mail server takes mails')]
+    if (ctx.config.smtpUrl !== null) return [passed('smtp', 'the mail server accepts mail')]
     return [passed('smtp', `development: mails are files in ${ctx.config.home}/mail`)]
   } catch (error) {
     return [
       failed(
         'smtp',
-        `the mail server does not take mails: ${messageOf(error)}`,
+        `the mail server does not accept mail: ${messageOf(error)}`,
         'check BILLING_SMTP_URL (host, port, user, password), then try billing-cli doctor again',
       ),
     ]

@@ -70,7 +70,8 @@ export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
   }
   if (misaddressed > 0) {
     const detail = `${misaddressed} bank mails with a payment's code were invalid_recipient in ${REFUSED_DAYS} days`
-    const mend = 'compare mailbox and forward address in billing-cli bank-account list with where the bank writes to'
+    const mend =
+      'compare mailbox and forward address in billing-cli bank-account list with the address that the bank writes to'
     results.push(warning('mails', detail, mend))
   }
   return results.length > 0 ? results : [passed('mails', 'no bank mail needs review')]

@@ -76,9 +76,13 @@ async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): 
     const { result, message } = account ? await spec.check(ctx.config, account.credentials) : MISSING
     if (result === 'ok') return passed('providers', `${name} ${message}`)
     if (result === 'refused') return failed('providers', `${name} ${message}`, mend)
-    return warning('providers', `${name} ${message}`, 'check this machine’s way to the internet, then ask again')
+    return warning(
+      'providers',
+      `${name} ${message}`,
+      'check this machine’s internet connection, then run billing-cli doctor again',
+    )
   } catch (error) {
-    const opens = `fix what keys, above, says; where that key is lost, ${mend}`
+    const opens = `follow the fix of keys, above; if that key is lost, ${mend}`
     return failed('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
   }
 }

@@ -20,7 +20,7 @@ const RUN_NOTED_MS = 5 * MINUTE_MS
 const OVERDUE_MS = 5 * MINUTE_MS
 /** Beyond this, a larger number changes nothing that an operator does. */
 const MAX_COUNTED = 100_000
-const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log says why it ended'
+const START = 'start the daemon (systemctl start billing-daemon, or bin/billing-daemon); its log says why it stopped'
 
 /** When each job last ran, and how that ended. */
 export async function checkJobs(ctx: Context): Promise<CheckResult[]> {
@@ -91,7 +91,7 @@ function standingResult(
 ): CheckResult {
   if (lastError === 'secret_unreadable') {
     const detail = `app ${appId}: its events are held, because its webhook secret cannot be decrypted`
-    const mend = `see keys: the events go out within a minute once the key is back; where it is lost, run billing-cli app rotate-webhook-secret ${appId}`
+    const mend = `see keys: the events go out within a minute once the key is back; if it is lost, run billing-cli app rotate-webhook-secret ${appId}`
     return failed('webhooks', detail, mend)
   }
   const counts = `${counted(failures, 'event')} failed, ${retrying} waiting for a retry`

@@ -175,7 +175,7 @@ async function complete(tx: Tx, app: App, before: Transaction, decision: Decisio
 }
 
 async function appliedWords(tx: Tx, { id, planRef, isTrial }: Transaction): Promise<string> {
-  if ((await findApplicationOfTransaction(tx, id))?.kind === 'extended') return 'extends the present period'
+  if ((await findApplicationOfTransaction(tx, id))?.kind === 'extended') return 'extends the current period'
   return isTrial ? `starts the trial of ${planRef} now` : `starts a period of ${planRef} now`
 }
 

@@ -33,7 +33,7 @@ function moneySteps({ transactions }: Pick<EndUser, 'transactions'>): NextStep[]
     ...(waiting
       ? [
           {
-            what: `transaction ${waiting.transaction_id} waits for a transfer with the code ${waiting.transfer_code ?? ''}; look whether it came without`,
+            what: `transaction ${waiting.transaction_id} waits for a transfer with the code ${waiting.transfer_code ?? ''}; check whether it arrived without the code`,
             command: 'billing-cli bank-mail list --unmatched',
           },
         ]
@@ -56,7 +56,7 @@ function mailSteps(view: EndUser): NextStep[] {
   if (!subscription.customer_id)
     return [
       {
-        what: 'no customer is attached, so that no reminder is sent',
+        what: 'no customer is attached, so no reminder is sent',
         command: `billing-cli subscription attach-customer ${user} <customer_id>`,
       },
     ]
@@ -75,7 +75,7 @@ function mailSteps(view: EndUser): NextStep[] {
     ...(unconfirmed
       ? [
           {
-            what: `reminder ${unconfirmed.reminder_id} may or may not have been sent: look into the mail server's log`,
+            what: `reminder ${unconfirmed.reminder_id} may or may not have been sent: check the mail server's log`,
             command: `billing-cli reminders settle ${unconfirmed.reminder_id} --sent`,
           },
         ]
@@ -95,7 +95,7 @@ function receiptSteps({ receipts }: Pick<EndUser, 'receipts'>): NextStep[] {
   return receipts
     .filter(({ status }) => status === 'unconfirmed')
     .map(({ receipt_id: id }) => ({
-      what: `receipt ${id} may or may not have been sent: look into the mail server's log`,
+      what: `receipt ${id} may or may not have been sent: check the mail server's log`,
       command: `billing-cli receipts settle ${id} --sent`,
     }))
 }

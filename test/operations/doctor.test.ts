@@ -331,7 +331,7 @@ describe('doctor (contract 6)', () => {
     const found = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
     expect(found).to.include({ ok: false })
     expect(found.detail).to.include('its credentials do not open')
-    expect(found.mend).to.include('what keys, above, says')
+    expect(found.mend).to.include('follow the fix of keys, above')
   })
 
   it('each unreachable host of the database is a failure', async () => {

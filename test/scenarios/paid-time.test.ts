@@ -341,7 +341,7 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       await buy(week.prices[0])
       const id = await flagged(renewal)
       const before = await standing()
-      expect((await resolve(id, '--dry-run')).effects.join()).to.include('extends the present period')
+      expect((await resolve(id, '--dry-run')).effects.join()).to.include('extends the current period')
       await resolve(id)
       const [price, end] = await standing()
       expect(price).to.equal(week.prices[0])
