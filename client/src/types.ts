@@ -15,7 +15,7 @@ export type CreateCheckoutSessionInput =
        */
       success_url: string
       /**
-       * Where the payer goes when cancelling.
+       * Where the payer goes after cancelling.
        */
       cancel_url: string
       /**
@@ -50,7 +50,7 @@ export type CreateCheckoutSessionInput =
        */
       success_url: string
       /**
-       * Where the payer goes when cancelling.
+       * Where the payer goes after cancelling.
        */
       cancel_url: string
       /**

@@ -34,7 +34,7 @@ const either = {
   success_url: webAddress.describe(
     'Where the payer goes after paying. A visit proves nothing: rely on the webhook, or ask the API.',
   ),
-  cancel_url: webAddress.describe('Where the payer goes when cancelling.'),
+  cancel_url: webAddress.describe('Where the payer goes after cancelling.'),
   payment_method: z
     .enum(METHODS, `must be one of ${METHODS.join(', ')}`)
     .optional()

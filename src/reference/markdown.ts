@@ -98,7 +98,7 @@ function bodyOf(schemas: Schemas, body: Json): string[] {
   ]
 }
 
-/** The fields of a request body. The column `required` is left out where no field is. */
+/** The fields of a request body. The column `required` is left out if no field is. */
 function inputTable(schemas: Schemas, form: Schema): string {
   const fields = fieldsOf(schemas, form)
   const required = fields.some(({ isRequired }) => isRequired) ? ['required'] : []
