@@ -58,6 +58,8 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
     await close()
     counts.flush()
   }
+  // At the next message Bree terminates the thread, which then writes nothing more.
+  ctx.log.flush()
   post(stop.signal.aborted ? 'cancelled' : 'done')
   // A handle that a library left open must not keep the thread alive.
   process.exit(0)

@@ -11,8 +11,8 @@ const WARN = pino.levels.values['warn'] ?? 40
 
 /**
  * JSON lines on standard output; worker threads need no relay. Each write wakes the reader too, so lines that nobody is waiting for are
- * written together. A warning or an error is written at once, after all lines before it, and so is everything when the thread ends: only
- * a process that is killed loses lines, those of its last 20 ms.
+ * written together. A warning or an error is written at once, after all lines before it, and so is everything at `log.flush()` and when
+ * the thread ends: only one that is killed or terminated loses lines, those of its last 20 ms.
  * Callers name the fields that they log one by one. Never log a whole request, row, body or header.
  */
 export function openLog(level: LogLevel, bindings: Record<string, string> = {}): Logger {
@@ -69,6 +69,8 @@ function batchedOutput(): Output {
     // Has pino set `lastLevel`.
     [Symbol.for('pino.metadata')]: true,
     lastLevel: 0,
+    /** For `log.flush()`. */
+    flush,
     write(line: string) {
       lines.write(line)
       if (made.lastLevel >= WARN) flush()

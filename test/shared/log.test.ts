@@ -47,6 +47,13 @@ describe('lines of the log', () => {
     }
   })
 
+  it('are all written before a flush returns, as in a thread that is terminated next', async () => {
+    const { writes, signal } = await writesOf(
+      `log.info('last words'); log.flush(); process.kill(process.pid, 'SIGKILL')`,
+    )
+    expect([linesOf(writes), signal]).to.deep.equal([['last words'], 'SIGKILL'])
+  })
+
   it('are written in pieces that a pipe takes whole, each of whole lines', async () => {
     const { writes } = await writesOf(`
       const fs = (await import('node:fs')).default
