@@ -4,6 +4,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import type { TestContext } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { aCheckout, aPlan, priceId, tokenOf } from '../support/factories.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { startStripePeer, type SignedEvent } from '../support/stripe-peer.ts'
 import { aCardSeller, CARD, chooseCard, completionOf, presentContext } from './card-rig.ts'
 
@@ -31,14 +32,12 @@ export interface DuplicatesFigures {
  */
 export async function cardDuplicates(options: DuplicatesOptions): Promise<DuplicatesFigures> {
   const stripe = await startStripePeer(systemClock, [CARD.secretKey])
-  const settings = { BILLING_STRIPE_API_BASE: stripe.base, BILLING_LOG_LEVEL: 'warn' }
+  const settings = { BILLING_STRIPE_API_BASE: stripe.base }
   const ctx = presentContext(settings)
   const daemons: DaemonProcess[] = []
   const agent = new Agent({ connections: Math.ceil(options.connections / options.daemons), pipelining: 1 })
   try {
-    // The level of the log line with the daemon's address.
-    const environment = { ...settings, BILLING_LOG_LEVEL: 'info' }
-    for (let number = 0; number < options.daemons; number += 1) daemons.push(await startDaemonProcess(environment))
+    for (let number = 0; number < options.daemons; number += 1) daemons.push(await startDaemonProcess(settings))
     const events = await payAll(ctx, stripe, daemons[0]!, options.payments)
     const copies = shuffled(
       events.flatMap((event) => Array.from({ length: options.copies }, () => event)),
@@ -138,31 +137,10 @@ async function check(
 /** A seeded Fisher–Yates shuffle. */
 function shuffled<T>(items: readonly T[], seed: number): T[] {
   const order = [...items]
-  let state = seed
+  const random = seededRandom(seed)
   for (let last = order.length - 1; last > 0; last -= 1) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    const other = state % (last + 1)
+    const other = Math.floor(random() * (last + 1))
     ;[order[last], order[other]] = [order[other]!, order[last]!]
   }
   return order
 }
-
-async function main(): Promise<void> {
-  const { emptyTestDatabase, startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
-  const seed = Number(process.argv[2] ?? Math.floor(performance.timeOrigin % 1e9))
-  const forms = {
-    'T01 one event': { payments: 1, copies: 10_000, connections: 50, daemons: 3, seed },
-    'T02 many events': { payments: 500, copies: 20, connections: 50, daemons: 3, seed },
-  }
-  await startTestDatabase()
-  try {
-    for (const [name, options] of Object.entries(forms)) {
-      process.stdout.write(`${name}: ${JSON.stringify(await cardDuplicates(options))}\n`)
-      await emptyTestDatabase()
-    }
-  } finally {
-    await stopTestDatabase()
-  }
-}
-
-if (import.meta.main) await main()

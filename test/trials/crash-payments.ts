@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { request } from 'undici'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
@@ -5,6 +6,7 @@ import { startDaemonProcess, type DaemonProcess } from '../support/daemon-proces
 import { aCheckout, anApp, aPlan, priceId, tokenOf } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { TestClock, testContext } from '../support/context.ts'
+import { until } from '../support/until.ts'
 
 export interface CrashOptions {
   /** Concurrent test payments, each of a different end user. */
@@ -16,9 +18,10 @@ export interface CrashOptions {
 export interface CrashFigures {
   readonly payments: number
   readonly kills: number
-  /** Payments whose first attempt was answered, and the attempts that a kill interrupted. */
+  /** Payments that were answered 200. */
   readonly answered: number
-  readonly cutOff: number
+  /** Attempts that a kill cut off, or that found no daemon. */
+  readonly unanswered: number
   readonly webhooks: number
   /** Webhooks that arrived more than once. */
   readonly repeated: number
@@ -46,11 +49,14 @@ export async function crashPayments({ payments, kills }: CrashOptions): Promise<
     ),
   )
   const running = { daemon: await start() }
-  const tally = { answered: 0, cutOff: 0 }
+  const tally = { answered: 0, unanswered: 0 }
   try {
     const paying = Promise.all(tokens.map((token) => payUntilAnswered(running, token, tally)))
+    // Awaited below; an earlier failure must not count as unhandled.
+    paying.catch(() => undefined)
     for (let kill = 1; kill <= kills; kill += 1) {
-      await untilAnswered(tally, Math.floor((payments * kill) / (kills + 2)))
+      const enough = Math.floor((payments * kill) / (kills + 2))
+      await Promise.race([until(() => tally.answered >= enough), paying])
       await running.daemon.kill()
       running.daemon = await start()
     }
@@ -76,10 +82,14 @@ export async function crashPayments({ payments, kills }: CrashOptions): Promise<
 const start = () =>
   startDaemonProcess({ BILLING_WEBHOOK_TIMEOUT_MS: '1000', BILLING_WEBHOOK_RETRY_MINUTES: '0.01,0.02,0.05,0.1,0.2' })
 
+class Refused extends Error {
+  override readonly name = 'Refused'
+}
+
 async function payUntilAnswered(
   running: { daemon: DaemonProcess },
   token: string,
-  tally: { answered: number; cutOff: number },
+  tally: { answered: number; unanswered: number },
 ): Promise<void> {
   const deadlineMs = performance.now() + DEADLINE_MS
   for (;;) {
@@ -95,18 +105,15 @@ async function payUntilAnswered(
         return
       }
       // While it starts, a daemon answers 503.
-      if (answer.statusCode !== 503) throw new Error(`a payment answered ${answer.statusCode}: ${text}`)
+      if (answer.statusCode !== 503 || performance.now() > deadlineMs) {
+        throw new Refused(`a payment was answered ${answer.statusCode}: ${text}`)
+      }
     } catch (error) {
-      if (performance.now() > deadlineMs || (error instanceof Error && error.message.startsWith('a payment answered')))
-        throw error
-      tally.cutOff += 1
+      if (performance.now() > deadlineMs || error instanceof Refused) throw error
+      tally.unanswered += 1
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    await delay(RETRY_MS)
   }
-}
-
-async function untilAnswered(tally: { readonly answered: number }, count: number): Promise<void> {
-  while (tally.answered < count) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 async function allTold(receiver: Receiver, payments: number): Promise<void> {
@@ -114,7 +121,7 @@ async function allTold(receiver: Receiver, payments: number): Promise<void> {
   const deadlineMs = performance.now() + DEADLINE_MS
   while (delivered() < payments) {
     if (performance.now() > deadlineMs) throw new Error(`${payments - delivered()} of ${payments} events never arrived`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await delay(50)
   }
   if (receiver.received.some(({ verified }) => verified !== true))
     throw new Error('a webhook came with a wrong signature')

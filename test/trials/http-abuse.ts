@@ -21,7 +21,8 @@ export interface AbuseFigures {
   readonly slowestCutMs: number
   /** The slowest answer to an honest caller during the attack. */
   readonly slowestHonestMs: number
-  readonly refused: number
+  /** Hostile requests that had no effect: refused, or answered as if they were not hostile. */
+  readonly repelled: number
 }
 
 const BASE_URL = 'https://pay.example'
@@ -50,19 +51,19 @@ export async function httpAbuse({ slowSockets, slowBodies }: AbuseOptions): Prom
     ])
     slow.catch(() => undefined)
     const honest = watchHonest(daemon.url, token)
-    let refused = 0
+    let repelled = 0
     try {
       await checkPipelining(daemon.url)
-      refused += await checkSmuggling(daemon.url)
-      refused += await checkHosts(daemon.url, token)
-      refused += await checkTokens(daemon.url, token)
+      repelled += await checkSmuggling(daemon.url)
+      repelled += await checkHosts(daemon.url, token)
+      repelled += await checkTokens(daemon.url, token)
       const cutMs = await slow
       await requireCleanLedger(ctx, 'after the abuse')
       return {
         slowSockets,
         slowestCutMs: Math.round(Math.max(...cutMs)),
         slowestHonestMs: Math.round(await honest.end()),
-        refused,
+        repelled,
       }
     } finally {
       await honest.end()

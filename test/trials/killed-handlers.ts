@@ -150,15 +150,3 @@ async function checkOnce(ctx: TestContext, transactionId: number, when: string):
   const found = `${row!.status}, ${row!.flag ?? 'no flag'}, ${payments.length} payments, ${row!.effects} effects, ${row!.events} events`
   if (found !== 'completed, no flag, 1 payments, 1 effects, 1 events') throw new Error(`${when}: ${found}`)
 }
-
-async function main(): Promise<void> {
-  const { startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
-  await startTestDatabase()
-  try {
-    process.stdout.write(`T05: ${JSON.stringify(await killedHandlers({ every: 1 }))}\n`)
-  } finally {
-    await stopTestDatabase()
-  }
-}
-
-if (import.meta.main) await main()

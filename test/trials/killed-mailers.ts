@@ -40,8 +40,9 @@ export async function killedMailers({ mails, kills, seed }: KilledMailersOptions
     // A sandbox app may not send so many mails in a day.
     await scene.ctx.db.query('UPDATE apps SET is_sandbox = 0')
     scene.ctx.clock.set('2026-03-29 10:00:00')
+    let killed = 0
     for (let kill = 1; kill <= kills; kill += 1) {
-      await killedSweep(scene, 1 + Math.floor(random() * Math.max(1, mails / kills)), random() < 0.5)
+      killed += await killedSweep(scene, 1 + Math.floor(random() * Math.max(1, mails / kills)), random() < 0.5)
       // By then the claims of dead sweeps that were not handed over have expired.
       scene.ctx.clock.advance('2m')
     }
@@ -49,21 +50,24 @@ export async function killedMailers({ mails, kills, seed }: KilledMailersOptions
     scene.ctx.clock.advance('5m')
     await sendDueReminders(scene.ctx)
     await requireCleanLedger(scene.ctx, 'after the kills')
-    return await judge(scene, mails, kills)
+    return await judge(scene, mails, killed)
   } finally {
     await scene.stop()
   }
 }
 
-/** A sweep in a separate process, killed at its n-th mail: before the server's go-ahead, or after it received the whole mail. */
-async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolean): Promise<void> {
+/**
+ * A sweep in a separate process, killed at its n-th mail: before the server's go-ahead, or after it received the whole mail. Returns 0
+ * if it had fewer mails and ended by itself, otherwise 1.
+ */
+async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolean): Promise<number> {
   const { smtpUrl, mailFrom } = scene.ctx.config
   const settings = { BILLING_SMTP_URL: smtpUrl ?? '', BILLING_MAIL_FROM: mailFrom ?? '', BILLING_LOG_LEVEL: 'silent' }
   const child = spawn(process.execPath, [SWEEP_ONCE, formatTimestamp(scene.ctx.clock.now())], {
     env: childEnvironment(testEnvironment(settings)),
     stdio: 'ignore',
   })
-  const ended = once(child, 'exit')
+  const ended = once(child, 'exit') as Promise<[number | null, string | null]>
   let seen = 0
   const killAtTurn = async (): Promise<void> => {
     seen += 1
@@ -73,9 +77,11 @@ async function killedSweep(scene: Scene, atMail: number, isBeforeGoAhead: boolea
   }
   scene.inbox.beforeGoAhead = isBeforeGoAhead ? killAtTurn : null
   scene.inbox.beforeAnswer = isBeforeGoAhead ? null : killAtTurn
-  await ended
+  const [code, signal] = await ended
   scene.inbox.beforeGoAhead = null
   scene.inbox.beforeAnswer = null
+  if (signal === null && code !== 0) throw new Error(`a sweep ended with ${code}`)
+  return signal === 'SIGKILL' ? 1 : 0
 }
 
 async function judge(scene: Scene, mails: number, kills: number): Promise<KilledMailersFigures> {

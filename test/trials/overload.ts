@@ -95,11 +95,11 @@ export async function overload(options: OverloadOptions): Promise<OverloadFigure
       evenly(notifications, seconds, (number) => report(daemon, stripe, sessions[number]!)),
       evenly(reminders, 1, (number) => beginLongAgo(ctx, app, price, number)),
     ])
-    const after = await measure()
-    const capacity = (before + after) / 2
     const folder = join(home, 'mail')
     const sent = (): number => (existsSync(folder) ? readdirSync(folder).length : 0)
     const remindersMeanwhile = sent()
+    const after = await measure()
+    const capacity = (before + after) / 2
     await until(() => reported.every(({ externalRef }) => arrivedMs.has(externalRef)))
     const webhooks = reported.map(({ externalRef, atMs }) => arrivedMs.get(externalRef)! - atMs)
     await until(() => sent() === reminders)

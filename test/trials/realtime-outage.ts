@@ -6,6 +6,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import { startClientScenario, type ClientScenario } from '../support/client-scenario.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/factories.ts'
 import { startOidcIssuer } from '../support/oidc-issuer.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 
 /** The behaviour of the database while payments are made. */
@@ -25,14 +26,14 @@ const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop
 
 /**
  * End users start trials and pay over real HTTP while the realtime database fails in one way or another. Throws if a payment does
- * not complete, a call takes 6 s or more, `resync --failed` leaves an outdated node, or the ledger has a discrepancy.
+ * not complete, a call takes 6 s or more, no write fails, `resync --failed` leaves an outdated node, or the ledger has a discrepancy.
  */
 export async function realtimeOutage(outage: Outage, endUsers: number, seed: number): Promise<OutageFigures> {
   const issuer = await startOidcIssuer()
   const peer = await startRealtimePeer()
   const scenario = await startClientScenario(peer, issuer)
   try {
-    const random = mulberry32(seed)
+    const random = seededRandom(seed)
     const prices = await scenario.plan(
       'pro',
       MONTHLY,
@@ -53,6 +54,7 @@ export async function realtimeOutage(outage: Outage, endUsers: number, seed: num
     // By now the trials have ended, but the months have not.
     scenario.clock.set('2026-03-20 00:00:00')
     const hadFailed = await countFailedWrites(scenario.service.ctx.db, 1_000_000)
+    if (hadFailed === 0) throw new Error(`seed ${seed}: no write failed during the outage`)
     const app = await getApp(scenario.service.ctx.db, scenario.app.app.id)
     const { written, failed } = await resyncNodes(scenario.service.ctx, { app, caller: operator('linh'), failed: true })
     if (failed > 0) throw new Error(`${failed} nodes could not be re-synced`)
@@ -124,30 +126,3 @@ async function compare(scenario: ClientScenario, peer: RealtimePeer, ref: string
   const isSame = node?.plan === 'premium' && (node.expiresAt ?? null) === endMs
   if (!isFree && !isSame) throw new Error(`${ref} ends ${end}, and its node says ${JSON.stringify(node)}`)
 }
-
-function mulberry32(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let value = Math.imul(state ^ (state >>> 15), 1 | state)
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
-    return ((value ^ (value >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
-async function main(): Promise<void> {
-  const { emptyTestDatabase, startTestDatabase, stopTestDatabase } = await import('../support/database.ts')
-  const first = Number(process.argv[2] ?? Math.floor(performance.timeOrigin % 1e9))
-  await startTestDatabase()
-  try {
-    for (const [index, outage] of OUTAGES.entries()) {
-      const figures = await realtimeOutage(outage, 60, first + index)
-      process.stdout.write(`${outage}: ${JSON.stringify(figures)}\n`)
-      await emptyTestDatabase()
-    }
-  } finally {
-    await stopTestDatabase()
-  }
-}
-
-if (import.meta.main) await main()

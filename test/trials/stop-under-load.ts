@@ -1,5 +1,4 @@
 import { connect, type Socket } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext, type TestContext } from '../support/context.ts'
@@ -8,6 +7,7 @@ import { aCheckout, anApp, aPlan, paid, priceId, tokenOf } from '../support/fact
 import { inTurns } from '../support/in-turns.ts'
 import { Receiver } from '../support/receiver.ts'
 import { seededRandom } from '../support/seeded-random.ts'
+import { until } from '../support/until.ts'
 
 export interface StopOptions {
   /** How often a daemon is started, loaded and stopped. */
@@ -55,7 +55,7 @@ export async function stopUnderLoad({ stops, connections, seed }: StopOptions): 
       const tokens = await inTurns(refs, async (ref) =>
         tokenOf(await aCheckout(ctx, app, { external_ref: ref, price_id: price })),
       )
-      const round = await stopOnce(tokens, connections, random)
+      const round = await stopOnce(receiver, tokens, connections, random)
       total.answered += round.paid.length
       total.cutOff += round.cutOff
       total.slowestStopMs = Math.max(total.slowestStopMs, round.stopMs)
@@ -77,12 +77,18 @@ interface Round {
   readonly stopMs: number
 }
 
-async function stopOnce(tokens: string[], connections: number, random: () => number): Promise<Round> {
+async function stopOnce(
+  receiver: Receiver,
+  tokens: string[],
+  connections: number,
+  random: () => number,
+): Promise<Round> {
   const daemon = await startDaemonProcess()
   const answered: string[] = []
   const load = { cutOff: 0 }
   try {
     const clients = await Promise.all(Array.from({ length: connections }, () => openClient(daemon)))
+    answered.push(await payFirst(receiver, clients[0]!, tokens.shift()!))
     const loading = Promise.all(
       clients.map(async (client) => {
         for (let token = tokens.shift(); token; token = tokens.shift()) {
@@ -95,8 +101,8 @@ async function stopOnce(tokens: string[], connections: number, random: () => num
         throw new Error('the daemon was stopped, but keeps accepting requests')
       }),
     )
-    loading.catch(() => undefined)
-    while (answered.length < connections * REQUESTS_BEFORE * random()) await delay(1)
+    const enough = connections * REQUESTS_BEFORE * random()
+    await Promise.race([until(() => answered.length >= enough), loading])
     const startedMs = performance.now()
     const code = await daemon.stop()
     const stopMs = Math.round(performance.now() - startedMs)
@@ -107,6 +113,15 @@ async function stopOnce(tokens: string[], connections: number, random: () => num
   } finally {
     await daemon.kill()
   }
+}
+
+/** Pays, and waits for a webhook: the sender starts later than the daemon listens, and the stop must meet it at work. */
+async function payFirst(receiver: Receiver, client: Client, token: string): Promise<string> {
+  const arrived = receiver.received.length
+  const status = await client.pay(token)
+  if (status !== 200) throw new Error(`the first payment was answered ${status}`)
+  await until(() => receiver.received.length > arrived)
+  return token
 }
 
 interface Client {
@@ -203,11 +218,13 @@ export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: nu
   receiver.secret = app.webhookSecret
   const price = priceId(await aPlan(ctx, app))
   const settings = { BILLING_WEBHOOK_TIMEOUT_MS: String(timeoutMs), BILLING_WEBHOOK_RETRY_MINUTES: '0.01' }
+  const daemons: DaemonProcess[] = []
   const hang = async (externalRef: string): Promise<DaemonProcess> => {
     receiver.answer = () => undefined
     const arrived = receiver.received.length
     await paid(ctx, app, { external_ref: externalRef, price_id: price })
     const daemon = await startDaemonProcess(settings)
+    daemons.push(daemon)
     await receiver.waitFor(arrived + 1)
     return daemon
   }
@@ -223,7 +240,7 @@ export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: nu
     await deliverAgain(ctx, receiver, settings)
     const hasty = await hang('hasty')
     const first = hasty.stop()
-    while (!hasty.logged.some((line) => line.includes('"stopping"'))) await delay(5)
+    await until(() => hasty.logged.some((line) => line.includes('"stopping"')))
     const secondMs = performance.now()
     const [secondCode] = await Promise.all([first, hasty.stop()])
     const secondSignalMs = Math.round(performance.now() - secondMs)
@@ -233,6 +250,7 @@ export async function stopOnHungReceiver({ timeoutMs }: { readonly timeoutMs: nu
     await requireCleanLedger(ctx, 'after two stops on a receiver that hung')
     return { stopMs, secondSignalMs }
   } finally {
+    for (const daemon of daemons) await daemon.kill()
     await receiver.stop()
   }
 }
@@ -250,7 +268,7 @@ async function deliverAgain(
       const rows: object[] = await ctx.db.query(`SELECT id FROM events WHERE delivery_status <> 'delivered'`)
       return rows.length === 0
     }
-    while (!(await isDelivered())) await delay(20)
+    await until(isDelivered)
   } finally {
     await daemon.stop()
   }
