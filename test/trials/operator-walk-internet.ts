@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { chromium } from 'playwright-core'
 import { SMTPServer } from 'smtp-server'
 import { Agent, request } from 'undici'
@@ -160,6 +161,9 @@ export interface Payment {
   readonly answeredMs: number
 }
 
+/** Between the payments of a payer: without it a few payers reach the limit of an app, 100 calls a second. */
+const PAUSE_MS = 100
+
 /** End users who pay one after another, each repeating until it is done. */
 export class Payers {
   readonly done: Payment[] = []
@@ -197,11 +201,12 @@ export class Payers {
     while (!this.#isStopping) {
       this.#count += 1
       const externalRef = `${name}-${this.#count}`
-      while (!(await this.#payOnce(externalRef))) await new Promise((resolve) => setTimeout(resolve, 100))
+      while (!(await this.#payOnce(externalRef))) await delay(PAUSE_MS)
       const answeredMs = performance.now()
       const last = this.done.at(-1)
       if (last) this.longestGapMs = Math.max(this.longestGapMs, answeredMs - last.answeredMs)
       this.done.push({ externalRef, answeredMs })
+      await delay(PAUSE_MS)
     }
   }
 

@@ -295,7 +295,11 @@ async function readLogs({ page, internet }: Walk, machine: Machine, seller: Sell
   const headers = { 'X-Forwarded-For': '198.51.100.7' }
   const answer = await internet.call('GET', '/api/v1/plans', { headers })
   const id = String(answer.headers['x-request-id'])
-  const logged = JSON.parse(await machine.run(find.replace('…', id)))
+  let line = ''
+  // Written up to 20 ms after the answer, and then read by journald.
+  const isLogged = async () => (line = await machine.run(find.replace('…', id))) !== ''
+  await until(() => `the log has ${id}`, isLogged)
+  const logged = JSON.parse(line)
   expectEqual([logged.client, logged.status], [INTERNET, 401])
   await machine.run(follow.replace(' -f ', ' '))
   const log = await machine.run('journalctl -u billing-daemon -o cat')
@@ -428,7 +432,7 @@ class Origin {
     const file = '9000000000000-walk.ts'
     const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
     const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
-    writeFileSync(join(this.folder, 'migrations', file), `export class ${name} { ${up} }\n`)
+    writeFileSync(join(this.folder, 'migrations', file), `export class ${name} { work = {}; ${up} }\n`)
     const list = join(this.folder, 'src/db/migrate.ts')
     const listed = readFileSync(list, 'utf8').replace(
       /^(export const MIGRATIONS[^[]*\[[^\]]*)\]/m,
