@@ -147,6 +147,26 @@ describe('architecture', () => {
     expect(removing).to.deep.equal(['operations/demo/remove-demo.ts', demo])
   })
 
+  it('a row names its parent by the id that the insert returned, never by the last id of the session', () => {
+    expect(filesWith(/LAST_INSERT_ID|\bLAST_ID\b/, /^db\/queries\.ts$/)).to.deep.equal([])
+  })
+
+  it('a lock is taken by itself: the order inside Promise.all is no order', () => {
+    const bodies = sources.flatMap((path) =>
+      [...codeOf(path).matchAll(/Promise\.all(?:Settled)?\([\s\S]*?\n?\s*\)\n/g)].map(([body]) => ({ path, body })),
+    )
+    expect(bodies.length).to.be.above(20)
+    const locking = bodies.filter(({ body }) => /\block[A-Z]\w*\(|\.bump\(|FOR UPDATE|\(tx\b/.test(body))
+    expect(locking.map(({ path }) => path)).to.deep.equal([])
+  })
+
+  it('the driver is used by its documented interface: no private class or property, nothing replaced on its objects', () => {
+    const taken =
+      /mysql2\/(lib|dist)|import\.meta\.resolve\('mysql2|createRequire|\.prototype\b|\b_(all|free)Connections\b|\b_connectionQueue\b|\.(getConnection|addCommand|write|execute|query) = |\bmultipleStatements\b/
+    expect(sources.filter((path) => path.startsWith('db/') && taken.test(codeOf(path)))).to.deep.equal([])
+    expect(filesWith(/from 'mysql2/, /^(db|cli\/doctor)/)).to.deep.equal([])
+  })
+
   it('only inTransaction opens a transaction, and never a step', () => {
     expect(
       filesWith(/\.transaction\(|START TRANSACTION|autocommit|\bBEGIN\b|startTransaction/, /^(db|commands)\//),

@@ -17,11 +17,11 @@ import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#s
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
-import { lockEndUser, readUnderLock, type Subscription } from '#subscriptions/store.ts'
+import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
-import { findOffer, hasSession, insertCheckoutSession, insertSessionOfNew, type CheckoutSession } from './store.ts'
+import { findOffer, hasSession, insertCheckoutSession, type CheckoutSession } from './store.ts'
 
 const either = {
   external_ref: text(191).describe('Your own id for the end user who pays.'),
@@ -250,10 +250,8 @@ async function offerOf(
   const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
   if (priceId === null) throw notOnSale()
-  const { endUserId, found: offer } = await readUnderLock(tx, app.id, externalRef, () =>
-    findOffer(tx, app.id, { priceId, customerId, externalRef }),
-  )
-  const found = requireOnSale(offer)
+  const endUserId = await lockEndUser(tx, app.id, externalRef)
+  const found = requireOnSale(await findOffer(tx, app.id, { priceId, customerId, externalRef }))
   const { amount, currency, trialAmount } = found.price
   const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
   await requireAvailable(tx, app, input.payment_method, amounts, currency)
@@ -269,10 +267,8 @@ async function openPayable(
   transaction: NewTransaction,
   trial: CreatedSession['trial'],
 ): Promise<CreatedSession> {
-  const [transactionId, id] = await Promise.all([
-    openTransaction(tx, app, transaction),
-    insertSessionOfNew(tx, sessionOf(tx, app, input, transaction)),
-  ])
+  const transactionId = await openTransaction(tx, app, transaction)
+  const id = await insertCheckoutSession(tx, { ...sessionOf(tx, app, input, transaction), transactionId })
   return presentSession(tx, app, input, { id, transactionId }, trial)
 }
 

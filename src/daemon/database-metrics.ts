@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { poolUse, type PoolUse } from '#db/session.ts'
-import { expectedWaitMs } from '#db/turns.ts'
+import { expectedWaitMs, poolUse, type PoolUse } from '#db/entry-queue.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
 import { within } from '#shared/budget.ts'

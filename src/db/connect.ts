@@ -1,19 +1,19 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import type { Pool, SslOptions } from 'mysql2'
+import type { PoolOptions, SslOptions } from 'mysql2'
 import type { DataSource } from 'typeorm'
 import type { Config } from '#config.ts'
 import { addressesOf } from '#shared/database-url.ts'
-import { sendOn, takeConnection, type Place } from './mysql-adapter.ts'
+import { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries, type Send } from './queries.ts'
 import { readingAgain } from './retry.ts'
-import { Servers } from './servers.ts'
-import { openPool } from './session.ts'
+import { Servers, type ServerAddress } from './servers.ts'
+import { sessionOf } from './session.ts'
 
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
-  readonly pool: Pool
-  /** TypeORM on the same connections, for migrations alone; loaded at the first call. */
+  readonly pool: ConnectionPool
+  /** TypeORM on connections of its own, for migrations alone; loaded at the first call. */
   readonly dataSource: () => Promise<DataSource>
 }
 
@@ -29,7 +29,7 @@ export interface OpenOptions {
   readonly statementSeconds?: number
 }
 
-export interface Target extends Place {
+export interface Target extends ServerAddress {
   readonly user: string
   readonly password?: string
   readonly database: string
@@ -39,6 +39,8 @@ export interface Target extends Place {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 export const CONNECT_TIMEOUT_MS = 5000
+/** How long the answer may take after the server's own deadline for the statement. */
+const ANSWER_SECONDS = 1
 /** Per connection. By default the server keeps 16 382 for all of them; of statements whose text varies only the latest are worth keeping. */
 const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
@@ -69,31 +71,36 @@ export async function openDatabase(
 }
 
 async function openPoolOf(targets: readonly Target[], options: OpenOptions): Promise<OpenDatabase> {
-  const pool = openPool(
-    {
-      ...targets[0],
-      charset: 'utf8mb4',
-      timezone: 'Z',
-      supportBigNumbers: true,
-      bigNumberStrings: false,
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      connectionLimit: options.poolSize ?? DEFAULT_POOL_SIZE,
-      maxPreparedStatements: MAX_PREPARED,
-    },
-    new Servers(targets),
-    options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS,
-  )
+  const limit = options.poolSize ?? DEFAULT_POOL_SIZE
+  const statementSeconds = options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS
+  const driverOptions: PoolOptions = {
+    ...targets[0],
+    charset: 'utf8mb4',
+    timezone: 'Z',
+    supportBigNumbers: true,
+    bigNumberStrings: false,
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    maxPreparedStatements: MAX_PREPARED,
+  }
+  const servers = new Servers(targets, {
+    driver: { ...driverOptions, connectionLimit: limit },
+    silenceMs: (statementSeconds + ANSWER_SECONDS) * 1000,
+    beginSession: sessionOf(statementSeconds, targets.length > 1),
+  })
+  const pool = new ConnectionPool(servers, limit)
   // Reports a wrong address at once, and the connection is there for the first statement.
-  const first = await takeConnection(pool)
-  first.release()
+  pool.release(await pool.take())
   let source: Promise<DataSource> | null = null
   return {
     db: {
-      ...queriesOver(retryReads(sendOn(pool))),
+      ...queriesOver(retryReads(pool.send)),
       pool,
-      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool))),
+      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(driverOptions))),
     },
-    close: () => pool.promise().end(),
+    close: async () => {
+      await pool.end()
+      await (await source)?.destroy()
+    },
   }
 }
 

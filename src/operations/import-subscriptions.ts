@@ -17,6 +17,7 @@ import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
 import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
+import { readNames } from '#subscriptions/present.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from './formula-cell.ts'
@@ -157,16 +158,11 @@ const importSubscription = command({
     const endUserId = await lockEndUser(tx, app.id, input.external_ref)
     if (await findSubscriptionOfEndUser(tx, endUserId)) return false
     const customerId = await customerOf(tx, app, input)
-    const change = {
-      planId: found.plan.id,
-      priceId: found.price.id,
-      ...(customerId === null ? {} : { customerId }),
-      period,
-      inTrial: false,
-    }
-    const reason = await decisionReason(tx, app, 'imported', change)
-    const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change, reason)
-    await tx.settle()
+    const set = { planId: found.plan.id, priceId: found.price.id, customerId, period, inTrial: false }
+    const reason = await decisionReason(tx, app, 'imported', set)
+    const names = await readNames(tx, { appId: app.id, ...set })
+    const owner = { endUserId, externalRef: input.external_ref }
+    const { subscription: saved } = await recordChange(tx, app, owner, { set, reason, names })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

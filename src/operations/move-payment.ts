@@ -17,7 +17,7 @@ import { changeTransaction, type Decision } from '#transactions/change-transacti
 import { decisionOf } from '#transactions/decision-of.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/receive-money.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { getSale, type Transaction } from '#transactions/store.ts'
 
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
@@ -83,7 +83,7 @@ const move = command({
     })
     if (left === 0) await endReviewsOfPayment(tx, paymentId)
     const money = { provider: payment.provider, amount, paidAt: payment.paidAt }
-    const received = await receiveMoney(tx, await getApp(tx, target.appId), target, money)
+    const received = await receiveMoney(tx, await getSale(tx, target.id), money)
     await tx.audit({
       appId: target.appId,
       subject: `payment ${paymentId}`,

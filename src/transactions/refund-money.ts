@@ -23,7 +23,7 @@ import { allocate } from './allocate.ts'
 import { changeTransaction, type Decision } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
-import type { FlagReason, Transaction } from './store.ts'
+import { getSale, type FlagReason, type Transaction } from './store.ts'
 
 /** The first look-up of a refund comes this soon; the gaps grow after it. */
 const FIRST_LOOKUP_MS = 5 * MINUTE_MS
@@ -193,7 +193,12 @@ async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refun
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
   if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
     const { provider: providerCode } = await getPayment(tx, paymentId)
-    await completeTransaction(tx, app, { ...transaction, ...balance }, { providerCode, paidAt: tx.now })
+    const sale = await getSale(tx, transaction.id)
+    await completeTransaction(
+      tx,
+      { ...sale, transaction: { ...transaction, ...balance } },
+      { providerCode, paidAt: tx.now },
+    )
     return
   }
   const isUnused = transaction.status === 'completed' && flagReason === null && balance.amountUsed === 0

@@ -4,13 +4,14 @@ import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { notifiedApps } from '#apps/store.ts'
+import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { MONEY_RULES, payments, type Payment } from '#payments/store.ts'
+import { MONEY_RULES } from '#payments/store.ts'
+import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
@@ -222,39 +223,41 @@ export async function getTransaction(db: Queries, transactionId: number): Promis
   return transaction
 }
 
-const PAYMENT_SUBJECT = joinedRows(
+const SALE = joinedRows(
   `transactions transaction
    JOIN apps app ON app.id = transaction.app_id
    LEFT JOIN prices price ON price.id = transaction.price_id
    LEFT JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
+   LEFT JOIN plans currentPlan ON currentPlan.id = current.plan_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
-   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id
-   LEFT JOIN payments recorded ON recorded.provider = ? AND recorded.reference = ?`,
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
   { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
     plan: namedPlans,
     current: subscriptions,
+    currentPlan: namedPlans,
     customer: namedCustomers,
     currentCustomer: namedCustomers,
-    recorded: payments.only('id'),
   },
   { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )
-export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
-/**
- * All rows that a payment of the transaction needs, in one read under the end user's lock; `recorded` is the payment itself, if it is known.
- * Throws `not_found`.
- */
-export async function getPaymentSubject(
-  tx: Tx,
-  { transactionId, provider, reference }: { readonly transactionId: number } & Pick<Payment, 'provider' | 'reference'>,
-): Promise<PaymentSubjectRows> {
-  const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [provider, reference, transactionId])
+/** A transaction with all rows that completing it needs. */
+export interface Sale {
+  readonly app: NotifiedApp
+  readonly transaction: Transaction
+  /** Null for a one-time purchase. */
+  readonly subject: PaymentSubject | null
+}
+
+/** Reads a sale once, under the end user's lock; nobody changes it until the commit but its reader. Throws `not_found`. */
+export async function getSale(tx: Tx, transactionId: number): Promise<Sale> {
+  const found = await tx.one(SALE, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
-  return found
+  const { app, transaction, price, plan, ...rest } = found
+  return { app, transaction, subject: price && plan && { price, plan, ...rest } }
 }
 
 export interface TransactionFilter {
@@ -300,12 +303,12 @@ export async function updateLockedTransaction(
   status: TransactionStatus,
   changes: Partial<Omit<Transaction, 'id' | 'appId'>>,
 ): Promise<void> {
-  const changed = (): Error => new Error(`transaction ${transactionId} was changed although it was locked`)
-  await tx.updateOne(transactions, { id: transactionId, status }, changes, changed)
+  if (!(await updateTransactionIn(tx, transactionId, status, changes)))
+    throw new Error(`transaction ${transactionId} was changed although it was locked`)
 }
 
 export async function insertChange(tx: Tx, row: Omit<TransactionChange, 'id' | 'at'>): Promise<void> {
-  await tx.add(transactionChanges, { ...row, at: tx.now })
+  await tx.insert(transactionChanges, { ...row, at: tx.now })
 }
 
 /** The history of a transaction, the oldest first. */

@@ -3,7 +3,7 @@ import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
-import { addEvent, insertEvents, type NewEvent } from './store.ts'
+import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
 /** What to find an event by, besides its type. */
 export interface EventSubject {
@@ -30,7 +30,7 @@ export async function emitEvent<Type extends EventType>(
   data: EventData[Type],
   subject: EventSubject,
 ): Promise<void> {
-  await addEvent(tx, draft(tx, { app, type, data, subject }))
+  await insertEvent(tx, draft(tx, { app, type, data, subject }))
 }
 
 /** Writes a few events in one statement, each as `emitEvent` does. */

@@ -68,12 +68,7 @@ export interface NewEvent {
 /** Due now for every daemon, however far our own clock is ahead of the database's. */
 const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
-/** Writes an event, due at once where it is to be delivered. */
-export async function addEvent(tx: Tx, event: NewEvent): Promise<void> {
-  await tx.add(events, rowOf(event), { nextAttemptAt: AT_ONCE })
-}
-
-/** As `addEvent`; returns the event's id. */
+/** Writes an event, due at once where it is to be delivered; returns its id. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
   return tx.insert(events, rowOf(event), { nextAttemptAt: AT_ONCE })
 }

@@ -15,18 +15,18 @@ import { freePort } from '../support/shell.ts'
 
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
-    const { db } = testDatabase()
-    const runners = Array.from({ length: 10 }, () => db.source.createQueryRunner())
+    const { pool } = testDatabase().db
+    const connections = await Promise.all(Array.from({ length: 10 }, () => pool.take()))
     const sessions = await Promise.all(
-      runners.map(
-        (runner) =>
-          runner.query(
+      connections.map(
+        (connection) =>
+          connection.command(
             `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
                     @@innodb_lock_wait_timeout AS lockSeconds, @@max_statement_time AS seconds, CONNECTION_ID() AS id`,
           ) as Promise<Record<string, number | string>[]>,
       ),
     )
-    await Promise.all(runners.map((runner) => runner.release()))
+    for (const connection of connections) pool.release(connection)
     expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
     for (const [session] of sessions) expect(session).to.include(expected)
@@ -174,7 +174,9 @@ describe('a server with different defaults', () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
-    const [row]: { Value: string }[] = await (await db.dataSource()).query("SHOW STATUS LIKE 'Ssl_cipher'")
+    const connection = await db.pool.take()
+    const [row] = (await connection.command("SHOW STATUS LIKE 'Ssl_cipher'")) as { Value: string }[]
+    db.pool.release(connection)
     expect(row!.Value).to.match(/^TLS_/)
     await close()
   })
@@ -192,11 +194,11 @@ describe('a server with different defaults', () => {
 
   it('still has sessions with our settings', async () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
-    const [session]: Record<string, string>[] = await (
-      await db.dataSource()
-    ).query(
+    const connection = await db.pool.take()
+    const [session] = (await connection.command(
       'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS serverZone',
-    )
+    )) as Record<string, string>[]
+    db.pool.release(connection)
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', serverZone: '+07:00' })
     expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
     await close()

@@ -3,6 +3,7 @@ import { createConnection, type Connection, type RowDataPacket } from 'mysql2/pr
 import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
+import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
 import { loaded } from './loaded.ts'
@@ -72,7 +73,19 @@ async function start(): Promise<Started> {
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
   const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })
   const source = await db.dataSource()
-  return { db: { ...db, source, query: source.query.bind(source) }, close }
+  return { db: { ...db, source, query: rawQuery(db) }, close }
+}
+
+/** Runs statements on the connections that commands use, and returns what the driver does. */
+function rawQuery({ pool }: Database): TestDb['query'] {
+  return async <T>(sql: string, params: unknown[] = []) => {
+    const connection = await pool.take()
+    try {
+      return (await (params.length === 0 ? connection.command(sql) : connection.send(sql, params as Param[]))) as T
+    } finally {
+      pool.release(connection)
+    }
+  }
 }
 
 /** A worker of mocha keeps its database for the next file; a later run drops it as one of a dead run. */

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type Connection } from 'mysql2/promise'
-import type { DataSource } from 'typeorm'
 import type { Context } from '#context.ts'
-import { openDatabase } from '#db/connect.ts'
+import { openDatabase, type Database } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
@@ -66,7 +65,7 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
   const ctx = { ...quiet, db }
   const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
   try {
-    await shortenLockWaits(await db.dataSource())
+    await shortenLockWaits(db)
     const transactionIds = await openPayments(quiet, payments)
     const rivalry = Promise.all(
       Array.from({ length: rivals }, (_, number) => rival(storm, number, seededRandom(seed + number + 1))),
@@ -86,11 +85,12 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
   }
 }
 
-async function shortenLockWaits(db: DataSource): Promise<void> {
-  const runners = Array.from({ length: POOL_SIZE }, () => db.createQueryRunner())
-  await Promise.all(runners.map((runner) => runner.connect()))
-  for (const runner of runners) await runner.query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
-  for (const runner of runners) await runner.release()
+async function shortenLockWaits({ pool }: Database): Promise<void> {
+  const connections = await Promise.all(Array.from({ length: POOL_SIZE }, () => pool.take()))
+  for (const connection of connections) {
+    await connection.command(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
+    pool.release(connection)
+  }
 }
 
 async function openPayments(ctx: Context, payments: number): Promise<number[]> {
