@@ -3,7 +3,7 @@
 export type CreateCheckoutSessionInput =
   | {
       /**
-       * Your own id for the end user who pays.
+       * Your own id for the end user who pays. It must not be `.` or `..`.
        */
       external_ref: string
       /**
@@ -38,7 +38,7 @@ export type CreateCheckoutSessionInput =
     }
   | {
       /**
-       * Your own id for the end user who pays.
+       * Your own id for the end user who pays. It must not be `.` or `..`.
        */
       external_ref: string
       /**
