@@ -390,6 +390,24 @@ describe('webhook delivery', () => {
     for (const secret of [app.webhookSecret!, 'external_ref', 'a secret answer']) expect(log).to.not.include(secret)
   })
 
+  it('sends nothing whose attempt cannot be charged, and charges nothing for it', async () => {
+    const [id] = await emit()
+    await ctx.db.query(
+      `CREATE TRIGGER refuse_charge BEFORE UPDATE ON events FOR EACH ROW
+       IF NEW.begun > OLD.begun THEN SIGNAL SQLSTATE '45000'; END IF`,
+    )
+    try {
+      await deliverDue(ctx)
+    } finally {
+      await ctx.db.query('DROP TRIGGER refuse_charge')
+    }
+    expect(receiver.received).to.deep.equal([])
+    expect(ctx.logged.join('')).to.include('delivery attempts cannot be charged')
+    ctx.clock.advance('5s')
+    expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+    expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
+  })
+
   it('claims the same events, as one attempt, if a claim is repeated because its answer was lost', async () => {
     const ids = await emit(3)
     const now = databasePresent(ctx)
