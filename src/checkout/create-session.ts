@@ -13,7 +13,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, externalRef, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -24,7 +24,7 @@ import { refuseClientChoices } from './refuse-client-choices.ts'
 import { findOffer, hasSession, insertCheckoutSession, type CheckoutSession } from './store.ts'
 
 const either = {
-  external_ref: text(191).describe('Your own id for the end user who pays.'),
+  external_ref: externalRef.describe('Your own id for the end user who pays. It must not be `.` or `..`.'),
   customer_id: z
     .string()
     .optional()

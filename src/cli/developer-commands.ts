@@ -49,10 +49,12 @@ async function listenTo(
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { formatTimestamp, addMs }] = await Promise.all([
-    import('#webhooks/follow-events.ts'),
-    import('#shared/time.ts'),
-  ])
+  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { envelopeOf }, { formatTimestamp, addMs }] =
+    await Promise.all([
+      import('#webhooks/follow-events.ts'),
+      import('#webhooks/envelope.ts'),
+      import('#shared/time.ts'),
+    ])
   let left = options.count === undefined ? Infinity : countOf(options.count)
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
@@ -73,7 +75,7 @@ async function listenTo(
         id: eventIdOf(event),
         event_type: event.eventType,
         at: formatTimestamp(event.writtenAt),
-        ...(JSON.parse(event.body.toString('utf8')) as object),
+        ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
         forwarded: answer,
       }
       out.result(view, () => out.line(lineOf(event, view.id, view.at, answer)))

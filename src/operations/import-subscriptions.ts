@@ -12,7 +12,7 @@ import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
-import { emailAddress, text } from '#shared/validate.ts'
+import { emailAddress, externalRef, text } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
@@ -24,7 +24,7 @@ import { bareCell } from './formula-cell.ts'
 
 /** A line of the file, before it is interpreted. */
 const ImportLine = z.strictObject({
-  external_ref: text(191),
+  external_ref: externalRef,
   price_id: z.string(),
   /** `YYYY-MM-DD HH:MM:SS` in UTC; empty for a lifetime price. */
   current_period_end: z.string(),

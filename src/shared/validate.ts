@@ -12,6 +12,9 @@ export function text(max: number): z.ZodType<string> {
     .meta({ minLength: 1, maxLength: max })
 }
 
+/** A seller's own id for an end user. Paths of the API name it, and URLs resolve `.` and `..`, encoded ones too. */
+export const externalRef = text(191).refine((value) => value !== '.' && value !== '..', 'must not be . or ..')
+
 /** As `text`, but may be empty and may hold line breaks and tabs. */
 export function longText(max: number): z.ZodType<string> {
   return z
