@@ -4,7 +4,7 @@ import { FAR, FAR_FOR_APP, OF_ITS_PLAN, SAME_APP, SAME_END_USER, namesNone, type
 const DECIDED = `(x.resolution IS NOT NULL OR EXISTS (SELECT 1 FROM transaction_changes c
   WHERE c.transaction_id = x.id AND c.kind = 'unflagged' AND c.actor IS NOT NULL))`
 /** An operator accepted what was received as the full payment. */
-const ACCEPTED = `(x.resolution = 'completed' OR EXISTS (SELECT 1 FROM transaction_changes c
+const ACCEPTED = `(x.resolution <=> 'completed' OR EXISTS (SELECT 1 FROM transaction_changes c
   WHERE c.transaction_id = x.id AND c.kind = 'completed' AND c.actor IS NOT NULL))`
 const APPLIED = 'EXISTS (SELECT 1 FROM payment_applications l WHERE l.transaction_id = x.id)'
 /** What of a transaction's money was refunded for good. */
