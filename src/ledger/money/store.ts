@@ -217,7 +217,8 @@ const providerEventRules: TableRules = {
   rules: [
     {
       fault: 'names a transaction that does not exist or is of another app',
-      broken: `x.outcome = 'applied' AND ${namesNone('transaction_id', 'transactions', SAME_APP)}`,
+      // Earlier versions recorded no app.
+      broken: `x.outcome = 'applied' AND ${namesNone('transaction_id', 'transactions', 'o.app_id = COALESCE(x.app_id, o.app_id)')}`,
     },
     {
       // The movement of a bank that was booked elsewhere meanwhile is known by its reference; the mail's own id is kept beside it.
