@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
 import { verifyLedger, type LedgerReport } from '#transactions/ledger.ts'
-import { CORRUPTIONS, type Corruption } from './corruptions.ts'
+import { CORRUPTIONS, HARMLESS, type Harmless } from './corruptions.ts'
 import { aHistory, type History } from './history.ts'
 
 /** Ends a transaction without keeping its changes. */
@@ -11,21 +11,21 @@ class TakenBack extends Error {}
 describe('ledger verify finds what no command writes', () => {
   let history: History
   let untouched: LedgerReport
-  const found = new Map<Corruption, LedgerReport[]>()
+  const found = new Map<Harmless, LedgerReport[]>()
 
   // The database is emptied after each test: everything is looked at before the first.
   before(async () => {
     history = await aHistory()
     untouched = await verifyLedger(history.ctx, null)
-    for (const corruption of CORRUPTIONS) found.set(corruption, await verifyWith(corruption))
+    for (const change of [...CORRUPTIONS, ...HARMLESS]) found.set(change, await verifyWith(change))
   })
   after(() => history.stop())
 
-  const verifyWith = async (corruption: Corruption): Promise<LedgerReport[]> => {
+  const verifyWith = async (change: Harmless): Promise<LedgerReport[]> => {
     const reports: LedgerReport[] = []
     const work = async (tx: Tx): Promise<void> => {
-      for (const sql of corruption.sql(history)) {
-        if ((await tx.run(sql)) === 0) throw new Error(`${corruption.title}: changes no row`)
+      for (const sql of change.sql(history)) {
+        if ((await tx.run(sql)) === 0) throw new Error(`${change.title}: changes no row`)
       }
       reports.push(await verifyLedger({ ...history.ctx, db: { ...history.ctx.db, ...tx } }, null))
       throw new TakenBack()
@@ -46,4 +46,11 @@ describe('ledger verify finds what no command writes', () => {
     it(corruption.title, () => {
       expect(kindsOf(found.get(corruption)?.[0])).to.deep.equal([...corruption.finds].sort())
     })
+
+  describe('and no fault in', () => {
+    for (const change of HARMLESS)
+      it(change.title, () => {
+        expect(kindsOf(found.get(change)?.[0])).to.deep.equal([])
+      })
+  })
 })

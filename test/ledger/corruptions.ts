@@ -621,3 +621,83 @@ export const CORRUPTIONS: readonly Corruption[] = [
     finds: ['checkout expires in the distant future'],
   },
 ]
+
+/** A change that is no fault: what the daemon itself does, or what no other row can tell from the truth (docs/operating.md). */
+export type Harmless = Omit<Corruption, 'finds'>
+
+export const HARMLESS: readonly Harmless[] = [
+  // Done by the daemon
+  { title: 'receipts that were sent long ago are removed', sql: () => [`DELETE FROM receipts WHERE status = 'sent'`] },
+  {
+    title: 'an event is tried again in 30 days, the longest gap that may be set',
+    sql: ({ transactions }) => [
+      `UPDATE events SET next_attempt_at = '2026-05-28 12:00:00' WHERE transaction_id = ${transactions.book}`,
+    ],
+  },
+  {
+    title: 'an event is leased for a minute',
+    sql: ({ transactions }) => [
+      `UPDATE events SET attempts = 1, lease = 1, lease_until = '2026-04-28 12:01:00' WHERE transaction_id = ${transactions.book}`,
+    ],
+  },
+  {
+    title: 'a session is looked up in six hours, the longest gap',
+    sql: ({ transactions }) => [
+      `UPDATE provider_sessions SET next_lookup_at = '2026-04-28 18:00:00' WHERE transaction_id = ${transactions.cardOpen}`,
+    ],
+  },
+  {
+    title: 'a checkout of an app whose clock is a year ahead is open for a day',
+    sql: ({ transactions }) => [
+      `UPDATE checkout_sessions SET expires_at = '2027-04-29 12:00:00' WHERE transaction_id = ${transactions.abroad}`,
+    ],
+  },
+  {
+    title: 'a period that ran out is stored as expired',
+    sql: () => [`UPDATE subscriptions SET status = 'expired' WHERE external_ref = 'sampler'`],
+  },
+  // Not to be seen
+  {
+    title: 'a payment that nobody made is deleted with all that names it',
+    sql: ({ transactions: { cardOpen } }) => [
+      `DELETE FROM provider_sessions WHERE transaction_id = ${cardOpen}`,
+      `DELETE FROM checkout_sessions WHERE transaction_id = ${cardOpen}`,
+      `DELETE FROM transactions WHERE id = ${cardOpen}`,
+    ],
+  },
+  {
+    title: 'money that waits is deleted with its mail',
+    sql: () => [
+      `DELETE FROM bank_mails WHERE review IS NOT NULL`,
+      `DELETE FROM payments WHERE closed_at IS NULL AND amount_left = 99000`,
+    ],
+  },
+  {
+    title: 'an amount is changed wherever it stands',
+    sql: ({ transactions: { book } }) => [
+      `UPDATE payments SET amount = 1000 WHERE id = ${paymentOf(book)}`,
+      `UPDATE allocations SET amount = 1000 WHERE transaction_id = ${book}`,
+      setTransaction(book, 'amount = 1000, amount_received = 1000, amount_used = 1000'),
+    ],
+  },
+  {
+    title: 'a subscription loses its customer, and its reminders are stopped',
+    sql: () => [
+      `UPDATE subscriptions SET customer_id = NULL, reminders_stopped_at = created_at WHERE external_ref = 'renewer'`,
+    ],
+  },
+  {
+    title: 'the bytes of an event are others',
+    sql: ({ transactions }) => [`UPDATE events SET body = '{}' WHERE transaction_id = ${transactions.book}`],
+  },
+  {
+    title: 'a price was raised',
+    sql: () => [`UPDATE prices SET amount = amount + 1 WHERE interval_unit = 'year'`],
+  },
+  {
+    title: 'a payment came a week earlier',
+    sql: ({ transactions }) => [
+      `UPDATE payments SET paid_at = paid_at - INTERVAL 7 DAY WHERE id = ${paymentOf(transactions.book)}`,
+    ],
+  },
+]
