@@ -119,7 +119,8 @@ const paymentRules: TableRules = {
     },
     {
       fault: 'has a negative total for a transaction',
-      broken: `EXISTS (SELECT 1 FROM allocations b WHERE b.payment_id = x.id GROUP BY b.transaction_id HAVING SUM(b.amount) < 0)`,
+      broken: `EXISTS (SELECT 1 FROM allocations n WHERE n.payment_id = x.id AND n.amount < 0
+        AND 0 > (SELECT SUM(b.amount) FROM allocations b WHERE b.payment_id = n.payment_id AND b.transaction_id = n.transaction_id))`,
     },
     { fault: 'has an amount that is not positive', broken: 'x.amount <= 0' },
     {
