@@ -27,6 +27,7 @@ const LAYERS = [
   'realtime',
   'subscriptions',
   'payments',
+  'ledger',
   'transactions',
   'bank-accounts',
   'providers',

@@ -317,27 +317,3 @@ export async function sumUnallocated(db: Queries, appId: number | null): Promise
     appId === null ? [] : [appId],
   )
 }
-
-/** What a correct ledger of money never shows: a sentence, and the query for the payments that it applies to. */
-export const MONEY_RULES: readonly { readonly subject: string; readonly discrepancy: string; readonly sql: string }[] =
-  [
-    {
-      subject: 'payment',
-      discrepancy: 'has a different amount left than was neither booked nor refunded',
-      sql: `SELECT x.id FROM payments x
-          LEFT JOIN (SELECT payment_id, SUM(amount) AS sum FROM allocations GROUP BY payment_id) b ON b.payment_id = x.id
-          LEFT JOIN (SELECT payment_id, SUM(CASE status WHEN 'failed' THEN 0 ELSE amount END) AS sum FROM refunds GROUP BY payment_id) r ON r.payment_id = x.id
-          WHERE NOT (x.amount_left <=> x.amount - COALESCE(b.sum, 0) - COALESCE(r.sum, 0))`,
-    },
-    {
-      subject: 'payment',
-      discrepancy: 'was booked or refunded for more than its amount',
-      sql: `SELECT x.id FROM payments x WHERE x.amount_left < 0 OR (x.amount IS NULL AND EXISTS (SELECT 1 FROM allocations b WHERE b.payment_id = x.id))`,
-    },
-    {
-      subject: 'payment',
-      discrepancy: 'has a negative total for a transaction',
-      sql: `SELECT x.id FROM payments x WHERE EXISTS (
-            SELECT 1 FROM allocations b WHERE b.payment_id = x.id GROUP BY b.transaction_id HAVING SUM(b.amount) < 0)`,
-    },
-  ]

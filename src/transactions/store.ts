@@ -10,7 +10,6 @@ import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { MONEY_RULES } from '#payments/store.ts'
 import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
@@ -333,92 +332,6 @@ export async function hasProviderEvent(db: Queries, provider: string, eventId: s
 /** What providers reported about a transaction, the oldest first. */
 export async function listProviderEvents(db: Queries, transactionId: number): Promise<ProviderEvent[]> {
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
-}
-
-/** What a correct ledger never shows: a sentence, and the query for the rows that it applies to. */
-const LEDGER_RULES: readonly { readonly subject: string; readonly discrepancy: string; readonly sql: string }[] = [
-  {
-    subject: 'transaction',
-    discrepancy: 'is completed but has neither an effect nor a flag',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN payment_applications a ON a.transaction_id = x.id
-          WHERE x.status = 'completed' AND x.mode = 'subscription' AND a.id IS NULL AND x.flag_reason IS NULL AND x.resolution IS NULL`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is not completed but has an effect',
-    sql: `SELECT x.id FROM transactions x JOIN payment_applications a ON a.transaction_id = x.id
-          WHERE x.status NOT IN ('completed', 'refunded')`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is a completed one-time payment without exactly one transaction.completed event',
-    sql: `SELECT x.id FROM transactions x
-          LEFT JOIN events e ON e.transaction_id = x.id AND e.event_type = 'transaction.completed'
-          WHERE x.status = 'completed' AND x.mode = 'payment' GROUP BY x.id HAVING COUNT(e.id) <> 1`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'received a different amount than was booked for it',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NULL
-          WHERE 1 = 1 GROUP BY x.id, x.amount_received HAVING COALESCE(SUM(b.amount), 0) <> x.amount_received`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'has a refunded amount that differs from the sum of its refunds',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NOT NULL
-          WHERE 1 = 1 GROUP BY x.id, x.amount_refunded HAVING COALESCE(SUM(-b.amount), 0) <> x.amount_refunded`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'used, kept or refunded more than it received',
-    sql: `SELECT x.id FROM transactions x
-          WHERE x.amount_used < 0 OR x.amount_left < 0 OR x.amount_refunded < 0
-             OR x.amount_received - x.amount_refunded - x.amount_used - x.amount_left < 0`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is flagged but has no money left',
-    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NOT NULL AND x.amount_left = 0`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'has money left but is neither flagged nor completed',
-    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NULL AND x.amount_left > 0 AND x.status <> 'completed'`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is pending although its full amount was received',
-    sql: `SELECT x.id FROM transactions x WHERE x.status = 'pending' AND x.amount_received - x.amount_refunded >= x.amount AND x.amount_left > 0`,
-  },
-  {
-    subject: 'subscription',
-    discrepancy: 'does not have one subscription.updated event for each of its changes',
-    // With another index the server would read all events of the app for each subscription.
-    sql: `SELECT x.id FROM subscriptions x
-          LEFT JOIN events e FORCE INDEX (events_app_ref)
-            ON e.app_id = x.app_id AND e.external_ref = x.external_ref AND e.event_type = 'subscription.updated'
-          WHERE 1 = 1 GROUP BY x.id, x.revision HAVING COUNT(e.id) <> x.revision`,
-  },
-  {
-    subject: 'event',
-    discrepancy: 'is pending but never due',
-    sql: `SELECT x.id FROM apps a STRAIGHT_JOIN events x FORCE INDEX (events_app_due) ON x.app_id = a.id
-          WHERE x.delivery_status = 'pending' AND x.next_attempt_at IS NULL`,
-  },
-]
-
-/** The rows that break a rule of the ledgers; `appId` null checks all apps. */
-export async function findDiscrepancies(
-  db: Queries,
-  appId: number | null,
-): Promise<{ subject: string; fault: string }[]> {
-  const found: { subject: string; fault: string }[] = []
-  for (const { subject, discrepancy, sql } of [...LEDGER_RULES, ...MONEY_RULES]) {
-    const ofApp = appId === null ? sql : sql.replace('WHERE ', 'WHERE x.app_id = ? AND ')
-    const rows = await db.all(shape({ id: id() }), ofApp, appId === null ? [] : [appId])
-    found.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault: discrepancy })))
-  }
-  return found
 }
 
 /** Provider events that paid nothing: `refused` (does not fit what was opened) or `noted` (such as a refund made there). Newest first. */
