@@ -30,12 +30,14 @@ export interface PaymentRequest {
 }
 
 /**
- * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to come. `asks`:
- * the amount that an open session still asks for, in the smallest unit.
+ * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to come. `expired`:
+ * it takes no payment any more, and money that was sent before may still come. `asks`: the amount that an open session still asks for,
+ * in the smallest unit.
  */
 export type PolledStatus =
   | { readonly status: 'paid' }
   | { readonly status: 'processing' }
+  | { readonly status: 'expired' }
   | { readonly status: 'closed' }
   | { readonly status: 'open'; readonly asks: number }
 
