@@ -53,6 +53,8 @@ export interface MethodTexts {
 export interface Notifications {
   /** `/api/v1/webhooks/…` */
   readonly path: string
+  /** The largest body; a longer one is not genuine. */
+  readonly maxBytes: number
   /**
    * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is our own,
    * and the provider sends the notification again.

@@ -11,6 +11,7 @@ import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
 import { PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
+import { NOTIFICATION_BYTES } from './notification.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
@@ -70,6 +71,7 @@ export const payos = defineProvider({
   credentials: payosCredentials,
   notifications: {
     path: '/api/v1/webhooks/bank-transfer-provider',
+    maxBytes: NOTIFICATION_BYTES,
     receive: (ctx, { body }) => receivePayosNotification(ctx, body),
   },
   redirectSources: (config) => httpsAnd(config, config.payosApiBase),
