@@ -22,11 +22,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   if (!app.pageSettings?.receipts) return 'drop'
   if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
     return 'drop'
-  if (kind === 'refunded') {
-    if (transaction.amountRefunded < receipt.total) return 'drop'
-    const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-    if (refunds.some(({ status }) => status === 'pending')) return 'wait'
-  }
+  const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
+  if (amount === 'pending') return 'wait'
+  if (amount === 0) return 'drop'
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
@@ -46,7 +44,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     app_name: app.name,
     customer_name: customer.name,
     title: plan?.name ?? transaction.planName ?? transaction.planRef,
-    amount: money(receipt.amount),
+    amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
     code: transfer?.transferCode ?? '',
@@ -67,4 +65,17 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     messageId: `receipt.${receipt.id}@${from.address.split('@')[1] ?? 'localhost'}`,
     headers: { 'Auto-Submitted': 'auto-generated' },
   }
+}
+
+/** How much of a decision's refunds went back; `pending` while one of them may still fail. */
+async function amountRefunded(ctx: Context, { transactionId, amount, total }: Receipt): Promise<number | 'pending'> {
+  let sum = 0
+  let succeeded = 0
+  for (const { taken, status } of await listRefundsOfTransaction(ctx.db, transactionId)) {
+    sum += taken
+    if (sum <= total - amount || sum > total) continue
+    if (status === 'pending') return 'pending'
+    if (status === 'succeeded') succeeded += taken
+  }
+  return succeeded
 }

@@ -14,6 +14,8 @@ import { updateAppRow } from '#apps/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
+import { listRefundsOfTransaction } from '#payments/store.ts'
+import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { changeApp } from '../support/operators.ts'
@@ -124,6 +126,41 @@ describe('receipts', () => {
       '[TEST] Payment received: Premium',
       '[TEST] Refunded: ₫40,000 for Premium',
       '[TEST] Refunded: ₫59,000 for Premium',
+    ])
+  })
+
+  it('report one decision to refund once, also where several payments are refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().filter((subject) => subject?.includes('Refunded'))).to.deep.equal([
+      '[TEST] Refunded: ₫99,000 for Premium',
+    ])
+  })
+
+  it('report of a refund what went back: not what the provider refused, which is reported once it is refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    const refunds = await listRefundsOfTransaction(scene.ctx.db, transactionId)
+    const refused = refunds.find(({ amount }) => amount === 39_000)!
+    await inTransaction(scene.ctx, (tx) => tx.run("UPDATE refunds SET status = 'pending' WHERE id = ?", [refused.id]))
+    await sweep()
+    expect(subjects(), 'while a part is pending').to.deep.equal(['[TEST] Payment received: Premium'])
+    await inTransaction(scene.ctx, (tx) =>
+      recordRefundAnswer(tx, refused.id, { status: 'failed', reference: refused.reference, failure: 'closed' }),
+    )
+    scene.ctx.clock.advance('11m')
+    await sweep()
+    expect(subjects().at(-1)).to.equal('[TEST] Refunded: ₫60,000 for Premium')
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().slice(2), 'as much as was refunded in all before').to.deep.equal([
+      '[TEST] Refunded: ₫39,000 for Premium',
     ])
   })
 
