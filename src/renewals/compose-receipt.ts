@@ -1,7 +1,10 @@
 import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
-import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
+import { findTransferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
+import { checkoutUrl } from '#checkout/create-session.ts'
+import { findSessionOfTransaction } from '#checkout/store.ts'
+import { viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
@@ -11,7 +14,7 @@ import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
-import { getTransaction, type Receipt } from '#transactions/store.ts'
+import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
@@ -36,7 +39,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const from = senderOf(app, ctx.config)
-  const transfer = kind === 'part' && transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
+  const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
   const values = {
     ...mailBrand(app),
     kind,
@@ -47,6 +50,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
+    pay_url: payUrl,
     code: transfer?.transferCode ?? '',
     account_number: transfer?.accountNumber ?? '',
     bank_name: transfer?.bankName ?? '',
@@ -65,6 +69,27 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     messageId: `receipt.${receipt.id}@${from.address.split('@')[1] ?? 'localhost'}`,
     headers: { 'Auto-Submitted': 'auto-generated' },
   }
+}
+
+/** How the rest of a part can be paid. `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
+interface WayToPay {
+  readonly transfer: TransferDetails | null
+  readonly payUrl: string
+}
+
+const NO_WAY: WayToPay = { transfer: null, payUrl: '' }
+
+/** The bank page, which asks for the rest also after the link expired; the checkout, while it is open, where no transfer is taken. */
+async function wayToPay(ctx: Context, transaction: Transaction): Promise<WayToPay> {
+  const session = await findSessionOfTransaction(ctx.db, transaction.id)
+  if (!session) return NO_WAY
+  const { state, preview, takesRest } = await viewCheckout(ctx, session.token)
+  const isOpen = state === 'open' && preview?.kind !== 'refused'
+  if (!isOpen && !takesRest) return NO_WAY
+  const url = checkoutUrl(ctx.config.baseUrl, session.token)
+  const transfer = transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
+  if (transfer) return { transfer, payUrl: `${url}/bank` }
+  return isOpen ? { transfer, payUrl: url } : NO_WAY
 }
 
 /** How much of a decision's refunds went back; `pending` while one of them may still fail. */

@@ -19,7 +19,7 @@ import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { changeApp } from '../support/operators.ts'
-import { aCheckout, aCustomer, aPlan, LIFETIME, priceId, tokenOf } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { aScene, type Scene } from './scene.ts'
 
@@ -98,6 +98,49 @@ describe('receipts', () => {
     const { text, html } = scene.inbox.mails[0]!.parsed
     for (const part of ['₫39,000', transaction.transferCode!, ACCOUNT.number, ACCOUNT.holder, 'Vietcombank'])
       for (const body of [text, html]) expect(body).to.contain(part)
+  })
+
+  const linksTo = (path: string) => new RegExp(`href="http[^"]*/checkout/[0-9a-f]{64}${path}"`)
+
+  for (const [locale, label] of [
+    ['en', 'Pay ₫39,000'],
+    ['vi', 'Thanh toán 39.000\u00a0₫'],
+  ] as const)
+    it(`have a button that asks for the rest of a part, on the bank page, also after the link expired: ${locale}`, async () => {
+      await takeTransfers(scene.ctx, scene.seller.app)
+      const session = await openSession(locale)
+      const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+      await pay(transaction.id, 60_000)
+      scene.ctx.clock.advance('2d')
+      await sweep()
+      const { text, html } = scene.inbox.mails[0]!.parsed
+      expect(html).to.match(linksTo('/bank'))
+      expect(String(html).replace(/\s+/g, ' ')).to.match(new RegExp(`>\\s*${label.replace(/\s/g, '\\s')}\\s*</a>`))
+      expect(text).to.contain(`${session.checkout_url}/bank`)
+    })
+
+  it('lead to the open checkout where a part came by another way, and nowhere once it expired', async () => {
+    await pay(await open(), 60_000)
+    await sweep()
+    expect(scene.inbox.mails[0]!.parsed.html).to.match(linksTo(''))
+    await pay(await open(), 60_000)
+    scene.ctx.clock.advance('2d')
+    await sweep()
+    expect(scene.inbox.mails[1]!.parsed.html).not.to.match(linksTo('.*'))
+  })
+
+  it('ask for no more money where the payment would not be applied any more', async () => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const session = await openSession()
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+    await pay(transaction.id, 60_000)
+    const gold = await aPlan(scene.ctx, scene.seller, { code: 'gold', prices: [LIFETIME] })
+    const other = { price_id: priceId(gold), external_ref: transaction.externalRef }
+    await paid(scene.ctx, { ...scene.seller, app: await scene.app() }, other)
+    await sweep()
+    const { text, html } = scene.inbox.mails.find(({ parsed }) => parsed.subject?.includes('Part of'))!.parsed
+    expect(html).not.to.match(linksTo('.*'))
+    for (const body of [text, html]) expect(body).not.to.contain(ACCOUNT.number)
   })
 
   it('say that a lifetime subscription never expires', async () => {
