@@ -94,11 +94,13 @@ export interface PageLink {
   readonly label: string
 }
 
-/** The link back to the seller. It says "cancel" unless there is nothing to pay. Null without a web address. */
+/** The link back to the seller. It says "cancel" where there is a payment to cancel. Null without a web address. */
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
-  return href === null ? null : { href, label: (hasNothingToPay(view) ? backTo : checkout.cancel)(view.app.name) }
+  return href === null
+    ? null
+    : { href, label: (hasNothingToPay(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
 }
 
 /** Whether the payer's next step is back to the seller: the payment is being processed, would buy nothing, or cannot be made. */

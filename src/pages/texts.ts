@@ -226,7 +226,7 @@ const en: PageTexts = {
     received: (received, asked, due) => `We received ${received} of ${asked}. ${due} is still missing.`,
     transferRest: (due, code) =>
       `You can still transfer the missing ${due} with the note ${code}. The payment is complete as soon as it arrives.`,
-    payRest: (due) => `Pay the missing ${due}`,
+    payRest: (due) => `Pay ${due}`,
     moneyBack: (appName) => `Would you rather have your money back? Please contact ${appName}.`,
     decide: (appName) => `Please contact ${appName} about the money that has arrived.`,
     completeOrBack: (appName) => `Please contact ${appName} to complete the payment or to get your money back.`,
@@ -366,7 +366,7 @@ const vi: PageTexts = {
     received: (received, asked, due) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
     transferRest: (due, code) =>
       `Bạn vẫn có thể chuyển ${due} còn thiếu với nội dung ${code}. Thanh toán sẽ hoàn tất ngay khi chúng tôi nhận được tiền.`,
-    payRest: (due) => `Thanh toán ${due} còn thiếu`,
+    payRest: (due) => `Thanh toán ${due}`,
     moneyBack: (appName) => `Bạn muốn nhận lại tiền? Vui lòng liên hệ ${appName}.`,
     decide: (appName) => `Vui lòng liên hệ ${appName} về khoản tiền đã nhận.`,
     completeOrBack: (appName) => `Vui lòng liên hệ ${appName} để hoàn tất thanh toán hoặc nhận lại tiền.`,
