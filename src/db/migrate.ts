@@ -29,6 +29,7 @@ import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
 import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
 import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheaper-deliveries.ts'
 import { BegunDeliveries1795200000030 } from '#migrations/1795200000030-begun-deliveries.ts'
+import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
 import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
@@ -72,6 +73,7 @@ export const MIGRATIONS: Migrations = [
   SearchKeys1795200000027,
   CheaperDeliveries1795200000028,
   BegunDeliveries1795200000030,
+  EndedAssignments1795200000031,
 ]
 
 const LEASE_SECONDS = 15

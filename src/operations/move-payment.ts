@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
+import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
@@ -64,7 +65,9 @@ const move = command({
     if (!payment) throw notFound(`payment ${paymentId}`)
     const target = transactions.get(transactionId)
     if (!target) throw notFound(`transaction ${transactionId}`)
-    refuseForeign(payment, target)
+    if (payment.currency !== target.currency)
+      throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${payment.currency}`)
+    await refuseForeignMoney(tx, payment, target)
     const sources = await sourcesOf(tx, payment, target, transactions)
     const free = freeOf(payment, input)
     const amount = amountOf(free, sources, input)
@@ -94,14 +97,6 @@ const move = command({
     return { payment_id: paymentId, transaction_id: transactionId, amount, status: received.kind }
   },
 })
-
-/** Money in one app's provider account cannot pay another app; a bank account may be shared. */
-function refuseForeign({ currency, appId, bankAccountId }: Payment, target: Transaction): void {
-  if (currency !== target.currency)
-    throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${currency}`)
-  if (appId !== null && appId !== target.appId && bankAccountId === null)
-    throw invalidField('transaction_id', 'is of another app than the payment')
-}
 
 async function sourcesOf(
   tx: CommandTx,

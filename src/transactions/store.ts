@@ -115,9 +115,12 @@ export const receipts = table('receipts', {
   appId: bigint('app_id'),
   transactionId: bigint('transaction_id'),
   kind: exact('kind', 16).as<ReceiptKind>(),
-  /** What came or went back, in the transaction's currency. */
+  /** What came, or was to go back, in the transaction's currency. */
   amount: bigint('amount'),
-  /** All that had come, or had gone back, by then: part of the unique key. */
+  /**
+   * All that had come by then; of a refund, all that was ever to go back, failed refunds among it, so that it only grows. Part of the
+   * unique key.
+   */
   total: bigint('total'),
   status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
   failures: int('failures'),
