@@ -3,6 +3,7 @@ import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
 import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
 import type { Context } from '#context.ts'
+import { mailNameOf } from '#customers/mail-name.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
 import { senderOf, type Mail } from '#mail/send.ts'
@@ -35,6 +36,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer
+  const name = mailNameOf(customer)
+  // A client that may choose amounts chooses this, too.
+  const planName = name === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const from = senderOf(app, ctx.config)
@@ -44,8 +48,8 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     kind,
     is_test: app.isSandbox,
     app_name: app.name,
-    customer_name: customer.name,
-    title: plan?.name ?? transaction.planName ?? transaction.planRef,
+    customer_name: name,
+    title: plan?.name ?? planName ?? transaction.planRef,
     amount: money(receipt.amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
@@ -60,7 +64,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   }
   return {
     from,
-    to: { name: customer.name, address: customer.email },
+    to: { name, address: customer.email },
     cc: customer.ccEmails,
     bcc: customer.bccEmails,
     ...(await renderMail('receipt', locale, values)),
