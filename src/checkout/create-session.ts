@@ -13,7 +13,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, externalRef, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, externalRef, integer, name, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
@@ -56,7 +56,7 @@ const PaymentCheckout = z.strictObject({
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
     .describe('Your name for the item. It does not have to be the code of a plan.'),
-  plan_name: text(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
+  plan_name: name(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })

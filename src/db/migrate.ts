@@ -30,6 +30,7 @@ import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.t
 import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheaper-deliveries.ts'
 import { BegunDeliveries1795200000030 } from '#migrations/1795200000030-begun-deliveries.ts'
 import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
+import { VerifiedEmails1795200000032 } from '#migrations/1795200000032-verified-emails.ts'
 import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
@@ -74,6 +75,7 @@ export const MIGRATIONS: Migrations = [
   CheaperDeliveries1795200000028,
   BegunDeliveries1795200000030,
   EndedAssignments1795200000031,
+  VerifiedEmails1795200000032,
 ]
 
 const LEASE_SECONDS = 15

@@ -12,7 +12,7 @@ import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
-import { emailAddress, externalRef, text } from '#shared/validate.ts'
+import { emailAddress, externalRef, name, text } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
@@ -33,7 +33,7 @@ const ImportLine = z.strictObject({
     .regex(/^([1-9]|[12]\d|3[01])?$/, 'must be a day from 1 to 31')
     .optional(),
   customer_email: z.union([z.literal(''), emailAddress]).optional(),
-  customer_name: z.union([z.literal(''), text(191)]).optional(),
+  customer_name: z.union([z.literal(''), name(191)]).optional(),
 })
 type ImportLine = z.infer<typeof ImportLine>
 

@@ -1,4 +1,4 @@
-import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime, sum, text, words } from '#db/columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import { unlessDuplicate } from '#db/database-error.ts'
 import type { Queries } from '#db/queries.ts'
@@ -303,12 +303,12 @@ export interface UnallocatedSum {
   readonly currency: string
   readonly payments: number
   readonly unknown: number
-  readonly amount: number
+  readonly amount: bigint
 }
 
 export async function sumUnallocated(db: Queries, appId: number | null): Promise<UnallocatedSum[]> {
   return db.all(
-    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: bigint() }),
+    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: sum() }),
     `SELECT COALESCE(a.is_sandbox, 0) AS isSandbox, p.currency, COUNT(*) AS payments,
        SUM(p.amount_left IS NULL) AS \`unknown\`, COALESCE(SUM(p.amount_left), 0) AS amount
      FROM payments p LEFT JOIN apps a ON a.id = p.app_id

@@ -6,6 +6,7 @@ import { checkoutUrl } from '#checkout/create-session.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import { viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
+import { mailNameOf } from '#customers/mail-name.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
 import { senderOf, type Mail } from '#mail/send.ts'
@@ -36,6 +37,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer
+  const name = mailNameOf(customer)
+  // A client that may choose amounts chooses this, too.
+  const planName = name === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const from = senderOf(app, ctx.config)
@@ -45,8 +49,8 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
     kind,
     is_test: app.isSandbox,
     app_name: app.name,
-    customer_name: customer.name,
-    title: plan?.name ?? transaction.planName ?? transaction.planRef,
+    customer_name: name,
+    title: plan?.name ?? planName ?? transaction.planRef,
     amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
@@ -62,7 +66,7 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   }
   return {
     from,
-    to: { name: customer.name, address: customer.email },
+    to: { name, address: customer.email },
     cc: customer.ccEmails,
     bcc: customer.bccEmails,
     ...(await renderMail('receipt', locale, values)),

@@ -213,7 +213,7 @@ imported,${priceId(basic)},2026-04-30 10:00:00,31,an@example.com,An\n`
       await this.#shop.relay(await genuineMail('ACB', transferFor(of('short'), { content })))
     const [newest, , oldest] = (await listBankMails(this.#ctx, { unmatched: true })).rows
     await matchBankMail(this.#ctx, MAI, { id: oldest!.id, transactionId: of('matched').id, note: 'the payer called' })
-    const waiting = await this.#ctx.db.query<{ payment_id: string }>('SELECT payment_id FROM bank_mails WHERE id = ?', [
+    const waiting = await this.#ctx.db.query<{ payment_id: string }[]>('SELECT payment_id FROM bank_mails WHERE id = ?', [
       newest!.id,
     ])
     await perform(this.#ctx, MAI, closePayment, { payment_id: Number(waiting[0]!.payment_id), note: 'a gift' }, null)

@@ -77,6 +77,12 @@ export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
       values: { ...REMINDER, in_trial, period_end: ENDS[locale] },
     })),
   ),
+  {
+    name: `renewal-reminder without a name in ${locale}`,
+    template: 'renewal-reminder',
+    locale,
+    values: { ...REMINDER, customer_name: '', period_end: ENDS[locale] },
+  } as const,
   ...RECEIPTS.map((values) => ({
     name: `receipt (${String(values['kind'])}${values['code'] === '' ? '' : ' by transfer'}) in ${locale}`,
     template: 'receipt' as const,
