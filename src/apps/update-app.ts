@@ -45,7 +45,7 @@ export const updateApp = command({
     await updateAppRow(
       tx,
       app.id,
-      given({
+      given<App>({
         name,
         webhookUrl: webhook_url,
         mailFrom: mail_from,

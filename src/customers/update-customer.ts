@@ -29,10 +29,10 @@ export const updateCustomer = command({
   },
 })
 
-function changesOf(fields: z.infer<typeof UpdateCustomerInput>): Partial<Omit<Customer, 'id' | 'appId'>> {
+function changesOf(fields: z.infer<typeof UpdateCustomerInput>): Partial<Customer> {
   const { name, email, merchant_customer_id, cc_emails, bcc_emails, locale, ...others } = fields
   noFieldsLeft(others)
-  return given({
+  return given<Customer>({
     name,
     email,
     merchantCustomerId: merchant_customer_id,

@@ -5,7 +5,7 @@ import { given, patchOf } from '#shared/patch.ts'
 import { longText, text } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, updatePlanRow } from './store.ts'
+import { getPlan, updatePlanRow, type Plan } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: text(191).optional(),
@@ -24,7 +24,7 @@ export const updatePlan = command({
     noFieldsLeft(others)
     const { app, planId } = scope
     const current = await getPlan(tx, app.id, planId)
-    await updatePlanRow(tx, planId, given({ name, description, status }))
+    await updatePlanRow(tx, planId, given<Plan>({ name, description, status }))
     const updated = await getPlan(tx, app.id, planId)
     const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
     await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })

@@ -30,7 +30,7 @@ export const updatePrice = command({
     noFieldsLeft(others)
     const { app, planId, priceId } = scope
     const current = priceOf(await getPlan(tx, app.id, planId), priceId)
-    await updatePriceRow(tx, priceId, given({ name, status }))
+    await updatePriceRow(tx, priceId, given<Price>({ name, status }))
     await touchPlan(tx, planId)
     const updated = await getPlan(tx, app.id, planId)
     const [before, after] = [presentPrice(current), presentPrice(priceOf(updated, priceId))]
