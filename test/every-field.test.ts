@@ -213,7 +213,7 @@ describe('every field of a body', () => {
     it(`changes what ${name} shows and stores, and nothing else`, async () => {
       const { sent, shown = {} } = tried
       const thing = await tried.open()
-      expect(Object.keys(sent)).to.have.members(fieldsOf(thing.schema))
+      expect(Object.keys(sent), 'what is sent here').to.have.members(fieldsOf(thing.schema))
       for (const [field, value] of Object.entries(sent)) {
         const before = await thing.read()
         const expected = { ...before, [field]: shown[field] ?? value }
@@ -226,7 +226,7 @@ describe('every field of a body', () => {
 
   for (const [name, tried] of Object.entries(CREATIONS)) {
     it(`is stored by ${name}`, async () => {
-      expect(Object.keys(tried.sent)).to.have.members(fieldsOf(tried.schema()))
+      expect(Object.keys(tried.sent), 'what is sent here').to.have.members(fieldsOf(tried.schema()))
       expect(await tried.create(tried.sent)).to.deep.include({ ...tried.sent, ...tried.shown })
     })
   }
