@@ -31,13 +31,13 @@ export interface Output {
   progress(text: string): void
 }
 
-const START_OF_LINE = '\r\u001b[K'
-/** Whether the last line of the screen shows progress. It is erased before anything else is printed. */
-let isProgressShown = false
+/** The progress in the last line of the screen. It is erased before anything else is printed. */
+let shownProgress = ''
 
+/** By spaces rather than an escape code, which some terminals (`TERM=dumb`) would show. */
 function clearProgress(): void {
-  if (isProgressShown) process.stderr.write(START_OF_LINE)
-  isProgressShown = false
+  if (shownProgress !== '') process.stderr.write(`\r${' '.repeat(shownProgress.length)}\r`)
+  shownProgress = ''
 }
 
 export function openOutput(isJson: boolean): Output {
@@ -66,8 +66,9 @@ export function openOutput(isJson: boolean): Output {
     note: (text) => console.error(errorText(text)),
     progress(text) {
       if (isJson || !process.stderr.isTTY) return
-      isProgressShown = true
-      process.stderr.write(`${START_OF_LINE}${printable(text)}`)
+      clearProgress()
+      shownProgress = printable(text)
+      process.stderr.write(shownProgress)
     },
   }
 }

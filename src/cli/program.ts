@@ -74,6 +74,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
   },
   {
+    section: 'Payments',
+    words: { reconcile: 'look up pending payments at their providers now' },
+    load: async () => (await import('./reconcile-commands.ts')).registerReconcileCommands,
+  },
+  {
     section: 'Webhooks and mails',
     words: { webhook: 'events that were delivered to apps, and those that were not' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
@@ -97,7 +102,6 @@ const GROUPS: readonly Group[] = [
     words: {
       reminders: 'renewal mails',
       mail: 'the mail server',
-      reconcile: 'look up pending payments at their providers now',
       realtime: 'the realtime databases of client-side apps',
       receipts: 'mails about money that was received or refunded',
     },

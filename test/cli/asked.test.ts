@@ -210,6 +210,11 @@ describe('a missing argument is asked for on a terminal', () => {
         ['webhook list', [second], 'subscription.updated'],
         ['webhook show', [type('<event_id>', `evt_${event.id}`)], 'no attempt yet'],
         ['trigger', [second, pick('Which event?', 3)], 'transaction.completed'],
+        [
+          'trigger',
+          [second, pick('Which event?', 2), type('Where is the reminder sent?', 'me@example.com')],
+          'subscription.renewal_reminder_sent',
+        ],
         ['request', [second, type('<method>', 'GET'), type('<path>', '/plans')], 'X-Signature', ['--dry-run']],
         ['listen', [second], 'evt_', ['--since', '1h', '--count', '1']],
         ['webhook retry', [type('<event_id>', `evt_${event.id}`)], `evt_${event.id} is due again`],

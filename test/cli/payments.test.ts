@@ -7,7 +7,7 @@ import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
@@ -457,6 +457,36 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     )
     const unreachable = openCli({ BILLING_SMTP_URL: 'smtp://127.0.0.1:1', BILLING_MAIL_FROM: 'a@example.com' })
     expect(await unreachable.refused(['mail', 'test', 'me@example.com'])).to.include('BILLING_SMTP_URL')
+  })
+
+  it('transaction show says by which clock each time is, where the test clock has moved', async () => {
+    const app = await anApp(ctx)
+    const price = priceId(await aPlan(ctx, app))
+    await aSubscription(ctx, app, await aPlan(ctx, app), { external_ref: 'before' })
+    const show = async (externalRef: string) => {
+      const [{ transaction_id: id }] = (await cli.json(['transaction', 'list', '--app', String(app.app.id)])).filter(
+        (row: any) => row.external_ref === externalRef,
+      )
+      return cli.both(['transaction', 'show', String(id)])
+    }
+    const before = await show('before')
+    expect(before.value.app.clock_offset_seconds).to.equal(0)
+    expect(before.text)
+      .to.match(/at \(UTC\) /)
+      .and.not.to.include('test clock')
+
+    await cli.json(['app', 'clock', String(app.app.id), '--advance', '40d'])
+    await aCheckout(ctx, { ...app, app: await getApp(ctx.db, app.app.id) }, { external_ref: 'after', price_id: price })
+    const { value, text } = await show('after')
+    expect(value.app.clock_offset_seconds).to.equal(40 * 86_400)
+    const [opened] = value.timeline
+    const dayOf = (time: string) => Math.floor(Date.parse(`${time.slice(0, 10)}T00:00:00Z`) / 86_400_000)
+    const [, until = ''] = /link until (\S+ \S+) UTC \(test clock\)/.exec(opened.text) ?? []
+    expect(dayOf(until) - dayOf(opened.at)).to.be.within(39, 41)
+    expect(text)
+      .to.match(/^created_at +\S+ \S+ UTC \(test clock\)$/m)
+      .and.match(/at \(real time, UTC\) /)
+    expect((await show('before')).text).to.match(/period started: none →\s+\S+ \S+\s+UTC\s+\(test\s+clock\)/)
   })
 
   it('settles receipts that may or may not have been sent, and shows them in the timeline', async () => {

@@ -13,6 +13,8 @@ import { TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli, type Cli } from './run-cli.ts'
+import { onTerminal } from './terminal.ts'
+import { shownOn } from '../support/screen.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: the service itself', () => {
@@ -36,6 +38,14 @@ describe('the command line: the service itself', () => {
     expect(asTable.stdout).to.match(new RegExp(`^${failed.length} failed, ${warnings} warnings?$`, 'm'))
     expect(asTable.stdout).to.match(/^settings +PASS/m)
     expect(asTable.stderr, 'progress is for terminals').to.equal('')
+  })
+
+  it('doctor shows its progress without escape codes, which TERM=dumb would print, and leaves none of it', async () => {
+    const { raw } = await onTerminal({ ...cli.env, TERM: 'dumb' }, ['doctor'], [])
+    expect(raw).to.include('checking database').and.not.to.include('\u001b')
+    const lines = (await shownOn(80, raw)).map(({ text }) => text)
+    expect(lines.filter((line) => line.includes('checking'))).to.deep.equal([])
+    expect(lines.join('\n')).to.match(/^settings +PASS/m)
   })
 
   it('doctor examines a service that cannot start', async () => {

@@ -373,8 +373,10 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
   const { page } = walk
   const [, database = ''] = page.blocks('Install as a service', 'bash')
   await to.run(database)
-  const backups = from.path('/var/backups/paygate')
-  for (const file of readdirSync(backups)) copyFileSync(join(backups, file), to.path(`/root/${file}`))
+  for (const folder of ['/var/backups/paygate', '/root/paygate-settings']) {
+    for (const file of readdirSync(from.path(folder)))
+      copyFileSync(from.path(`${folder}/${file}`), to.path(`/root/${file}`))
+  }
   await to.run(page.block('Back up and restore', 'bash', 'zcat'))
   await configureProxy(walk, to, 'nginx')
 }
