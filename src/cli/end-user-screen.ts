@@ -1,5 +1,5 @@
 import type { EndUserView } from '#support/view-end-user.ts'
-import { countedUnit, minuteCell, moneyCell, receivedCell, stageCell, standingCell, stateCell } from './cells.ts'
+import { minuteCell, moneyCell, priceCell, receivedCell, stageCell, standingCell, stateCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { markOf } from './session.ts'
@@ -66,7 +66,7 @@ function factsOf({ subscription, customer, events, ...view }: EndUserView): Reco
       ? {
           subscription: stateCell(subscription.status),
           plan: `${subscription.plan_ref}${subscription.in_trial ? ' (trial)' : ''}`,
-          price: subscription.price && priceWords(subscription.price),
+          price: subscription.price && priceCell(subscription.price),
           ends: endWords(subscription.current_period_end),
         }
       : { subscription: 'none' }),
@@ -79,13 +79,4 @@ function factsOf({ subscription, customer, events, ...view }: EndUserView): Reco
 
 function endWords(end: string | null): string {
   return end === null ? 'lifetime' : `${minuteCell(end) ?? ''} UTC`
-}
-
-function priceWords({
-  amount,
-  currency,
-  interval_unit: unit,
-  interval_count: count,
-}: NonNullable<NonNullable<EndUserView['subscription']>['price']>): string {
-  return `${moneyCell(amount, currency)} for ${unit === 'lifetime' ? 'lifetime' : countedUnit(count, unit)}`
 }

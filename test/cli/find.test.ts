@@ -190,7 +190,7 @@ describe('find and open', () => {
       `billing-cli open ${made.flagged}`,
       `billing-cli webhook retry ${person.events.last_failed}`,
     ])
-    for (const part of ['[TEST] Reader', 'premium', '₫99,000 for 1 month', 'An Nguyen', 'underpaid', 'renewal link:'])
+    for (const part of ['[TEST] Reader', 'premium', '₫99,000/month', 'An Nguyen', 'underpaid', 'renewal link:'])
       expect(text).to.include(part)
     expect(text).to.include(`  billing-cli transaction resolve ${made.flagged}\n`)
     const stranger = await cli.json(['find', 'user-3', '--app', app])
