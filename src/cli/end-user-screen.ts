@@ -53,7 +53,12 @@ export function printEndUser(out: Output, view: EndUserView): void {
   // A line of its own, to be copied whole.
   if (view.renewal_link !== null) out.line(`renewal link:\n${view.renewal_link}`)
   if (view.next_steps.length === 0) out.line('next step: nothing to do')
-  for (const { what, command } of view.next_steps) {
+  printSteps(out, view.next_steps)
+}
+
+/** Each with its command on a line of its own, to be copied. */
+export function printSteps(out: Output, steps: EndUserView['next_steps']): void {
+  for (const { what, command } of steps) {
     out.line(wrap(`next step: ${printable(what)}`, terminalWidth()))
     out.line(`  ${printable(command)}`)
   }

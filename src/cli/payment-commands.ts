@@ -171,11 +171,12 @@ function registerMove(payment: Command): void {
             await goAhead(options.yes, `Book money of payment ${paymentId} for transaction ${transactionId}?`)
           const moved = await change(session, note)
           const money = await moneyOf(session, paymentId, moved.amount)
-          session.out.result(moved, () =>
-            session.out.line(
-              `${money} of payment ${paymentId} is booked for transaction ${transactionId}: ${moved.status}`,
-            ),
-          )
+          const { outcomeOf } = await import('#support/outcome-of.ts')
+          const outcome = options.dryRun ? moved.status : await outcomeOf(session.ctx, transactionId)
+          session.out.result(moved, () => {
+            session.out.line(`${money} of payment ${paymentId} is booked for transaction ${transactionId}`)
+            session.out.line(outcome)
+          })
         })
       },
     )

@@ -21,7 +21,7 @@ const GROUPS: readonly Group[] = [
   {
     section: 'Search',
     words: {
-      find: 'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
+      find: 'find what a name, id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
     load: async () => (await import('./find-commands.ts')).registerFindCommands,

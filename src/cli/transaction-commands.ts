@@ -172,10 +172,13 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const resolved = await resolveTransaction(ctx, caller, { transactionId, action, note, ...terms })
   const { refundsOf } = await import('#payments/list-payments.ts')
   const refunds = action === 'refund' ? await refundsOf(ctx, transactionId) : []
+  const { outcomeOf } = await import('#support/outcome-of.ts')
+  const outcome = action === 'complete' ? await outcomeOf(ctx, transactionId) : null
   out.result({ ...presentTransaction(resolved), ...(action === 'refund' ? { refunds } : {}) }, () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
     )
+    if (outcome !== null) out.line(outcome)
     for (const refund of refunds)
       out.line(
         `refund ${refund.refund_id} of ${englishMoney(refund.amount, resolved.currency)} ${refund.status === 'pending' ? 'is pending' : refund.status}`,

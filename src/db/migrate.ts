@@ -28,6 +28,7 @@ import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
 import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
 import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
 import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheaper-deliveries.ts'
+import { CustomerSearch1795200000033 } from '#migrations/1795200000033-customer-search.ts'
 import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
@@ -70,6 +71,7 @@ export const MIGRATIONS: Migrations = [
   Receipts1795200000026,
   SearchKeys1795200000027,
   CheaperDeliveries1795200000028,
+  CustomerSearch1795200000033,
 ]
 
 const LEASE_SECONDS = 15
