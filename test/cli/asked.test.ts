@@ -249,7 +249,9 @@ describe('a missing argument is asked for on a terminal', () => {
     ])
     const target = type('<transaction_id>', String(money.transaction))
     const part = ['--amount', '30'] as const
-    await hold([['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'already_completed', part]])
+    await hold([
+      ['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'flagged duplicate_payment', part],
+    ])
     await hold([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
     expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
     expect(receiver.received).to.have.length(1)
