@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { errorText } from './error-text.ts'
+import { terminalWidth } from './terminal-width.ts'
 
 type Register = (program: Command) => void
 
@@ -20,7 +21,7 @@ const GROUPS: readonly Group[] = [
   {
     section: 'Search',
     words: {
-      find: 'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
+      find: 'find what a name, id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
     load: async () => (await import('./find-commands.ts')).registerFindCommands,
@@ -177,7 +178,11 @@ export async function createProgram(word?: string): Promise<Command> {
     .option('--json', 'print one JSON value instead of tables')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (message, write) => write(errorText(withoutWords(message))) })
+    .configureOutput({
+      outputError: (message, write) => write(errorText(withoutWords(message))),
+      getOutHelpWidth: terminalWidth,
+      getErrHelpWidth: terminalWidth,
+    })
   // Of the program alone: commands may have an option of this name.
   if (word === '') program.version(productVersion(), '--version', 'print the version')
   for (const { section, words, load } of GROUPS) {

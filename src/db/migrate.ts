@@ -31,6 +31,7 @@ import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheape
 import { BegunDeliveries1795200000030 } from '#migrations/1795200000030-begun-deliveries.ts'
 import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
 import { VerifiedEmails1795200000032 } from '#migrations/1795200000032-verified-emails.ts'
+import { CustomerSearch1795200000033 } from '#migrations/1795200000033-customer-search.ts'
 import type { Migration } from '#migrations/migration.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
@@ -76,6 +77,7 @@ export const MIGRATIONS: Migrations = [
   BegunDeliveries1795200000030,
   EndedAssignments1795200000031,
   VerifiedEmails1795200000032,
+  CustomerSearch1795200000033,
 ]
 
 const LEASE_SECONDS = 15

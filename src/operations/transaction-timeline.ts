@@ -30,6 +30,7 @@ import {
   listChanges,
   listProviderEvents,
   listReceiptsOf,
+  type ProviderEvent,
   type Transaction,
   type TransactionChange,
 } from '#transactions/store.ts'
@@ -72,7 +73,7 @@ export async function getTransactionTimeline(ctx: Context, transactionId: number
     providerMoments(ctx, transaction),
     moneyMoments(ctx, transaction),
     effectMoments(ctx, app, transaction),
-    eventMoments(ctx, transaction),
+    eventMoments(ctx, app, transaction),
     reminderMoments(ctx, app, transaction),
     receiptMoments(ctx, transaction),
     auditMoments(ctx, transaction),
@@ -109,12 +110,26 @@ async function providerMoments(ctx: Context, { id }: Transaction): Promise<Momen
       part: 'provider',
       text: `opened at ${session.provider} (${session.reference ?? 'no answer yet'}), now ${session.status}`,
     })),
-    ...events.map((event) => ({
+    ...events.filter(isFirstReport).map((event) => ({
       at: event.receivedAt,
       part: 'provider',
-      text: `${event.provider} sent ${event.eventType}: ${event.outcome}${event.note === null ? '' : ` (${event.note})`}`,
+      text: `${receivedText(event)}${event.note === null ? '' : ` (${event.note})`}`,
     })),
   ]
+}
+
+/** A bank mail is recorded under two ids: that of the message and that of the money. */
+function isFirstReport(event: ProviderEvent, index: number, all: readonly ProviderEvent[]): boolean {
+  const isSame = (other: ProviderEvent): boolean =>
+    other.receivedAt.getTime() === event.receivedAt.getTime() && receivedText(other) === receivedText(event)
+  return all.findIndex(isSame) === index
+}
+
+function receivedText({ provider, eventType, outcome }: ProviderEvent): string {
+  const isMail = eventType.startsWith('bank_mail.')
+  if (outcome === 'applied')
+    return isMail ? 'bank e-mail received and booked' : `${provider} reported the payment: ${eventType}`
+  return `${isMail ? 'bank e-mail received' : `${provider} sent ${eventType}`}: ${outcome}`
 }
 
 async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promise<Moment[]> {
@@ -230,13 +245,13 @@ function ownTime({ clockOffsetMs }: App, instant: AppTime): string {
   return `${formatUtc(instant)}${clockOffsetMs === 0 ? '' : ' (test clock)'}`
 }
 
-async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
+async function eventMoments(ctx: Context, app: App, { id }: Transaction): Promise<Moment[]> {
   const moments: Moment[] = []
   for (const event of await listEventsOfTransaction(ctx.db, id)) {
     moments.push({
       at: event.writtenAt,
       part: 'event',
-      text: `${formatId('evt', event.id)} ${event.eventType}: ${standingOf(event)}`,
+      text: `${formatId('evt', event.id)} ${event.eventType}: ${standingOf(event, app)}`,
     })
     for (const attempt of await listAttempts(ctx.db, event.id)) {
       const result = attempt.error ?? `acknowledged with ${attempt.httpStatus ?? '-'}`
@@ -250,8 +265,14 @@ async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]
   return moments
 }
 
+function unconfiguredReason({ webhookUrl, webhookSecret }: App): string {
+  if (webhookUrl === null) return 'the app has no webhook URL'
+  return webhookSecret === null ? 'the app has no webhook secret' : 'the app had no webhook URL or secret then'
+}
+
 /** The outcome of all attempts: single ones are deleted after 400 days. */
-function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
+function standingOf({ deliveryStatus, deliveredAt, attempts }: Event, app: App): string {
+  if (deliveryStatus === 'not_configured') return `not sent (${unconfiguredReason(app)})`
   const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatUtc(deliveredAt)}` : ''
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }

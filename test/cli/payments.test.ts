@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { plans } from '#plans/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
 import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
@@ -123,6 +124,25 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
   })
 
+  it('says what matched money has done for the person, and tells it in words later', async () => {
+    const app = await anApp(ctx)
+    const { transaction, mail } = await unmatchedMoney(ctx, app, 99_000)
+    const note = ['--note', 'the payer called']
+    const plan = (await ctx.db.one(plans, 'WHERE app_id = ?', [app.app.id]))!
+    const matched = await cli.table(['bank-mail', 'match', String(mail), String(transaction), ...note])
+    const { current_period_end: end } = await cli.json(['subscription', 'show', String(app.app.id), 'user-1'])
+    expect(matched).to.equal(`user-1 has ${plan.name} until ${end.slice(0, 10)}\n`)
+    const timeline = await cli.table(['transaction', 'show', String(transaction)])
+    expect(timeline.replaceAll(/\s+/g, ' '))
+      .to.include('bank e-mail received and booked')
+      .and.include('not sent (the app has no webhook URL)')
+      .and.not.match(/: applied|not_configured|bank_mail\./)
+    const other = await unmatchedMoney(ctx, app, 90_000)
+    expect(await cli.table(['bank-mail', 'match', String(other.mail), String(other.transaction), ...note])).to.equal(
+      `transaction ${other.transaction} of user-1 has ₫90,000 of ₫99,000\n`,
+    )
+  })
+
   it('moves money that came with the code of last month, refunds a part, and closes a payment', async () => {
     const app = await anApp(ctx)
     const { transaction: last, mail } = await unmatchedMoney(ctx, app, 99_000)
@@ -228,7 +248,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       '--note',
       'not a gift',
     ])
-    expect(again).to.include('already_completed')
+    expect(again).to.include('is completed, and flagged duplicate_payment')
     expect(await cli.json(['bank-mail', 'list', '--unmatched'])).to.deep.equal([])
     expect((await cli.json(['ledger', 'verify'])).faults).to.deep.equal([])
   })
