@@ -3,7 +3,6 @@ import { BANK_READERS } from '#bank-mail/banks/readers.ts'
 import { fitOf } from '#bank-mail/fits.ts'
 import { listedMail } from '#bank-mail/list-bank-mails.ts'
 import type { Context } from '#context.ts'
-import type { Position } from '#db/conditions.ts'
 import { listProviders } from '#providers/providers.ts'
 import { invalidField } from '#shared/errors.ts'
 import { formatId, parseId, parseNumericId, type IdKind } from '#shared/ids.ts'
@@ -65,9 +64,8 @@ const LINK = /(?:\/(?:checkout|renew)\/|^)([0-9a-f]{64})(?![0-9a-f])/
 /** The Message-ID of a reminder or a receipt, as mail servers log it. */
 const OWN_MAIL = /^<?(reminder|receipt)\.(\d{1,15})[\d.]*@[^\s@]+$/
 const MAX_TEXT = 2000
-/** Of each app, the newest customers whose names are read, so many at a time: no index serves a part of a name. */
-const MAX_NAMES = 100_000
-const NAMES_AT_ONCE = 5000
+/** Of each app, how many of the newest customers' names are read, the second time if the first finds too few: no index serves a part of a name. */
+const NAMES_READ = [5000, 100_000]
 /** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
 const LATEST_ZONE_MS = 12 * HOUR_MS
@@ -136,19 +134,19 @@ async function customersNamed(ctx: Context, apps: readonly number[], given: stri
   if (words.length === 0) return []
   const found: number[] = []
   for (const appId of apps) {
-    const ofApp: number[] = []
-    for (let read = 0, from: Position | null = null; read < MAX_NAMES; read += NAMES_AT_ONCE) {
-      const rows = await listCustomerNames(ctx.db, appId, from, NAMES_AT_ONCE)
-      for (const { id, name } of rows) {
-        const folded = foldName(name)
-        if (words.every((word) => folded.includes(word))) ofApp.push(id)
-      }
-      from = rows.at(-1) ?? null
-      if (rows.length < NAMES_AT_ONCE || ofApp.length >= MAX_PER_KIND) break
+    let ofApp: number[] = []
+    for (const most of NAMES_READ) {
+      const rows = await listCustomerNames(ctx.db, appId, most)
+      ofApp = rows.filter(({ name }) => hasWords(foldName(name), words)).map(({ id }) => id)
+      if (rows.length < most || ofApp.length >= MAX_PER_KIND) break
     }
     found.push(...ofApp.slice(0, MAX_PER_KIND))
   }
   return found
+}
+
+function hasWords(folded: string, words: readonly string[]): boolean {
+  return words.every((word) => folded.includes(word))
 }
 
 /** `cus_5`, or `17`: a transaction, a payment or a bank mail. */

@@ -1,5 +1,4 @@
 import { bigint, id, realTime, text } from '#db/columns.ts'
-import { below, where, type Position } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -188,20 +187,16 @@ export async function listEndUsersOfCustomer(db: Queries, appId: number, custome
   return rows.map(({ externalRef }) => externalRef)
 }
 
-const CUSTOMER_NAME = shape({ id: id(), name: text(), createdAt: realTime() })
-
 /** The names of an app's customers, the newest first. */
 export async function listCustomerNames(
   db: Queries,
   appId: number,
-  from: Position | null,
   limit: number,
-): Promise<{ readonly id: number; readonly name: string; readonly createdAt: RealTime }[]> {
-  const listed = where(['app_id = ?', appId], below(from))
+): Promise<{ readonly id: number; readonly name: string }[]> {
   return db.all(
-    CUSTOMER_NAME,
-    `SELECT id, name, created_at AS createdAt FROM customers ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
-    [...listed.params, limit],
+    shape({ id: id(), name: text() }),
+    'SELECT id, name FROM customers WHERE app_id = ? ORDER BY created_at DESC, id DESC LIMIT ?',
+    [appId, limit],
   )
 }
 
