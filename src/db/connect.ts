@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { Pool, SslOptions } from 'mysql2'
-import type { DataSource } from 'typeorm'
 import type { Config } from '#config.ts'
 import { addressesOf } from '#shared/database-url.ts'
 import { sendOn, takeConnection, type Place } from './mysql-adapter.ts'
@@ -13,8 +12,8 @@ import { openPool } from './session.ts'
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: Pool
-  /** TypeORM on the same connections, for migrations alone; loaded at the first call. */
-  readonly dataSource: () => Promise<DataSource>
+  /** The servers of the settings, for connections beside the pool. */
+  readonly targets: readonly Target[]
 }
 
 export interface OpenDatabase {
@@ -86,15 +85,7 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
   // Reports a wrong address at once, and the connection is there for the first statement.
   const first = await takeConnection(pool)
   first.release()
-  let source: Promise<DataSource> | null = null
-  return {
-    db: {
-      ...queriesOver(retryReads(sendOn(pool))),
-      pool,
-      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(pool))),
-    },
-    close: () => pool.promise().end(),
-  }
+  return { db: { ...queriesOver(retryReads(sendOn(pool))), pool, targets }, close: () => pool.promise().end() }
 }
 
 /** Retries reads that meet a lost connection or a node without a majority. */

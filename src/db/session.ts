@@ -1,5 +1,4 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
-import type { QueryRunner } from 'typeorm'
 import { isClusterNode, isReady, type Ask } from './cluster.ts'
 import { retryable } from './database-error.ts'
 import { boundWaiting, placeOf, poolCounts, socketOf, timedOut } from './mysql-adapter.ts'
@@ -7,7 +6,6 @@ import { followServers, type Servers } from './servers.ts'
 import { waitingForTurn } from './turns.ts'
 
 const LOCK_WAIT_SECONDS = 5
-const METADATA_LOCK_WAIT_SECONDS = 30
 /** How long a caller waits for a connection; the driver would let it wait indefinitely behind connections that hang. */
 const CONNECTION_WAIT_MS = 10_000
 /** A connection in use that is silent for longer than its statement may take has lost its server. */
@@ -40,8 +38,11 @@ export function openPool(options: PoolOptions, servers: Servers, statementSecond
 /** Newer MariaDB servers give the variable as text. */
 export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
-/** Rejects with an error that is tried again where the server does not serve, and, of several, where it is read-only. */
-async function beginSession(ask: Ask, statementSeconds: number, hasOthers: boolean): Promise<void> {
+/**
+ * Rejects with an error that is tried again where the server does not serve, and, of several, where it is read-only. With
+ * `statementSeconds` 0 a statement may take any time.
+ */
+export async function beginSession(ask: Ask, statementSeconds: number, hasOthers: boolean): Promise<void> {
   // Sent together, so that they take one round trip.
   const [isNode, rights] = await Promise.all([
     isClusterNode(ask),
@@ -71,27 +72,6 @@ export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
 export function poolUse(pool: Pool): PoolUse {
   const { all, free, queued } = poolCounts(pool)
   return { used: all - free, free, waiting: queued + waitingForTurn(pool) }
-}
-
-/**
- * Takes the deadlines off the runner's connection, for changes of the schema, and gives up a change that cannot get at its table
- * (it would hold up everyone behind it). Such a connection is to be ended with `dropConnection`.
- */
-export async function liftDeadlines(runner: QueryRunner, isMariaDb: boolean): Promise<void> {
-  socketOf((await runner.connect()) as PoolConnection).setTimeout(0)
-  await runner.query(`SET SESSION ${isMariaDb ? 'max_statement_time' : 'max_execution_time'} = 0`)
-  await runner.query(`SET SESSION lock_wait_timeout = ${METADATA_LOCK_WAIT_SECONDS}`)
-}
-
-/** Ends the runner's connection instead of giving it back to the pool. */
-export async function dropConnection(runner: QueryRunner): Promise<void> {
-  // There is none if the pool could not make one.
-  const connection = await runner.connect().then(
-    (made) => made as PoolConnection,
-    () => null,
-  )
-  connection?.destroy()
-  await runner.release()
 }
 
 /** Version comments hold what only one family of servers knows. */

@@ -5,6 +5,7 @@ import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mai
 import { listAssignments } from '#bank-accounts/store.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { openMigrator } from '#db/typeorm.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { aBankMail } from '../cli/states.ts'
@@ -12,8 +13,8 @@ import { testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
-  const runner = ctx.db.source.createQueryRunner()
-  await migration.up(runner).finally(() => runner.release())
+  const { runner, close } = await openMigrator(ctx.db.targets, [])
+  await migration.up(runner).finally(close)
 }
 
 describe('bank accounts and mails from versions that did not record owners and reviews', () => {

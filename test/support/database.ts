@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
-import type { DataSource } from 'typeorm'
+import type { PoolConnection } from 'mysql2'
+import { createConnection, createPool, type Connection, type RowDataPacket } from 'mysql2/promise'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import { runMigrations } from '#db/migrate.ts'
@@ -8,9 +8,8 @@ import { retrying } from '#db/retry.ts'
 import { loaded } from './loaded.ts'
 import { isAlive } from './processes.ts'
 
-/** The database as commands see it, and any statement besides. */
+/** The database as commands see it, and any statement besides, on connections of the test's own. */
 export interface TestDb extends Database {
-  readonly source: DataSource
   readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
 }
 
@@ -70,9 +69,36 @@ async function start(): Promise<Started> {
 
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
-  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })
-  const source = await db.dataSource()
-  return { db: { ...db, source, query: source.query.bind(source) }, close }
+  const opened = await openDatabase({ databaseUrl: url, home: HOME })
+  const { query, close: closeStatements } = openStatements(opened.db)
+  const close = async (): Promise<void> => {
+    await opened.close()
+    await closeStatements()
+  }
+  return { db: { ...opened.db, query }, close }
+}
+
+/** Any statement of a test, on connections of its own; the caller closes them. */
+export function openStatements({ targets: [target] }: Pick<Database, 'targets'>): {
+  readonly query: TestDb['query']
+  readonly close: () => Promise<void>
+} {
+  const pool = createPool({ ...target, charset: 'utf8mb4', timezone: 'Z', supportBigNumbers: true })
+  pool.pool.on('connection', (connection: PoolConnection) => {
+    connection.query("SET SESSION time_zone = '+00:00'")
+    connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
+  })
+  return { query: async (sql, params) => (await pool.query(sql, params))[0] as never, close: () => pool.end() }
+}
+
+/** Runs any statement on the database of a context that is not the test's own. */
+export async function query<T = any>(db: Pick<Database, 'targets'>, sql: string, params?: unknown[]): Promise<T> {
+  const statements = openStatements(db)
+  try {
+    return await statements.query<T>(sql, params)
+  } finally {
+    await statements.close()
+  }
 }
 
 /** A worker of mocha keeps its database for the next file; a later run drops it as one of a dead run. */
@@ -111,7 +137,7 @@ async function tableNames(db: TestDb): Promise<string[]> {
   if (!knownTables) {
     const rows: { name: string }[] = await db.query(
       `SELECT table_name AS name FROM information_schema.tables
-       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name NOT LIKE 'schema\\_%'`,
+       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name NOT IN ('migrations', 'schema_lease')`,
     )
     knownTables = rows.map(({ name }) => name)
   }

@@ -1,15 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { createConnection, type Connection } from 'mysql2/promise'
-import type { DataSource } from 'typeorm'
 import type { Context } from '#context.ts'
-import { openDatabase } from '#db/connect.ts'
+import { openDatabase, type Database } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
+import { takeConnection } from '#db/mysql-adapter.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext } from '../support/context.ts'
-import { testDatabase } from '../support/database.ts'
+import { query, testDatabase } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
 import { inTurns } from '../support/in-turns.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -66,7 +66,7 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
   const ctx = { ...quiet, db }
   const storm: Storm = { isOver: false, inFlight: [], deadlocks: 0, timeouts: 0, givenUp: 0 }
   try {
-    await shortenLockWaits(await db.dataSource())
+    await shortenLockWaits(db)
     const transactionIds = await openPayments(quiet, payments)
     const rivalry = Promise.all(
       Array.from({ length: rivals }, (_, number) => rival(storm, number, seededRandom(seed + number + 1))),
@@ -86,11 +86,12 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
   }
 }
 
-async function shortenLockWaits(db: DataSource): Promise<void> {
-  const runners = Array.from({ length: POOL_SIZE }, () => db.createQueryRunner())
-  await Promise.all(runners.map((runner) => runner.connect()))
-  for (const runner of runners) await runner.query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
-  for (const runner of runners) await runner.release()
+async function shortenLockWaits({ pool }: Database): Promise<void> {
+  const connections = await Promise.all(Array.from({ length: POOL_SIZE }, () => takeConnection(pool)))
+  for (const connection of connections) {
+    await connection.promise().query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
+    connection.release()
+  }
 }
 
 async function openPayments(ctx: Context, payments: number): Promise<number[]> {
@@ -187,9 +188,8 @@ function heavyRows(): unknown[][] {
 
 /** Each payment has all of its rows, once. */
 async function checkWhole(ctx: Context, payments: number): Promise<void> {
-  const [row]: Record<string, string>[] = await (
-    await ctx.db.dataSource()
-  ).query(
+  const [row]: Record<string, string>[] = await query(
+    ctx.db,
     `SELECT (SELECT COUNT(*) FROM transactions WHERE status = 'completed' AND flag_reason IS NULL) AS completed,
        (SELECT COUNT(*) FROM provider_events) AS events_heard,
        (SELECT COUNT(*) FROM payments) AS payments,
