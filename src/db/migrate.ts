@@ -126,13 +126,18 @@ async function createLease(keeper: QueryRunner): Promise<void> {
       lease_until DATETIME(3) NULL,
       PRIMARY KEY (id)
     ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
+  if (await keeper.hasColumn('schema_lease', 'token')) await refuseVersion01(keeper)
+  await insertedNew('PRIMARY', keeper.query('INSERT INTO schema_lease (id) VALUES (1)'))
+}
+
+/** Without this column version 0.1 fails; it would apply all of its migrations again, since it does not know where they are recorded. */
+async function refuseVersion01(keeper: QueryRunner): Promise<void> {
   try {
-    // Version 0.1 calls it so. It would apply all of its migrations again, since it does not know where they are recorded now.
-    await keeper.query('ALTER TABLE schema_lease RENAME COLUMN token TO holder')
+    await keeper.query('ALTER TABLE schema_lease CHANGE token holder VARCHAR(64) NULL')
   } catch (error) {
+    // Another process was faster.
     if (errnoOf(error) !== NO_SUCH_COLUMN) throw error
   }
-  await insertedNew('PRIMARY', keeper.query('INSERT INTO schema_lease (id) VALUES (1)'))
 }
 
 function errnoOf(error: unknown): unknown {
