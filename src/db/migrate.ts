@@ -1,13 +1,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { ConnectionOptions } from 'mysql2'
 import type { MigrationExecutor, QueryRunner } from 'typeorm'
 import type { Migration } from '#migrations/migration.ts'
-import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
-import { insertedNew } from './database-error.ts'
+import { underLease } from './migration-lease.ts'
 import type { Queries } from './queries.ts'
 import { shape } from './table.ts'
 
@@ -26,10 +24,6 @@ async function loadMigration(file: string): Promise<new () => Migration> {
   throw new Error(`migrations/${file} exports no class`)
 }
 
-const LEASE_SECONDS = 15
-const RENEW_MS = 5000
-const POLL_MS = 100
-const NO_SUCH_COLUMN = 1054
 const NO_SUCH_TABLE = 1146
 
 /** What a database has of migrations. */
@@ -55,7 +49,7 @@ async function readBookkeeping(db: Readable): Promise<Bookkeeping> {
     }
   } catch (error) {
     // Another process has just taken it over.
-    if (errnoOf(error) === NO_SUCH_TABLE) return readBookkeeping(db)
+    if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return readBookkeeping(db)
     throw error
   }
 }
@@ -82,23 +76,15 @@ export async function runMigrations(
   const { executor, runner, keeper, close } = await openMigrator(db.targets, migrations)
   try {
     await refuseRollingUpgrade(runner)
-    await createLease(keeper)
-    const token = randomHex(16)
-    while (!(await takeLease(keeper, token))) {
-      if (await isUpToDate(db, migrations)) return []
-      await delay(POLL_MS)
-    }
-    // For a migration that takes longer than the lease. A lost lease is noticed before the next migration.
-    const renewal = setInterval(() => void takeLease(keeper, token).catch(() => false), RENEW_MS)
-    try {
-      await takeOver(executor, runner)
-      return await applyPending(executor, () => takeLease(keeper, token))
-    } finally {
-      clearInterval(renewal)
-      await keeper.query('UPDATE schema_lease SET holder = NULL, lease_until = NULL WHERE id = 1 AND holder = ?', [
-        token,
-      ])
-    }
+    const applied = await underLease(
+      keeper,
+      () => isUpToDate(db, migrations),
+      async (renew) => {
+        await takeOver(executor, runner)
+        return applyPending(executor, renew)
+      },
+    )
+    return applied ?? []
   } finally {
     await close()
   }
@@ -118,42 +104,6 @@ async function refuseRollingUpgrade(runner: QueryRunner): Promise<void> {
     )
 }
 
-async function createLease(keeper: QueryRunner): Promise<void> {
-  await keeper.query(`
-    CREATE TABLE IF NOT EXISTS schema_lease (
-      id INT NOT NULL,
-      holder VARCHAR(64) NULL,
-      lease_until DATETIME(3) NULL,
-      PRIMARY KEY (id)
-    ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
-  if (await keeper.hasColumn('schema_lease', 'token')) await refuseVersion01(keeper)
-  await insertedNew('PRIMARY', keeper.query('INSERT INTO schema_lease (id) VALUES (1)'))
-}
-
-/** Without this column version 0.1 fails; it would apply all of its migrations again, since it does not know where they are recorded. */
-async function refuseVersion01(keeper: QueryRunner): Promise<void> {
-  try {
-    await keeper.query('ALTER TABLE schema_lease CHANGE token holder VARCHAR(64) NULL')
-  } catch (error) {
-    // Another process was faster.
-    if (errnoOf(error) !== NO_SUCH_COLUMN) throw error
-  }
-}
-
-function errnoOf(error: unknown): unknown {
-  return (error as { errno?: unknown }).errno
-}
-
-/** Takes a free lease, or renews our own. */
-async function takeLease(keeper: QueryRunner, token: string): Promise<boolean> {
-  const { affectedRows } = (await keeper.query(
-    `UPDATE schema_lease SET holder = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
-     WHERE id = 1 AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR holder = ?)`,
-    [token, LEASE_SECONDS, token],
-  )) as { affectedRows: number }
-  return affectedRows === 1
-}
-
 /** Copies what version 0.1 recorded in a table of its own; one that was cut short is completed. */
 async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
   if (!(await runner.hasTable('schema_migrations'))) return
@@ -167,10 +117,10 @@ async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promi
   await runner.query('DROP TABLE schema_migrations')
 }
 
-async function applyPending(executor: MigrationExecutor, renew: () => Promise<boolean>): Promise<string[]> {
+async function applyPending(executor: MigrationExecutor, renew: () => Promise<void>): Promise<string[]> {
   const applied: string[] = []
   for (const migration of await executor.getPendingMigrations()) {
-    if (!(await renew())) throw new Error('another process took over the migration: run it again')
+    await renew()
     await executor.executeMigration(migration)
     applied.push(migration.name)
   }
