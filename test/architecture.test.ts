@@ -27,6 +27,7 @@ const LAYERS = [
   'realtime',
   'subscriptions',
   'payments',
+  'ledger',
   'transactions',
   'bank-accounts',
   'providers',
@@ -147,6 +148,26 @@ describe('architecture', () => {
     expect(removing).to.deep.equal(['operations/demo/remove-demo.ts', demo])
   })
 
+  it('a row names its parent by the id that the insert returned, never by the last id of the session', () => {
+    expect(filesWith(/LAST_INSERT_ID|\bLAST_ID\b/, /^db\/queries\.ts$/)).to.deep.equal([])
+  })
+
+  it('a lock is taken by itself: the order inside Promise.all is no order', () => {
+    const bodies = sources.flatMap((path) =>
+      [...codeOf(path).matchAll(/Promise\.all(?:Settled)?\([\s\S]*?\n?\s*\)\n/g)].map(([body]) => ({ path, body })),
+    )
+    expect(bodies.length).to.be.above(20)
+    const locking = bodies.filter(({ body }) => /\block[A-Z]\w*\(|\.bump\(|FOR UPDATE|\(tx\b/.test(body))
+    expect(locking.map(({ path }) => path)).to.deep.equal([])
+  })
+
+  it('the driver is used by its documented interface: no private class or property, nothing replaced on its objects', () => {
+    const taken =
+      /mysql2\/(lib|dist)|import\.meta\.resolve\('mysql2|createRequire|\.prototype\b|\b_(all|free)Connections\b|\b_connectionQueue\b|\.(getConnection|addCommand|write|execute|query) = |\bmultipleStatements\b/
+    expect(sources.filter((path) => path.startsWith('db/') && taken.test(codeOf(path)))).to.deep.equal([])
+    expect(filesWith(/from 'mysql2/, /^(db|cli\/doctor)/)).to.deep.equal([])
+  })
+
   it('only inTransaction opens a transaction, and never a step', () => {
     expect(
       filesWith(/\.transaction\(|START TRANSACTION|autocommit|\bBEGIN\b|startTransaction/, /^(db|commands)\//),
@@ -187,6 +208,9 @@ describe('architecture', () => {
     expect(filesWith(/process\.env/, /^config\.ts$/)).to.deep.equal([])
     expect(filesWith(/\bfetch\(|from 'undici'/, /^http\/outbound\.ts$/)).to.deep.equal([])
     expect(filesWith(/\bconsole\./, /^cli\/output\.ts$/)).to.deep.equal([])
+    // Past the escaping of `cli/output.ts` go only what has no text of others, completions, and screens of escaped tables.
+    const mayWrite = /^(cli\/(output|main|run|watch-commands)|daemon\/main|db\/supervisor)\.ts$/
+    expect(filesWith(/\bstd(out|err)\.write\(|\bout\.drawn\(/, mayWrite)).to.deep.equal([])
   })
 
   it('no provider is named outside its folder but in the list of all', () => {

@@ -1,5 +1,5 @@
 import { List, type Page } from './list.ts'
-import { send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
+import { checkPathPart, send, type Call, type CallOptions, type TransportOptions } from './transport.ts'
 import type {
   AddPriceInput,
   AdvanceTestClockInput,
@@ -69,15 +69,15 @@ export class Paygate {
 
   readonly plans = {
     /** Creates a plan with its first prices. */
-    create: (input: CreatePlanInput, options?: CallOptions) => this.#post<Plan>('/plans', input, options),
-    get: (id: string, options?: CallOptions) => this.#get<Plan>(`/plans/${encodeURIComponent(id)}`, options),
+    create: (input: CreatePlanInput, options?: CallOptions) => this.#post<Plan>(['plans'], input, options),
+    get: (id: string, options?: CallOptions) => this.#get<Plan>(['plans', id], options),
     update: (id: string, input: UpdatePlanInput, options?: CallOptions) =>
-      this.#patch<Plan>(`/plans/${encodeURIComponent(id)}`, input, options),
+      this.#patch<Plan>(['plans', id], input, options),
     /** All plans, newest first. */
     list: async (filter: { readonly status?: 'active' | 'archived' } = {}, options?: CallOptions): Promise<Plan[]> => {
       const { plans } = await this.#data<{ plans: Plan[] }>({
         method: 'GET',
-        path: '/plans',
+        path: ['plans'],
         query: { ...filter },
         ...options,
       })
@@ -88,43 +88,45 @@ export class Paygate {
   readonly prices = {
     /** Puts one more price on sale. Returns the plan with all its prices. */
     create: (planId: string, input: AddPriceInput, options?: CallOptions) =>
-      this.#post<Plan>(`/plans/${encodeURIComponent(planId)}/prices`, input, options),
+      this.#post<Plan>(['plans', planId, 'prices'], input, options),
     /** Renames, archives or restores a price. Returns the plan with all its prices. */
     update: (planId: string, priceId: string, input: UpdatePriceInput, options?: CallOptions) =>
-      this.#patch<Plan>(`/plans/${encodeURIComponent(planId)}/prices/${encodeURIComponent(priceId)}`, input, options),
+      this.#patch<Plan>(['plans', planId, 'prices', priceId], input, options),
   }
 
   readonly customers = {
-    create: (input: CreateCustomerInput, options?: CallOptions) => this.#post<Customer>('/customers', input, options),
-    get: (id: string, options?: CallOptions) => this.#get<Customer>(`/customers/${encodeURIComponent(id)}`, options),
+    create: (input: CreateCustomerInput, options?: CallOptions) => this.#post<Customer>(['customers'], input, options),
+    get: (id: string, options?: CallOptions) => this.#get<Customer>(['customers', id], options),
     update: (id: string, input: UpdateCustomerInput, options?: CallOptions) =>
-      this.#patch<Customer>(`/customers/${encodeURIComponent(id)}`, input, options),
+      this.#patch<Customer>(['customers', id], input, options),
     list: (
       filter: ListFilter & { readonly merchant_customer_id?: string; readonly email?: string } = {},
       options?: CallOptions,
-    ) => this.#list<Customer>('/customers', { ...filter }, options),
+    ) => this.#list<Customer>(['customers'], { ...filter }, options),
   }
 
   readonly checkoutSessions = {
     /** Opens a checkout. Redirect the payer to its `checkout_url`. */
-    create: (input: CreateCheckoutSessionInput, options?: CallOptions) =>
-      this.#post<CheckoutSession>('/checkout-sessions', input, options),
+    create: async (input: CreateCheckoutSessionInput, options?: CallOptions): Promise<CheckoutSession> => {
+      checkPathPart(input.external_ref)
+      return this.#post(['checkout-sessions'], input, options)
+    },
   }
 
   readonly subscriptions = {
     /** The end user's subscription. Throws `not_found` if the end user never had one. */
     get: (externalRef: string, options?: CallOptions) =>
-      this.#get<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}`, options),
+      this.#get<Subscription>(['subscriptions', externalRef], options),
     /** Moves the subscription to another price from the next renewal on. */
     switchPlan: (externalRef: string, input: SwitchPlanInput, options?: CallOptions) =>
-      this.#put<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}/plan`, input, options),
+      this.#put<Subscription>(['subscriptions', externalRef, 'plan'], input, options),
     /** Attaches the customer who gets the reminders. */
     attachCustomer: (externalRef: string, input: AttachCustomerInput, options?: CallOptions) =>
-      this.#put<Subscription>(`/subscriptions/${encodeURIComponent(externalRef)}/customer`, input, options),
+      this.#put<Subscription>(['subscriptions', externalRef, 'customer'], input, options),
   }
 
   readonly transactions = {
-    get: (id: number, options?: CallOptions) => this.#get<Transaction>(`/transactions/${id}`, options),
+    get: (id: number, options?: CallOptions) => this.#get<Transaction>(['transactions', String(id)], options),
     list: (
       filter: ListFilter & {
         readonly external_ref?: string
@@ -132,38 +134,38 @@ export class Paygate {
         readonly flagged?: boolean
       } = {},
       options?: CallOptions,
-    ) => this.#list<Transaction>('/transactions', { ...filter }, options),
+    ) => this.#list<Transaction>(['transactions'], { ...filter }, options),
   }
 
   readonly events = {
-    get: (id: string, options?: CallOptions) => this.#get<Event>(`/events/${encodeURIComponent(id)}`, options),
+    get: (id: string, options?: CallOptions) => this.#get<Event>(['events', id], options),
     /** All events, for example to catch up after an outage of your receiver. */
-    list: (filter: ListFilter = {}, options?: CallOptions) => this.#list<Event>('/events', { ...filter }, options),
+    list: (filter: ListFilter = {}, options?: CallOptions) => this.#list<Event>(['events'], { ...filter }, options),
   }
 
   /** A sandbox app's own time. */
   readonly testClock = {
-    get: (options?: CallOptions) => this.#get<TestClock>('/test-clock', options),
+    get: (options?: CallOptions) => this.#get<TestClock>(['test-clock'], options),
     /** Moves the clock forward, and returns when reminders and expiry are done. */
     advance: (input: AdvanceTestClockInput, options?: CallOptions) =>
-      this.#post<TestClock>('/test-clock', input, options),
+      this.#post<TestClock>(['test-clock'], input, options),
   }
 
   readonly webhooks = { verify: verifyWebhook }
 
-  #get<Data>(path: string, options?: CallOptions): Promise<Data> {
+  #get<Data>(path: readonly string[], options?: CallOptions): Promise<Data> {
     return this.#data({ method: 'GET', path, ...options })
   }
 
-  #post<Data>(path: string, body: unknown, options?: CallOptions): Promise<Data> {
+  #post<Data>(path: readonly string[], body: unknown, options?: CallOptions): Promise<Data> {
     return this.#data({ method: 'POST', path, body, ...options })
   }
 
-  #put<Data>(path: string, body: unknown, options?: CallOptions): Promise<Data> {
+  #put<Data>(path: readonly string[], body: unknown, options?: CallOptions): Promise<Data> {
     return this.#data({ method: 'PUT', path, body, ...options })
   }
 
-  #patch<Data>(path: string, body: unknown, options?: CallOptions): Promise<Data> {
+  #patch<Data>(path: readonly string[], body: unknown, options?: CallOptions): Promise<Data> {
     return this.#data({ method: 'PATCH', path, body, ...options })
   }
 
@@ -174,7 +176,7 @@ export class Paygate {
   }
 
   #list<Item>(
-    path: string,
+    path: readonly string[],
     filter: Readonly<Record<string, string | number | boolean>>,
     options?: CallOptions,
   ): List<Item> {

@@ -7,17 +7,22 @@ export interface SignedWebhook {
   readonly headers: Readonly<Record<string, string>>
 }
 
+/** An event that may leave out its id. */
+export type UnsignedEvent<Body = WebhookBody> = Body extends unknown
+  ? Omit<Body, 'id'> & { readonly id?: string }
+  : never
+
 /**
- * Signs an event as Paygate does, for tests of your receiver. `secret` is `whsec_` followed by any base64; `now` is in milliseconds since
+ * Signs an event as Paygate does, for tests of your receiver; without an id it is `evt_1`. `secret` is `whsec_` followed by any base64; `now` is in milliseconds since
  * 1970.
  */
 export async function signWebhook(
-  event: WebhookBody & { readonly id?: string },
+  event: UnsignedEvent,
   secret: string,
   now: number = Date.now(),
 ): Promise<SignedWebhook> {
   const { id = 'evt_1', ...content } = event
-  const body = JSON.stringify(content)
+  const body = JSON.stringify({ id, ...content })
   const timestamp = String(Math.floor(now / 1000))
   const key = fromBase64(secret.replace(/^whsec_/, '')) ?? bytesOf('')
   return {

@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError } from './errors.ts'
+import { ApiError, ConnectionError, PaygateError } from './errors.ts'
 import { bytesOf, sign, toHex } from './signature.ts'
 import type { ErrorBody } from './types.ts'
 
@@ -21,7 +21,8 @@ export interface CallOptions {
 
 export interface Call extends CallOptions {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH'
-  readonly path: string
+  /** The parts of the path behind `/api/v1`. */
+  readonly path: readonly string[]
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   readonly body?: unknown
 }
@@ -59,11 +60,12 @@ interface Failure {
 
 async function attemptOf(options: TransportOptions, call: Call, key: string | null): Promise<Success | Failure> {
   const { baseUrl, apiKey, apiSecret, timeoutMs } = options
-  const url = new URL(baseUrl.replace(/\/+$/, '') + targetOf(call))
+  const target = targetOf(call)
+  const url = new URL(baseUrl.replace(/\/+$/, '') + target)
   const body = call.body === undefined ? '' : JSON.stringify(call.body)
   const timestamp = String(Math.floor(Date.now() / 1000))
   // A path in the base address belongs to a proxy: the service verifies what it receives, which begins at /api.
-  const content = bytesOf(`${timestamp}.${call.method}.${targetOf(call)}.${body}`)
+  const content = bytesOf(`${timestamp}.${call.method}.${target}.${body}`)
   const headers = {
     'X-App-Key': apiKey,
     'X-Timestamp': timestamp,
@@ -75,16 +77,24 @@ async function attemptOf(options: TransportOptions, call: Call, key: string | nu
   const signal = call.signal ? AbortSignal.any([call.signal, timeout]) : timeout
   try {
     const { fetch } = options
-    const answer = await fetch(url, { method: call.method, headers, signal, ...(body === '' ? {} : { body }) })
+    // Key, signature and body are for this service alone: they do not follow a redirect.
+    const request = { method: call.method, headers, signal, redirect: 'error' } as const
+    const answer = await fetch(url, { ...request, ...(body === '' ? {} : { body }) })
     return await readAnswer(answer)
   } catch (error) {
     if (call.signal?.aborted) throw error
-    const reason = timeout.aborted ? `no answer in ${timeoutMs} ms` : 'the service cannot be reached'
+    const reason = timeout.aborted ? `no answer in ${timeoutMs} ms` : `the service cannot be reached${causeOf(error)}`
     return {
-      failure: new ConnectionError(`${call.method} ${call.path}: ${reason}`, { cause: error }),
+      failure: new ConnectionError(`${call.method} /${call.path.join('/')}: ${reason}`, { cause: error }),
       retryAfterSeconds: null,
     }
   }
+}
+
+/** What the runtime says is the cause, such as an unexpected redirect. */
+function causeOf(error: unknown): string {
+  const cause = error instanceof Error ? (error.cause ?? error) : null
+  return cause instanceof Error && cause.message !== '' ? ` (${cause.message})` : ''
 }
 
 async function readAnswer(answer: Response): Promise<Success | Failure> {
@@ -114,9 +124,16 @@ function isRetryable({ failure, retryAfterSeconds }: Failure): boolean {
 }
 
 function targetOf({ path, query = {} }: Call): string {
+  for (const part of path) checkPathPart(part)
   const entries = Object.entries(query).filter(([, value]) => value !== undefined)
   const search = new URLSearchParams(entries.map(([name, value]): [string, string] => [name, String(value)])).toString()
-  return `/api/v1${path}${search === '' ? '' : `?${search}`}`
+  return `/api/v1/${path.map(encodeURIComponent).join('/')}${search === '' ? '' : `?${search}`}`
+}
+
+/** Throws `PaygateError` for an id or an `external_ref` that would name another path: URLs resolve `.` and `..`, encoded ones too. */
+export function checkPathPart(part: string): void {
+  if (part === '' || part === '.' || part === '..')
+    throw new PaygateError(`an external_ref or an id must not be empty, . or ..: it is "${part}"`)
 }
 
 /** Exponential, with jitter. */

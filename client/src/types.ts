@@ -3,7 +3,7 @@
 export type CreateCheckoutSessionInput =
   | {
       /**
-       * Your own id for the end user who pays.
+       * Your own id for the end user who pays. It must not be `.` or `..`.
        */
       external_ref: string
       /**
@@ -38,7 +38,7 @@ export type CreateCheckoutSessionInput =
     }
   | {
       /**
-       * Your own id for the end user who pays.
+       * Your own id for the end user who pays. It must not be `.` or `..`.
        */
       external_ref: string
       /**
@@ -463,6 +463,10 @@ export interface AdvanceTestClockInput {
   now?: string
 }
 export interface SubscriptionUpdatedEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
   event_type: 'subscription.updated'
   app_id: number
   data: {
@@ -492,6 +496,10 @@ export interface SubscriptionUpdatedEvent {
   created_at: string
 }
 export interface SubscriptionRenewedEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
   event_type: 'subscription.renewed'
   app_id: number
   data: {
@@ -530,6 +538,10 @@ export interface SubscriptionRenewedEvent {
   created_at: string
 }
 export interface SubscriptionRenewalReminderSentEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
   event_type: 'subscription.renewal_reminder_sent'
   app_id: number
   data: {
@@ -562,6 +574,10 @@ export interface SubscriptionRenewalReminderSentEvent {
   created_at: string
 }
 export interface TransactionCompletedEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
   event_type: 'transaction.completed'
   app_id: number
   data: {
@@ -580,6 +596,10 @@ export interface TransactionCompletedEvent {
   created_at: string
 }
 export interface WebhookTestEvent {
+  /**
+   * The same for all attempts. Both signatures cover it: skip events that you have handled by it.
+   */
+  id: string
   event_type: 'webhook.test'
   app_id: number
   data: Record<string, never>

@@ -2,11 +2,12 @@ import { WebhookError } from './errors.ts'
 import { bytesOf, fromBase64, fromHex, isSigned } from './signature.ts'
 import type { WebhookBody } from './types.ts'
 
-/** An event with its id, `evt_1`, which is the same for all delivery attempts: store it to skip events you have handled. */
-export type WebhookEvent = WebhookBody & { readonly id: string }
+/** An event. Its id, `evt_1`, is signed and the same for all delivery attempts: store it to skip events you have handled. */
+export type WebhookEvent = WebhookBody
 
-/** The headers as your framework provides them: a `Headers`, or an object with lower-case names. */
-export type WebhookHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>
+/** The headers as your framework provides them: a `Headers`, or an object with names in any case. */
+export type WebhookHeaders =
+  { get(name: string): string | null | undefined } | Readonly<Record<string, string | readonly string[] | undefined>>
 
 export interface VerifyOptions {
   /** How far the timestamp may differ from the current time, either way; 300 by default. */
@@ -16,48 +17,88 @@ export interface VerifyOptions {
 }
 
 const TOLERANCE_SECONDS = 300
+const PREFIX = 'whsec_'
+
+/** A delivery as it came. */
+interface Received {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly header: (name: string) => string
+  readonly isNear: (timestamp: string) => boolean
+}
 
 /**
- * Verifies a webhook and returns its event. `rawBody` is the body as received, before any parsing; `secret` is the whole `whsec_…` text.
- * One valid signature of the two is enough. Throws `WebhookError` if neither is valid, or the timestamp is too far from now.
+ * Verifies a webhook and returns its event. `rawBody` is the body as received, before any parsing; `secret` is the whole `whsec_…` text, or
+ * several of them while you change it. One valid signature is enough. Throws `WebhookError` if none is valid, the timestamp is too far
+ * from now, or a header names another event than the signed body.
  */
 export async function verifyWebhook(
   rawBody: string | Uint8Array | ArrayBuffer,
   headers: WebhookHeaders,
-  secret: string,
+  secret: string | readonly string[],
   { toleranceSeconds = TOLERANCE_SECONDS, now = Date.now() }: VerifyOptions = {},
 ): Promise<WebhookEvent> {
-  if (!secret.startsWith('whsec_')) throw new WebhookError('the secret must be the whole whsec_… text')
-  const body = bytesOf(rawBody instanceof ArrayBuffer ? new Uint8Array(rawBody) : rawBody)
-  const header = (name: string): string => readHeader(headers, name)
-  const isNear = (timestamp: string): boolean =>
-    /^\d{1,12}$/.test(timestamp) && Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds
-  const own = { id: header('x-gateway-event-id'), timestamp: header('x-gateway-timestamp') }
-  const standard = { id: header('webhook-id'), timestamp: header('webhook-timestamp') }
-  if (!isNear(own.timestamp) && !isNear(standard.timestamp)) {
+  const secrets = typeof secret === 'string' ? [secret] : secret
+  if (secrets.length === 0 || !secrets.every((one) => one.startsWith(PREFIX)))
+    throw new WebhookError('each secret must be the whole whsec_… text')
+  const received: Received = {
+    body: bytesOf(rawBody instanceof ArrayBuffer ? new Uint8Array(rawBody) : rawBody),
+    header: (name) => readHeader(headers, name),
+    isNear: (timestamp) => /^\d{1,12}$/.test(timestamp) && Math.abs(now / 1000 - Number(timestamp)) <= toleranceSeconds,
+  }
+  const signedId = await verifySignature(received, secrets)
+  return eventOf(received, signedId)
+}
+
+/** Returns the id that the Standard Webhooks signature covers; null if only the other signature is valid, which covers the body alone. */
+async function verifySignature(received: Received, secrets: readonly string[]): Promise<string | null> {
+  const { header, isNear } = received
+  if (!isNear(header('webhook-timestamp')) && !isNear(header('x-gateway-timestamp'))) {
     throw new WebhookError('no timestamp is near the current time: check the clock, and pass all headers')
   }
-  if (isNear(own.timestamp)) {
-    const content = bytesOf(`${own.timestamp}.`, body)
-    if (await isSigned(bytesOf(secret), fromHex(header('x-gateway-signature')), content)) return eventOf(own.id, body)
-  }
-  const key = fromBase64(secret.slice('whsec_'.length))
-  if (isNear(standard.timestamp) && key !== null) {
-    const content = bytesOf(`${standard.id}.${standard.timestamp}.`, body)
-    for (const signature of header('webhook-signature').split(' ')) {
-      if (!signature.startsWith('v1,')) continue
-      if (await isSigned(key, fromBase64(signature.slice(3)), content)) return eventOf(standard.id, body)
-    }
-  }
+  for (const secret of secrets) if (await isStandardValid(received, secret)) return header('webhook-id')
+  for (const secret of secrets) if (await isOwnValid(received, secret)) return null
   throw new WebhookError('no valid signature: check that the secret is this app’s, and pass the body as received')
 }
 
-function eventOf(id: string, body: Uint8Array): WebhookEvent {
-  return { ...(JSON.parse(new TextDecoder().decode(body)) as WebhookBody), id }
+/** By Standard Webhooks: over the id, the timestamp and the body. */
+async function isStandardValid({ body, header, isNear }: Received, secret: string): Promise<boolean> {
+  const id = header('webhook-id')
+  const timestamp = header('webhook-timestamp')
+  const key = fromBase64(secret.slice(PREFIX.length))
+  if (id === '' || !isNear(timestamp) || key === null) return false
+  const content = bytesOf(`${id}.${timestamp}.`, body)
+  for (const signature of header('webhook-signature').split(' ')) {
+    if (signature.startsWith('v1,') && (await isSigned(key, fromBase64(signature.slice(3)), content))) return true
+  }
+  return false
+}
+
+/** By `X-Gateway-Signature`: over the timestamp and the body. */
+async function isOwnValid({ body, header, isNear }: Received, secret: string): Promise<boolean> {
+  const timestamp = header('x-gateway-timestamp')
+  if (!isNear(timestamp)) return false
+  return isSigned(bytesOf(secret), fromHex(header('x-gateway-signature')), bytesOf(`${timestamp}.`, body))
+}
+
+/** The event by its signed id: that of the body, or of Standard Webhooks if an earlier version wrote a body without one. */
+function eventOf({ body, header }: Received, signedId: string | null): WebhookEvent {
+  const content = JSON.parse(new TextDecoder().decode(body)) as Omit<WebhookBody, 'id'> & { readonly id?: unknown }
+  const id = content.id ?? signedId
+  if (typeof id !== 'string' || id === '') throw new WebhookError('the event has no signed id: pass all headers')
+  for (const name of ['webhook-id', 'x-gateway-event-id']) {
+    const named = header(name)
+    if (named !== '' && named !== id) throw new WebhookError(`${name} names another event than the signed ${id}`)
+  }
+  return { ...content, id } as WebhookEvent
 }
 
 function readHeader(headers: WebhookHeaders, name: string): string {
-  if (headers instanceof Headers) return headers.get(name) ?? ''
-  const value = headers[name]
-  return typeof value === 'string' ? value : (value?.[0] ?? '')
+  if (isHeaders(headers)) return headers.get(name) ?? ''
+  const found = Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1]
+  return typeof found === 'string' ? found : (found?.[0] ?? '')
+}
+
+/** Also one of another implementation of `fetch` than the runtime's. */
+function isHeaders(headers: WebhookHeaders): headers is Extract<WebhookHeaders, { get: unknown }> {
+  return typeof headers.get === 'function'
 }

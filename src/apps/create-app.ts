@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { command, type CommandTx } from '#commands/command.ts'
 import type { Config } from '#config.ts'
 import { newApiSecret, randomHex } from '#shared/crypto.ts'
-import { text } from '#shared/validate.ts'
+import { name } from '#shared/validate.ts'
 import { insertApp, secretPlace, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
 
 const createAppInput = ({ webhook }: Config) =>
   z.strictObject({
-    name: text(191),
+    name: name(191),
     auth: z.enum(['hmac', 'identity'], 'must be hmac or identity'),
     sandbox: z.boolean().default(false),
     webhook_url: webhookUrl(webhook.allowInsecure).optional(),

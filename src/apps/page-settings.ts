@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { emailAddress, text, webAddress } from '#shared/validate.ts'
+import { emailAddress, name, webAddress } from '#shared/validate.ts'
 import { unreadable } from './accent.ts'
 
 /** An app's settings of its pages and mails; absent ones have their default. */
@@ -43,7 +43,7 @@ export const pageSettingsInput = {
   support: z.union([emailAddress, webAddress], 'must be an e-mail address or an absolute http(s) address').nullish(),
   terms_url: webAddress.nullish(),
   privacy_url: webAddress.nullish(),
-  statement_name: text(40).nullish(),
+  statement_name: name(40).nullish(),
   receipts: z.boolean().nullish(),
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>

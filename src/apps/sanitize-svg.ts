@@ -1,4 +1,5 @@
 import { Parser } from 'htmlparser2'
+import { countCopies, type DrawnElement } from './count-copies.ts'
 
 const words = (list: string): ReadonlySet<string> => new Set(list.split(' '))
 
@@ -15,7 +16,11 @@ const ATTRIBUTES = words(
     'font-family font-size font-weight font-style letter-spacing href xlink:href style',
 )
 const OWN_REFERENCE = /^#[\w.-]+$/
+const URL_REFERENCE = /url\(['"]?#([\w.-]+)/gi
+const PAINTS = words('linearGradient radialGradient')
 const MAX_DEPTH = 100
+/** Elements that are drawn again because others refer to them: a few lines could otherwise draw millions. */
+const MAX_COPIES = 1000
 
 /**
  * The drawing of an SVG file, rewritten from the elements and attributes that draw. Returns an error for anything that is not an SVG, and
@@ -29,7 +34,8 @@ export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
     return { error: 'is neither a PNG picture nor an SVG drawing' }
   }
   const out: string[] = []
-  const open: string[] = []
+  const open: (DrawnElement & { readonly name: string })[] = []
+  let root: DrawnElement | undefined
   let ignored = 0
   const reasons: string[] = []
   const fail = (reason: string): void => {
@@ -46,8 +52,18 @@ export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
         if (!ELEMENTS.has(name))
           fail(`holds <${name.slice(0, 30)}>, which a logo may not: export it as plain paths, or as PNG`)
         if (open.length >= MAX_DEPTH) fail('is nested too deeply')
-        out.push(`<${name}${open.length === 0 ? ' xmlns="http://www.w3.org/2000/svg"' : ''}${written(attributes)}>`)
-        open.push(name)
+        const kept = harmless(attributes)
+        out.push(`<${name}${open.length === 0 ? ' xmlns="http://www.w3.org/2000/svg"' : ''}${written(kept)}>`)
+        const element = {
+          name,
+          id: attributes['id'],
+          parts: [],
+          references: referencesOf(kept),
+          isPaint: PAINTS.has(name),
+        }
+        open.at(-1)?.parts.push(element)
+        root ??= element
+        open.push(element)
       },
       ontext(data) {
         if (ignored === 0 && open.length > 0) out.push(escaped(data))
@@ -57,24 +73,41 @@ export function sanitizeSvg(file: Buffer): string | { readonly error: string } {
           ignored -= 1
           return
         }
-        if (open.pop() !== name) fail('is not well-formed')
+        if (open.pop()?.name !== name) fail('is not well-formed')
         out.push(`</${name}>`)
       },
     },
     { xmlMode: true, decodeEntities: true },
   )
   parser.end(text)
-  if (out.length === 0) fail('is neither a PNG picture nor an SVG drawing')
-  const [reason] = reasons
+  if (!root) fail('is neither a PNG picture nor an SVG drawing')
+  const [reason = root && copiesReason(root)] = reasons
   return reason === undefined ? out.join('') : { error: reason }
 }
 
+function copiesReason(root: DrawnElement): string | undefined {
+  const copies = countCopies(root)
+  if (copies === 'cycle') return 'holds an element that refers to itself'
+  if (copies === 'depth') return 'is nested too deeply'
+  return copies > MAX_COPIES ? `repeats its elements more than ${MAX_COPIES} times by reference` : undefined
+}
+
+type Attribute = readonly [name: string, value: string]
+
 /** The attributes that draw. One that refers to anything but a part of the drawing itself is left out. */
-function written(attributes: Readonly<Record<string, string>>): string {
-  return Object.entries(attributes)
-    .filter(([name, value]) => ATTRIBUTES.has(name) && isHarmless(name, value))
-    .map(([name, value]) => ` ${name === 'xlink:href' ? 'href' : name}="${escaped(value)}"`)
-    .join('')
+function harmless(attributes: Readonly<Record<string, string>>): Attribute[] {
+  return Object.entries(attributes).filter(([name, value]) => ATTRIBUTES.has(name) && isHarmless(name, value))
+}
+
+function written(attributes: readonly Attribute[]): string {
+  return attributes.map(([name, value]) => ` ${name === 'xlink:href' ? 'href' : name}="${escaped(value)}"`).join('')
+}
+
+/** The ids of the elements that harmless attributes refer to. */
+function referencesOf(attributes: readonly Attribute[]): string[] {
+  return attributes.flatMap(([name, value]) =>
+    name.endsWith('href') ? [value.slice(1)] : [...value.matchAll(URL_REFERENCE)].map(([, id = '']) => id),
+  )
 }
 
 function isHarmless(name: string, value: string): boolean {

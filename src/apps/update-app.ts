@@ -5,7 +5,7 @@ import type { Tx } from '#commands/transaction.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
-import { emailAddress, text } from '#shared/validate.ts'
+import { emailAddress, name } from '#shared/validate.ts'
 import { changeSettings, pageSettingsInput } from './page-settings.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
@@ -16,7 +16,7 @@ import { webhookUrl } from './webhook-url.ts'
 
 const updateAppInput = ({ env, webhook }: Config) =>
   z.strictObject({
-    name: text(191).optional(),
+    name: name(191).optional(),
     /** Null removes the address; events are still stored. */
     webhook_url: webhookUrl(webhook.allowInsecure).nullish(),
     mail_from: emailAddress.nullish(),

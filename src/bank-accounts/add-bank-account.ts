@@ -3,7 +3,7 @@ import { command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
 import { invalidField } from '#shared/errors.ts'
-import { emailAddress, text } from '#shared/validate.ts'
+import { emailAddress, name } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
 import { findBankAccount, insertBankAccount, type BankAccount } from './store.ts'
 
@@ -16,7 +16,7 @@ const AddBankAccountInput = z.strictObject({
     .string()
     .transform((value) => value.replace(/[\s.-]/g, ''))
     .refine((value) => /^[0-9A-Za-z]{1,19}$/.test(value), 'must have 1 to 19 letters and digits'),
-  holder: text(191),
+  holder: name(191),
   /** The address that the bank writes to. */
   mailbox: emailAddress.optional(),
 })

@@ -28,6 +28,8 @@ export const bankAccountAssignments = table('bank_account_assignments', {
   bankAccountId: bigint('bank_account_id'),
   /** When it was assigned first. */
   assignedAt: realTime('assigned_at'),
+  /** When the app was given another account, the last time; null while it has this one. */
+  endedAt: realTime('ended_at').nullable(),
 })
 export type BankAccountAssignment = Row<typeof bankAccountAssignments>
 
@@ -63,12 +65,20 @@ export async function setMailbox(tx: Tx, accountId: number, mailbox: string | nu
   await tx.update(bankAccounts, { id: accountId }, { mailbox })
 }
 
-/** Records that the app has the account, unless it had it before. */
+/** Records that the app has this account from now on, and no other. */
 export async function recordAssignment(tx: Tx, appId: number, bankAccountId: number): Promise<void> {
-  await insertedNew(
-    'bank_account_assignments_app_account',
-    tx.insert(bankAccountAssignments, { appId, bankAccountId, assignedAt: tx.now }),
-  )
+  await tx.update(bankAccountAssignments, { appId, endedAt: null }, { endedAt: tx.now })
+  const row = { appId, bankAccountId, assignedAt: tx.now, endedAt: null }
+  const isNew = await insertedNew('bank_account_assignments_app_account', tx.insert(bankAccountAssignments, row))
+  if (!isNew) await tx.update(bankAccountAssignments, { appId, bankAccountId }, { endedAt: null })
+}
+
+export async function findAssignment(
+  db: Queries,
+  appId: number,
+  bankAccountId: number,
+): Promise<BankAccountAssignment | null> {
+  return db.one(bankAccountAssignments, 'WHERE app_id = ? AND bank_account_id = ?', [appId, bankAccountId])
 }
 
 export async function listAssignments(db: Queries): Promise<BankAccountAssignment[]> {

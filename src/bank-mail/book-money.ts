@@ -71,8 +71,7 @@ export async function bookMoney(
     case 'underpaid':
     case 'already_completed':
       if (booked.paymentId === null) return { kind: 'duplicate' }
-      await tx.settle()
-      return { ...booked, paymentId: booked.paymentId.value }
+      return { ...booked, paymentId: booked.paymentId }
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
@@ -44,8 +45,8 @@ export interface MatchPreview extends MatchedMail {
 
 /**
  * An operator matches a mail's money to a transaction (contract 4, Unmatched money): it is booked as if the mail had the transaction's
- * code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND, or `amount` is missing or
- * refused.
+ * code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or of an app that never used
+ * the account, or `amount` is missing or refused.
  */
 export async function matchBankMail(ctx: Context, caller: Caller, input: unknown): Promise<MatchedMail> {
   const { status, transactionId } = await perform(ctx, caller, match, input, null)
@@ -66,6 +67,9 @@ const match = command({
     const { transactionId } = target
     const mail = await requireWaitingMail(tx, target.id)
     const payable = await requirePayable(tx, transactionId)
+    // What waits is no app's yet: whoever has or had the account may have been paid on it.
+    const money = { ...mail, appId: null, paidAt: mail.receivedAt }
+    await refuseForeignMoney(tx, money, payable)
     const endBefore = await validUntil(tx, payable)
     const matched = await matchIn(tx, mail, { payable, amount: target.amount }, decisionOf(tx, note))
     const { amount, transaction, status } = matched

@@ -6,6 +6,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { Queries } from '#db/queries.ts'
 import {
   findBankAccountByForwardCode,
+  findAssignment,
   findSoleOwner,
   listAccountsOfApp,
   listBankAccountsNumbered,
@@ -239,10 +240,17 @@ function summaryOf(
 /** The money of a mail for operators. Its amount counts only if the mail proves it. */
 async function waitingMoneyOf(tx: Tx, summary: MailSummary): Promise<WaitingMoney> {
   const { review, amount, bankAccountId, appId } = summary
-  const owner = bankAccountId === null ? null : await findSoleOwner(tx, bankAccountId)
+  const owner = bankAccountId === null ? appId : await ownerOf(tx, bankAccountId, appId)
   const known = await movementOf(tx, summary)
   const paidAt = tx.now
-  return { ...known, amount: review === 'credit' ? amount : null, bankAccountId, appId: appId ?? owner, paidAt }
+  return { ...known, amount: review === 'credit' ? amount : null, bankAccountId, appId: owner, paidAt }
+}
+
+/** Whose money on the account is: of several apps that have or had it, that of the transfer's code; a payer may have another app's. */
+async function ownerOf(tx: Tx, bankAccountId: number, codesAppId: number | null): Promise<number | null> {
+  const sole = await findSoleOwner(tx, bankAccountId)
+  if (sole !== null || codesAppId === null) return sole
+  return (await findAssignment(tx, codesAppId, bankAccountId)) ? codesAppId : null
 }
 
 function columnsOf(answer: Answer): Pick<BankMail, 'status' | 'reason'> {

@@ -13,18 +13,18 @@ import { AppError } from '#shared/errors.ts'
 import { formatId, parseId } from '#shared/ids.ts'
 import { englishMoney } from '#shared/money.ts'
 import { addMs, formatTimestamp, SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
-import { currencyCode, integer, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
+import { currencyCode, externalRef, integer, name, publicId, text, timestamp, webAddress } from '#shared/validate.ts'
 import { quotePayment } from '#subscriptions/decide-payment.ts'
 import { isLifetime } from '#subscriptions/lifecycle.ts'
 import { startFreeTrial, trialOnOffer } from '#subscriptions/start-trial.ts'
-import { lockEndUser, readUnderLock, type Subscription } from '#subscriptions/store.ts'
+import { lockEndUser, type Subscription } from '#subscriptions/store.ts'
 import { openTransaction, type NewTransaction } from '#transactions/open-transaction.ts'
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
-import { findOffer, hasSession, insertCheckoutSession, insertSessionOfNew, type CheckoutSession } from './store.ts'
+import { findOffer, hasSession, insertCheckoutSession, type CheckoutSession } from './store.ts'
 
 const either = {
-  external_ref: text(191).describe('Your own id for the end user who pays.'),
+  external_ref: externalRef.describe('Your own id for the end user who pays. It must not be `.` or `..`.'),
   customer_id: z
     .string()
     .optional()
@@ -56,7 +56,7 @@ const PaymentCheckout = z.strictObject({
     .string()
     .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
     .describe('Your name for the item. It does not have to be the code of a plan.'),
-  plan_name: text(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
+  plan_name: name(191).optional().describe('Shown to the payer instead of `plan_ref`.'),
   amount: integer(1).describe("In the currency's smallest unit."),
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })
@@ -250,10 +250,8 @@ async function offerOf(
   const customerId = input.customer_id === undefined ? null : parseId('cus', input.customer_id)
   const priceId = parseId('price', input.price_id)
   if (priceId === null) throw notOnSale()
-  const { endUserId, found: offer } = await readUnderLock(tx, app.id, externalRef, () =>
-    findOffer(tx, app.id, { priceId, customerId, externalRef }),
-  )
-  const found = requireOnSale(offer)
+  const endUserId = await lockEndUser(tx, app.id, externalRef)
+  const found = requireOnSale(await findOffer(tx, app.id, { priceId, customerId, externalRef }))
   const { amount, currency, trialAmount } = found.price
   const amounts = trialAmount && input.skip_trial !== true ? [amount, trialAmount] : [amount]
   await requireAvailable(tx, app, input.payment_method, amounts, currency)
@@ -269,10 +267,8 @@ async function openPayable(
   transaction: NewTransaction,
   trial: CreatedSession['trial'],
 ): Promise<CreatedSession> {
-  const [transactionId, id] = await Promise.all([
-    openTransaction(tx, app, transaction),
-    insertSessionOfNew(tx, sessionOf(tx, app, input, transaction)),
-  ])
+  const transactionId = await openTransaction(tx, app, transaction)
+  const id = await insertCheckoutSession(tx, { ...sessionOf(tx, app, input, transaction), transactionId })
   return presentSession(tx, app, input, { id, transactionId }, trial)
 }
 

@@ -2,7 +2,7 @@ import { appTime, bigint, exact, id } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { anyOf } from '#db/conditions.ts'
 import { onDuplicate, retryable } from '#db/database-error.ts'
-import { LAST_ID, type Queries } from '#db/queries.ts'
+import type { Queries } from '#db/queries.ts'
 import { SharedRead } from '#db/shared-read.ts'
 import { payableApps } from '#apps/store.ts'
 import { customers } from '#customers/store.ts'
@@ -67,16 +67,8 @@ export async function hasSession(tx: Tx, token: string): Promise<boolean> {
 
 /** On a cluster, the row of an earlier attempt may arrive from another node after `hasSession`: the next attempt finds it. */
 export async function insertCheckoutSession(tx: Tx, row: Omit<CheckoutSession, 'id'>): Promise<number> {
-  return unlessOpened(tx.insert(checkoutSessions, row))
-}
-
-/** As `insertCheckoutSession`, for the transaction that is inserted by the statement before, in the same write. */
-export async function insertSessionOfNew(tx: Tx, row: Omit<CheckoutSession, 'id' | 'transactionId'>): Promise<number> {
-  return unlessOpened(tx.insert(checkoutSessions, { ...row, transactionId: null }, { transactionId: LAST_ID }))
-}
-
-async function unlessOpened(insert: Promise<number>): Promise<number> {
-  return onDuplicate('checkout_sessions_token', insert, () => retryable('the checkout was opened before'))
+  const opened = (): Error => retryable('the checkout was opened before')
+  return onDuplicate('checkout_sessions_token', tx.insert(checkoutSessions, row), opened)
 }
 
 const pageSessions = checkoutSessions.only('token', 'origin', 'paymentMethod', 'successUrl', 'cancelUrl', 'expiresAt')

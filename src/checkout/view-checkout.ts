@@ -9,7 +9,7 @@ import { notFound } from '#shared/errors.ts'
 import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
-import { dueOf } from '#payments/balance.ts'
+import { dueOf, keptOf } from '#payments/balance.ts'
 import { quotedPayment } from '#transactions/quoted-payment.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
@@ -41,6 +41,11 @@ export interface CheckoutView {
   readonly isProcessing: boolean
   /** What the payment would do to the subscription now; null for a one-time purchase. */
   readonly preview: PaymentEffect | null
+  /**
+   * Whether the rest of a part payment may still be transferred although the link has expired: money with the same code counts, however
+   * late it comes. The bank page then still asks for it.
+   */
+  readonly takesRest: boolean
 }
 
 /** The checkout behind a public token; throws `not_found` for unknown tokens. */
@@ -58,12 +63,13 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
   const { app, session, transaction, price, plan, customer } = found
   const now = appNow(app, ctx.clock.now())
   const preview = await previewOf(ctx, found, wholeSeconds(now))
-  const state = stateOf(session, transaction, now)
+  const timed = stateOf(session, transaction, now)
+  const state = timed === 'open' && isOvertaken(preview) ? 'overtaken' : timed
   return {
     app,
     session,
     transaction,
-    state: state === 'open' && isOvertaken(preview) ? 'overtaken' : state,
+    state,
     secondsLeft: Math.max(0, Math.ceil((session.expiresAt.getTime() - now.getTime()) / SECOND_MS)),
     title: plan?.name ?? transaction.planName ?? transaction.planRef,
     description: plan?.description ?? null,
@@ -72,7 +78,13 @@ async function viewFound(ctx: Context, found: CheckoutRows | null): Promise<Chec
     methods: await payableMethods(ctx, found),
     isProcessing: found.processing !== null,
     preview,
+    takesRest: state === 'expired' && takesTransferOfRest(transaction) && preview?.kind !== 'refused',
   }
+}
+
+function takesTransferOfRest(transaction: Transaction): boolean {
+  const { status, bankPageOpenedAt } = transaction
+  return status === 'pending' && bankPageOpenedAt !== null && keptOf(transaction) > 0
 }
 
 async function previewOf(

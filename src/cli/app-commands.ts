@@ -8,7 +8,6 @@ import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
 import type { Output } from './output.ts'
 import { addPageOptions, pageInput } from './page-options.ts'
-import { printable } from './printable.ts'
 import { banner, inSession, performAs } from './session.ts'
 import { registerExport } from './transfer-commands.ts'
 import { UsageError } from './usage-error.ts'
@@ -352,7 +351,7 @@ function registerClock(app: Command): void {
           out.line(`${banner(found)}: it is ${answer.now} there`)
           for (const { external_ref, reminder_day, claimed_at } of answer.pending ?? []) {
             out.line(
-              `pending: reminder ${reminder_day} of ${printable(external_ref)}, taken up by another daemon at ${claimed_at} UTC`,
+              `pending: reminder ${reminder_day} of ${external_ref}, taken up by another daemon at ${claimed_at} UTC`,
             )
           }
         })

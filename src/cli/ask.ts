@@ -23,7 +23,7 @@ export async function required(value: string | undefined, name: string, question
   if (value !== undefined && value !== '') return value
   refuseToAsk(name)
   const { input } = await import('@inquirer/prompts')
-  return input({ message: question, required: true }, prompts)
+  return input({ message: printable(question), required: true }, prompts)
 }
 
 /** The operator's reason. Ask for it only when the change is known to be possible. */
@@ -49,7 +49,11 @@ export async function requiredChoice<T extends string>(
   const found = await choices()
   if (found.length === 0) throw new UsageError(`${missing(name)}, and there is none to choose from`)
   const { select } = await import('@inquirer/prompts')
-  return select({ message, choices: found.map((choice) => ({ ...choice, name: printable(choice.name) })) }, prompts)
+  return select({ message, choices: found.map(shownChoice) }, prompts)
+}
+
+function shownChoice<T extends string>({ value, name, description }: Choice<T>): Choice<T> {
+  return { value, name: printable(name), ...(description === undefined ? {} : { description: printable(description) }) }
 }
 
 /** A secret, from its environment variable or typed on a terminal without echo. Never an argument. */

@@ -9,7 +9,6 @@ import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, type PageOptions } from './pages.ts'
-import { printable } from './printable.ts'
 import { banner, inSession, performAs, withSandbox, type Session } from './session.ts'
 
 /** `bank-account …` and `bank-mail …`: where customers transfer to, and what the banks write about it. */
@@ -209,7 +208,7 @@ function registerForwarding(mail: Command): void {
             none: 'no mailbox has asked in the last 7 days',
           })
           // A link in a table would be broken over its lines.
-          for (const { link } of found) if (link !== null) out.line(printable(link))
+          for (const { link } of found) if (link !== null) out.line(link)
         })
       })
     })

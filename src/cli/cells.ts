@@ -28,7 +28,7 @@ export function minuteCell(timestamp: string | null): string | null {
 }
 
 /** `₫99,000`; `?` for an unknown amount. */
-export function moneyCell(amount: number | null, currency: string): string {
+export function moneyCell(amount: number | bigint | null, currency: string): string {
   return amount === null ? `? ${currency}` : englishMoney(amount, currency)
 }
 

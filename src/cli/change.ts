@@ -46,14 +46,14 @@ async function rehearse(session: Session, work: (session: Session) => Promise<vo
 export function printEffects(out: Output, answer: object, effects: readonly string[]): void {
   out.result({ ...answer, dry_run: true, effects }, () => {
     out.line('without --dry-run, this happens:')
-    for (const effect of effects) out.line(wrapLines(`- ${printable(effect)}`, terminalWidth()))
+    for (const effect of effects) out.lines(wrapLines(`- ${printable(effect)}`, terminalWidth()))
   })
 }
 
 /** The results of a rehearsal do not exist: ids that were rolled back, secrets that nobody has. */
 function mutedOutput(out: Output): Output {
   const nothing = (): void => undefined
-  return { ...out, result: nothing, table: nothing, line: nothing, hint: nothing }
+  return { ...out, result: nothing, table: nothing, line: nothing, lines: nothing, hint: nothing }
 }
 
 function printRehearsal(out: Output, { changes, events }: Rehearsal): void {

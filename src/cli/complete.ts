@@ -104,7 +104,10 @@ async function valuesOf(
   })
   try {
     const found = await read.list(ctx, given)
-    return found.map(({ value, description }) => ({ value, description: printable(description) }))
+    // A value that would steer the terminal cannot be completed: escaped, it would be another one.
+    return found
+      .filter(({ value }) => printable(value) === value)
+      .map(({ value, description }) => ({ value, description: printable(description) }))
   } finally {
     await close()
   }

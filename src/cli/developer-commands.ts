@@ -5,7 +5,6 @@ import type { Forwarded } from '#webhooks/follow-events.ts'
 import type { Event } from '#webhooks/store.ts'
 import { requiredChoice, required } from './ask.ts'
 import { withExamples } from './examples.ts'
-import { printable } from './printable.ts'
 import { readTextFile } from './read-file.ts'
 import { banner, inSession, type Session } from './session.ts'
 import { UsageError } from './usage-error.ts'
@@ -49,10 +48,12 @@ async function listenTo(
   named: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { formatTimestamp, addMs }] = await Promise.all([
-    import('#webhooks/follow-events.ts'),
-    import('#shared/time.ts'),
-  ])
+  const [{ eventIdOf, eventTypesOf, followEvents, openForwarder }, { envelopeOf }, { formatTimestamp, addMs }] =
+    await Promise.all([
+      import('#webhooks/follow-events.ts'),
+      import('#webhooks/envelope.ts'),
+      import('#shared/time.ts'),
+    ])
   let left = options.count === undefined ? Infinity : countOf(options.count)
   const isSelected = eventTypesOf(options.events?.split(',').map((type) => type.trim()) ?? [])
   const { forwardTo } = options
@@ -73,7 +74,7 @@ async function listenTo(
         id: eventIdOf(event),
         event_type: event.eventType,
         at: formatTimestamp(event.writtenAt),
-        ...(JSON.parse(event.body.toString('utf8')) as object),
+        ...(JSON.parse(envelopeOf(event).toString('utf8')) as object),
         forwarded: answer,
       }
       out.result(view, () => out.line(lineOf(event, view.id, view.at, answer)))
@@ -87,13 +88,13 @@ async function listenTo(
 }
 
 function lineOf({ eventType, externalRef }: Event, id: string, at: string, answer: Forwarded | null): string {
-  const about = externalRef === null ? '' : `  ${printable(externalRef)}`
+  const about = externalRef === null ? '' : `  ${externalRef}`
   return `${at.slice(11)}  ${id}  ${eventType}${about}${answer === null ? '' : `  ${answerOf(answer)}`}`
 }
 
 function answerOf({ http_status: status, error, duration_ms: ms, answer }: Forwarded): string {
   if (error === null) return `${status ?? ''}  ${ms} ms`
-  return `${error}  ${ms} ms${answer === null || answer === '' ? '' : `: ${printable(answer).slice(0, 200)}`}`
+  return `${error}  ${ms} ms${answer === null || answer === '' ? '' : `: ${answer.slice(0, 200)}`}`
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -208,7 +209,7 @@ async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, opt
     out.result(shown, () => {
       out.line(`${call.method} ${url}`)
       for (const [name, value] of Object.entries(headers)) out.line(`${name}: ${value}`)
-      if (call.body.length > 0) out.line(`\n${call.body.toString('utf8')}`)
+      if (call.body.length > 0) out.lines(`\n${call.body.toString('utf8')}`)
     })
     return
   }
@@ -222,7 +223,7 @@ async function sendCall({ ctx, out }: Session, app: App, call: UnsignedCall, opt
   const body = parsed(answer.body)
   out.result({ status: answer.status, body }, () => {
     out.hint(`${call.method} ${url}: ${answer.status}`)
-    out.line(typeof body === 'string' ? printable(body) : JSON.stringify(body, null, 2))
+    out.lines(typeof body === 'string' ? body : JSON.stringify(body, null, 2))
   })
   if (answer.status >= 400) process.exitCode = 1
 }

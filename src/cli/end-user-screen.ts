@@ -51,11 +51,11 @@ export function printEndUser(out: Output, view: EndUserView): void {
       none: '',
     })
   // A line of its own, to be copied whole.
-  if (view.renewal_link !== null) out.line(`renewal link:\n${view.renewal_link}`)
+  if (view.renewal_link !== null) out.lines(`renewal link:\n${view.renewal_link}`)
   if (view.next_steps.length === 0) out.line('next step: nothing to do')
   for (const { what, command } of view.next_steps) {
-    out.line(wrap(`next step: ${printable(what)}`, terminalWidth()))
-    out.line(`  ${printable(command)}`)
+    out.lines(wrap(`next step: ${printable(what)}`, terminalWidth()))
+    out.line(`  ${command}`)
   }
 }
 

@@ -32,7 +32,7 @@ function registerMigrate(program: Command): void {
         }
         if (!out.isJson && plan.length > 0) showPlan(out, plan)
         const applied = await runMigrations(ctx.db)
-        out.result({ applied }, () => out.line(applied.length === 0 ? UP_TO_DATE : applied.join('\n')))
+        out.result({ applied }, () => out.lines(applied.length === 0 ? UP_TO_DATE : applied.join('\n')))
       })
     })
   withExamples(migrate, 'migrate', 'migrate --plan')

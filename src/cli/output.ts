@@ -1,9 +1,13 @@
 /* eslint no-console: "off" */
 import { errorText } from './error-text.ts'
-import { printable } from './printable.ts'
+import { exactJson } from '#shared/exact-json.ts'
+import { printable, printableLines } from './printable.ts'
 import { formatFields, formatTable, type TableOptions } from './table.ts'
 
-/** Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. */
+/**
+ * Where a command's results go: one JSON value on standard output with `--json`, otherwise tables and lines for people. Whatever is
+ * printed goes through here, where characters that would steer the terminal are escaped: a name or a reference may hold any.
+ */
 export interface Output {
   readonly isJson: boolean
   /** The command's result: `value` as JSON, or what `show` prints for people. */
@@ -11,10 +15,14 @@ export interface Output {
   table(options: TableOptions): void
   /** The fields of a thing, one below the other. */
   fields(fields: Readonly<Record<string, unknown>>): void
-  /** Text as it is, with a blank line before and after it, as tables and fields have. */
-  block(text: string): void
-  /** Text as it is. */
+  /** Lines of text, with a blank line before and after them, as tables and fields have. */
+  block(lines: string): void
+  /** One line; a line break in it is escaped, too. */
   line(text: string): void
+  /** Several lines. What other people wrote must not break them: see `printable`. */
+  lines(lines: string): void
+  /** What was drawn as a table, with its colours. */
+  drawn(text: string): void
   /** For people only, on standard error. */
   hint(text: string): void
   /** On standard error, for scripts too: what a result leaves out. */
@@ -43,13 +51,15 @@ export function openOutput(isJson: boolean): Output {
     isJson,
     result(value, show) {
       clearProgress()
-      if (isJson) console.log(JSON.stringify(value, null, process.stdout.isTTY ? 2 : 0))
+      if (isJson) console.log(printableLines(exactJson(value, process.stdout.isTTY ? 2 : 0)))
       else show()
     },
     table: (options) => print(options.rows.length === 0 ? 'line' : 'block', formatTable(options)),
     fields: (fields) => print('block', formatFields(fields)),
-    block: (text) => print('block', text),
-    line: (text) => print('line', text),
+    block: (lines) => print('block', printableLines(lines)),
+    line: (text) => print('line', printable(text)),
+    lines: (lines) => print('line', printableLines(lines)),
+    drawn: (text) => print('line', text),
     hint(text) {
       if (!isJson) console.error(errorText(text))
     },

@@ -282,7 +282,8 @@ async function planNumber(planId: string | undefined): Promise<number> {
 async function printPlan({ out }: Session, app: App, plan: PlanWithPrices): Promise<void> {
   const { presentPlan } = await import('#plans/present.ts')
   out.result(presentPlan(plan, { all: true }), () => {
-    out.line(`${banner(app)}\nplan_${plan.id} ${plan.code}: ${plan.name} (${plan.status})`)
+    out.line(banner(app))
+    out.line(`plan_${plan.id} ${plan.code}: ${plan.name} (${plan.status})`)
     const rows = plan.prices.map((price) => [
       `price_${price.id}`,
       moneyCell(price.amount, price.currency),

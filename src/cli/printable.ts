@@ -1,5 +1,8 @@
-/** Control characters and those that change the direction of text: an end user's name must not steer a terminal. */
-const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+/**
+ * Control characters, separators of lines, and what changes the direction of text: an end user's name must not steer a terminal, nor
+ * change what is read beside it.
+ */
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /** The text with each such character escaped, as \u001b. */
 export function printable(text: string): string {

@@ -12,7 +12,7 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
       const { describeCommands, formatReference } = await import('./reference.ts')
       const out = outputOf(command)
       const groups = describeCommands(await wholeProgram())
-      out.result(groups, () => out.line(formatReference(groups)))
+      out.result(groups, () => out.lines(formatReference(groups)))
     })
   withExamples(docs, 'docs', 'docs --json')
   const completion = program
@@ -24,7 +24,7 @@ export function registerReferenceCommands(program: Command, wholeProgram: () => 
       if (shell === undefined) throw new UsageError('<shell> must be bash, zsh or fish')
       const script = COMPLETION_SCRIPTS[shell]
       const out = outputOf(command)
-      out.result({ shell, script }, () => out.line(script))
+      out.result({ shell, script }, () => out.lines(script))
     })
   withExamples(
     completion,

@@ -3,7 +3,6 @@ import { required } from './ask.ts'
 import { appCell, minuteCell, stageCell, stateCell } from './cells.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
-import { printable } from './printable.ts'
 import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -65,9 +64,7 @@ function registerMailTest(program: Command): void {
         await sendTestMail(ctx, to, locale)
         const { smtpUrl, home } = ctx.config
         out.result({ address: to, sent: true }, () => {
-          out.line(
-            `the mail to ${printable(to)} was ${smtpUrl === null ? 'written to a folder:' : 'accepted by the mail server'}`,
-          )
+          out.line(`the mail to ${to} was ${smtpUrl === null ? 'written to a folder:' : 'accepted by the mail server'}`)
           if (smtpUrl === null) out.line(`${home}/mail`)
         })
       })

@@ -42,7 +42,7 @@ export function registerStatsCommands(program: Command): void {
   withExamples(stats, 'stats', 'stats 1', 'stats --test --json')
 }
 
-type Words = (amount: number, currency: string) => string
+type Words = (amount: number | bigint, currency: string) => string
 
 function show(out: Output, stats: Stats, money: Words): void {
   const { subscriptions: subs, renewals, deliveries } = stats
@@ -76,9 +76,9 @@ function renewalWords({ days, ended, renewed, rate }: Stats['renewals']): string
 function showCash(out: Output, stats: Stats, currency: string, money: Words): void {
   const months = lastMonths(stats.cash.filter((month) => month.currency === currency))
   const bars = months.map(({ month, payments, received, refunded }) => {
-    const back = refunded === 0 ? '' : `, ${money(refunded, currency)} refunded`
-    const text = payments === 0 && refunded === 0 ? '-' : `${money(received, currency)} from ${payments}${back}`
-    return { label: month, value: received, text }
+    const back = refunded === 0n ? '' : `, ${money(refunded, currency)} refunded`
+    const text = payments === 0 && refunded === 0n ? '-' : `${money(received, currency)} from ${payments}${back}`
+    return { label: month, value: Number(received), text }
   })
   out.block(`${currency} received by month (UTC), and from how many payments\n${formatBars(bars, terminalWidth())}`)
 }
@@ -93,7 +93,7 @@ function lastMonths(known: readonly CashMonth[]): CashMonth[] {
   return names
     .filter((name) => name >= first.month)
     .reverse()
-    .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0, refunded: 0 })
+    .map((name) => byMonth.get(name) ?? { ...first, month: name, payments: 0, received: 0n, refunded: 0n })
 }
 
 /** `2026-03` of the number of months since the year 0. */

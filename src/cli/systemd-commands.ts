@@ -39,7 +39,7 @@ export function registerSystemdCommands(program: Command): void {
       const paths = { root: join(import.meta.dirname, '..', '..'), prefix: options.prefix }
       if (options.print) {
         const unit = renderUnit(paths)
-        out.result({ unit }, () => out.line(unit))
+        out.result({ unit }, () => out.lines(unit))
         return
       }
       refuseHidden(paths)

@@ -1,7 +1,8 @@
 import { styleText } from 'node:util'
 import Table from 'cli-table3'
+import { exactJson } from '#shared/exact-json.ts'
 import { Coloured, type Colour } from './coloured.ts'
-import { printable } from './printable.ts'
+import { printable, printableLines } from './printable.ts'
 import { terminalWidth } from './terminal-width.ts'
 import { unbreakable, unbreakableCodes, wrap } from './wrap.ts'
 
@@ -44,7 +45,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
  */
 export function formatTable(options: TableOptions, width = terminalWidth()): string {
   const { head, rows, none, optional = [], codes = [] } = options
-  if (rows.length === 0) return none
+  if (rows.length === 0) return printableLines(none)
   const cells = rows.map((row) => row.map(cellOf))
   for (const breakable of [null, codes]) {
     for (const count of [...optional, ''].keys()) {
@@ -158,7 +159,7 @@ function cellText(value: unknown): string {
   if (value === null || value === undefined) return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(', ')
-  return printable(typeof value === 'string' ? value : JSON.stringify(value))
+  return printable(typeof value === 'string' ? value : exactJson(value))
 }
 
 interface Column {

@@ -1,14 +1,13 @@
 import type { TransactionTimeline } from '#operations/transaction-timeline.ts'
 import { moneyCell, standingCell } from './cells.ts'
 import type { Output } from './output.ts'
-import { printable } from './printable.ts'
 import { markOf } from './session.ts'
 
 /** Prints a transaction, then what happened, in order. As JSON the transaction with `app` and `timeline`. */
 export function printTimeline(out: Output, { app, transaction, timeline }: TransactionTimeline): void {
   const shown = { ...transaction, app, timeline }
   out.result(shown, () => {
-    out.line(`${markOf(app.sandbox)} ${printable(app.name)} (app ${app.app_id})`)
+    out.line(`${markOf(app.sandbox)} ${app.name} (app ${app.app_id})`)
     const { amount, amount_received: received, currency, status, flag_reason: reason } = transaction
     const words = {
       amount: moneyCell(amount, currency),

@@ -41,7 +41,7 @@ export function registerWatchCommands(program: Command): void {
         await read()
         await delay(RATE_MS)
         const reading = await read()
-        out.result(reading, () => out.line(drawWatch(reading, sizeOf(Infinity)).join('\n')))
+        out.result(reading, () => out.drawn(drawWatch(reading, sizeOf(Infinity)).join('\n')))
       })
     })
   withExamples(watch, 'watch', 'watch --once --json')

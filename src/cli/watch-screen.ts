@@ -21,6 +21,7 @@ const QUIET_SECONDS = 600
 /** The lines of a table that are no rows: head, rule, and two for what it has no room for. */
 const TABLE_FRAME = 4
 const KEYS = 'q quits'
+const UNREADABLE = new Coloured('cannot be read', 'red')
 
 /** A reading as lines of a screen: never more lines than it has rows. Payments fill the rest. */
 export function drawWatch(reading: ShownReading, { columns, rows }: ScreenSize): string[] {
@@ -49,7 +50,7 @@ function healthFields(reading: WatchReading, columns: number): string {
     requests: rateWords(reading.requests_per_second),
     deliveries: rateWords(reading.deliveries_per_second),
     outbox: outboxCell(outbox),
-    'needs review': flagged.length === 0 ? 'nothing' : new Coloured(flagged.map(flaggedWords).join('; '), 'red'),
+    'needs review': flaggedCell(flagged),
   }
   return formatFields(fields, columns)
 }
@@ -58,17 +59,27 @@ function rateWords(rate: number | null): string {
   return rate === null ? '-' : `${rate.toFixed(1)} per second`
 }
 
-function outboxCell({ events, oldest_due_seconds: lag }: WatchReading['outbox']): Coloured | string {
+function outboxCell(outbox: WatchReading['outbox']): Coloured | string {
+  if (!outbox) return UNREADABLE
+  const { events, oldest_due_seconds: lag } = outbox
   const words = `${events} waiting, the oldest due for ${lag} s`
   return lag > QUIET_SECONDS / 2 ? new Coloured(words, 'red') : words
 }
 
-function flaggedWords({ sandbox, reason, currency, transactions, unapplied }: WatchReading['flagged'][number]): string {
+function flaggedCell(flagged: WatchReading['flagged']): Coloured | string {
+  if (!flagged) return UNREADABLE
+  return flagged.length === 0 ? 'nothing' : new Coloured(flagged.map(flaggedWords).join('; '), 'red')
+}
+
+type FlaggedPart = NonNullable<WatchReading['flagged']>[number]
+
+function flaggedWords({ sandbox, reason, currency, transactions, unapplied }: FlaggedPart): string {
   return `${sandbox ? '[TEST] ' : ''}${transactions} ${reason} with ${moneyCell(unapplied, currency)}`
 }
 
 /** The jobs and how long ago each ran: `expire 12 s`. */
 function jobLines({ jobs }: WatchReading): string[] {
+  if (!jobs) return [`jobs: ${UNREADABLE.text}`]
   const words = jobs.map(({ job, seconds_since_run: seconds }) => `${job} ${seconds} s`)
   return words.length === 0
     ? ['jobs: none has run yet']

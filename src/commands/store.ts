@@ -40,7 +40,7 @@ export async function deleteOldCommitTokens(db: Queries, before: RealTime, limit
 }
 
 export async function insertAuditEntry(db: Queries, row: Omit<AuditEntry, 'id'>): Promise<void> {
-  await db.add(auditLog, row)
+  await db.insert(auditLog, row)
 }
 
 /** Newest first. */

@@ -1,8 +1,8 @@
-import type { PoolConnection } from 'mysql2'
 import type { Context, Rehearsal } from '#context.ts'
-import { isRetryable } from '#db/database-error.ts'
-import { BEGIN, end, sendTogether, takeConnection, type Statement } from '#db/mysql-adapter.ts'
-import { queriesOver, type Defer, type Param, type Queries, type Send } from '#db/queries.ts'
+import type { Connection } from '#db/connection.ts'
+import { isAnyDuplicate, UnknownCommit } from '#db/database-error.ts'
+import type { ConnectionPool } from '#db/pool.ts'
+import { queriesOver, type Queries, type Send } from '#db/queries.ts'
 import { retrying } from '#db/retry.ts'
 import type { RealTime } from '#shared/time.ts'
 
@@ -15,8 +15,6 @@ export interface Tx extends Queries {
   readonly drafts: Rehearsal
   /** One instant for the whole unit of work, so that rows written together agree. */
   readonly now: RealTime
-  /** Sends what is deferred and waits for all answers. Throws the error that ended the transaction, if one did. */
-  readonly settle: () => Promise<void>
   /** Runs after the commit. A failing effect is logged: what is committed stays committed. */
   readonly afterCommit: (effect: Effect) => void
 }
@@ -35,10 +33,7 @@ export async function inTransaction<T>(ctx: Context, work: (tx: Tx) => Promise<T
   return runUnit(ctx, { work })
 }
 
-/**
- * Runs a queue's work whose statements are a transaction each, which saves the round trips that begin and end one. Run several times, it
- * must come to the same.
- */
+/** Runs a queue's work whose statements are a transaction each, which saves the round trips that begin and end one. It must be idempotent. */
 export async function byStatement<T>(ctx: Context, work: (db: Queries) => Promise<T>): Promise<T> {
   return retrying(
     () => work(ctx.db),
@@ -71,8 +66,8 @@ class CommittedBefore extends Error {
  * The only place that opens a transaction. With a context for a rehearsal the work runs and is rolled back, so that it shows exactly
  * what it would do.
  *
- * Nothing is committed outside the transaction: `tx` refuses statements once the server has aborted it or the work is over, and the
- * session (`BEGIN`) does not commit by itself what was sent behind the statement that failed.
+ * Nothing is committed outside the transaction. A statement goes out only after the answer to `BEGIN`, and none goes out after an error
+ * that may have ended the transaction. A connection on which `BEGIN`, `COMMIT` or `ROLLBACK` failed is ended, never used again.
  */
 export async function runUnit<T>(ctx: Context, unit: Unit<T>): Promise<T> {
   const reached: Outcome<T>[] = []
@@ -98,188 +93,103 @@ async function runOnce<T>(
   reached: Outcome<T>[],
 ): Promise<void> {
   const now = ctx.clock.now()
-  const connection = await takeConnection(ctx.db.pool)
-  const guarded = new GuardedConnection(connection)
+  const { pool } = ctx.db
+  const connection = await pool.take()
+  const statements = new TransactionStatements(connection)
   try {
-    const queries = queriesOver(guarded.send, guarded.defer)
-    const drafts: Rehearsal = { changes: [], events: [] }
-    const effects: Effect[] = []
-    const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
-    const tx: Tx = { ...queries, ctx, now, drafts, settle: guarded.settle, afterCommit }
+    await connection.command(BEGIN)
+  } catch (error) {
+    pool.destroy(connection)
+    throw error
+  }
+  const drafts: Rehearsal = { changes: [], events: [] }
+  const effects: Effect[] = []
+  const afterCommit: Tx['afterCommit'] = (effect) => void effects.push(effect)
+  const tx: Tx = { ...queriesOver(statements.send), ctx, now, drafts, afterCommit }
+  try {
     // Before the work, which must not meet its own rows.
     if (await wasCommitted?.(tx, attempt)) throw new CommittedBefore()
     const result = await work(tx)
-    await guarded.close()
-    if (ctx.rehearsal) {
-      effects.length = 0
-      ctx.rehearsal.changes.push(...drafts.changes)
-      ctx.rehearsal.events.push(...drafts.events)
-    }
-    reached.push({ result, effects })
-    if (guarded.hasBegun) await end(connection, ctx.rehearsal ? 'ROLLBACK' : 'COMMIT')
-    connection.release()
+    statements.end()
+    reached.push({ result, effects: ctx.rehearsal ? [] : effects })
   } catch (error) {
-    await guarded.abandon()
-    if (guarded.hasBegun) await rollBack(connection)
-    else connection.release()
+    statements.abandon()
+    await rollBack(pool, connection)
     throw error
   }
+  if (ctx.rehearsal) {
+    ctx.rehearsal.changes.push(...drafts.changes)
+    ctx.rehearsal.events.push(...drafts.events)
+    await rollBack(pool, connection)
+  } else await commit(pool, connection)
+}
+
+/** Whatever is answered but success, the transaction may have been committed. */
+async function commit(pool: ConnectionPool, connection: Connection): Promise<void> {
+  try {
+    await connection.command('COMMIT')
+  } catch (error) {
+    pool.destroy(connection)
+    throw new UnknownCommit(error)
+  }
+  pool.release(connection)
 }
 
 /** A connection on which the rollback fails may still hold the transaction, so nobody else gets it. */
-async function rollBack(connection: PoolConnection): Promise<void> {
+async function rollBack(pool: ConnectionPool, connection: Connection): Promise<void> {
   try {
-    await end(connection, 'ROLLBACK')
-    connection.release()
+    await connection.command('ROLLBACK')
   } catch {
-    connection.destroy()
+    pool.destroy(connection)
+    return
   }
+  pool.release(connection)
 }
 
-/** A statement that has not been sent. */
-interface Queued {
-  readonly sql: string
-  readonly params: readonly Param[]
-  /** Whether nobody waits for its answer: it goes with the next statement. */
-  readonly isDeferred: boolean
-  /** Takes the answer; what it throws ends the transaction. */
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: Error) => void
-  /** Makes the error that ends the transaction where this statement does. */
-  readonly translate?: ((error: Error) => Error) | undefined
-}
+const BEGIN = 'START TRANSACTION'
 
-/** The way of a transaction's statements to the server: those that are asked for at one moment go in one write. */
-class GuardedConnection {
-  readonly #connection: PoolConnection
-  #queue: Queued[] = []
-  #hasBegun = false
-  #isScheduled = false
-  #isClosed = false
-  /** How many of the statements that were sent have no answer. */
-  #underWay = 0
-  #idle: PromiseWithResolvers<void> | null = null
-  /** What ended the transaction. */
-  #failure: Error | null = null
+/** Lets the statements of a transaction pass one by one, and none after an error that may have ended the transaction. */
+class TransactionStatements {
+  readonly #connection: Connection
+  #isUnderWay = false
+  #isOver = false
+  #failure: unknown = null
 
-  constructor(connection: PoolConnection) {
+  constructor(connection: Connection) {
     this.#connection = connection
   }
 
-  get hasBegun(): boolean {
-    return this.#hasBegun
-  }
-
-  readonly send: Send = (sql, params) =>
-    new Promise((resolve, reject) => {
-      const refusal = this.#refusal()
-      if (refusal) {
-        reject(refusal)
-        return
-      }
-      this.#queue.push({ sql, params, isDeferred: false, resolve, reject })
-      this.#flushSoon()
-    })
-
-  readonly defer: Defer = (sql, params, check, translate) => {
-    const refusal = this.#refusal()
-    if (refusal) return Promise.reject(refusal)
-    this.#queue.push({ sql, params, isDeferred: true, resolve: check, reject: () => undefined, translate })
-    return Promise.resolve()
-  }
-
-  readonly settle = async (): Promise<void> => {
-    await this.#answers()
-    this.#flush()
-    await this.#answers()
-    if (this.#failure) throw this.#failure
-  }
-
-  /** Sends what is left, waits for all answers, and lets no more pass. Throws the error that ended the transaction, if one did. */
-  async close(): Promise<void> {
+  readonly send: Send = async (sql, params) => {
     this.#refuse()
-    await this.settle()
+    this.#isUnderWay = true
+    try {
+      return await this.#connection.send(sql, params)
+    } catch (error) {
+      // A duplicate takes back its own statement alone. After any other error the server may commit each statement by itself.
+      if (!isAnyDuplicate(error)) this.#failure ??= error
+      throw error
+    } finally {
+      this.#isUnderWay = false
+    }
   }
 
-  /** As `close`, where the work has failed: what was not sent need not be, and what else failed is of no interest. */
-  async abandon(): Promise<void> {
+  /** The work has succeeded: lets no more statements pass. Throws the error that ended the transaction, though the work went on. */
+  end(): void {
     this.#refuse()
-    this.#queue = []
-    await this.#answers()
+    this.#isOver = true
   }
 
-  #refusal(): Error | null {
-    return this.#failure ?? (this.#isClosed ? tooLate() : null)
-  }
-
-  /** What is asked for until then goes along. */
-  #flushSoon(): void {
-    if (this.#isScheduled || this.#underWay > 0) return
-    this.#isScheduled = true
-    queueMicrotask(() => {
-      this.#isScheduled = false
-      this.#flush()
-    })
+  /** The work has failed: lets no more statements pass. */
+  abandon(): void {
+    this.#isOver = true
   }
 
   #refuse(): void {
-    this.#isClosed = true
-    for (const { isDeferred, reject } of this.#queue) if (!isDeferred) reject(tooLate())
-    this.#queue = this.#queue.filter(({ isDeferred }) => isDeferred)
+    if (this.#failure !== null) throw this.#failure as Error
+    if (this.#isOver) throw new Error('the transaction is over: this statement came too late')
+    // Their order is that of the locks, and decides what a read sees.
+    if (this.#isUnderWay) throw new Error('a transaction runs one statement at a time: wait for the one before')
   }
-
-  #flush(): void {
-    const batch = this.#queue
-    if (batch.length === 0) return
-    this.#queue = []
-    if (this.#failure) {
-      for (const { reject } of batch) reject(this.#failure)
-      return
-    }
-    const statements: Statement[] = batch.map((statement) => ({
-      sql: statement.sql,
-      params: statement.params,
-      finish: (error, result) => this.#finish(statement, error, result),
-    }))
-    if (!this.#hasBegun) {
-      this.#hasBegun = true
-      const begin = { sql: BEGIN, params: [], isDeferred: true, resolve: () => undefined, reject: () => undefined }
-      statements.unshift({ ...begin, finish: (error, result) => this.#finish(begin, error, result) })
-    }
-    this.#underWay = statements.length
-    sendTogether(this.#connection, statements)
-  }
-
-  #finish({ isDeferred, resolve, reject, translate }: Queued, error: Error | null, result: unknown): void {
-    if (error && (isDeferred || isRetryable(error))) this.#failure ??= translate ? translate(error) : error
-    // What the server ran after it had aborted the transaction comes to nothing either, whatever it answered.
-    const failed = this.#failure ?? error
-    if (failed) reject(failed)
-    else {
-      try {
-        resolve(result)
-      } catch (unexpected) {
-        this.#failure = unexpected as Error
-      }
-    }
-    this.#underWay -= 1
-    if (this.#underWay > 0) return
-    if (this.#queue.some((statement) => !statement.isDeferred)) this.#flush()
-    else {
-      this.#idle?.resolve()
-      this.#idle = null
-    }
-  }
-
-  async #answers(): Promise<void> {
-    if (this.#underWay === 0) return
-    this.#idle ??= Promise.withResolvers()
-    await this.#idle.promise
-  }
-}
-
-function tooLate(): Error {
-  return new Error('the transaction is over: this statement came too late')
 }
 
 async function runEffects(ctx: Context, effects: readonly Effect[]): Promise<void> {

@@ -7,7 +7,7 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { CreateCustomerInput, newCustomerOf } from './create-customer.ts'
 import { requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
-import { insertOwnCustomer, listOwnSlots, type Customer, type NewCustomer } from './store.ts'
+import { insertOwnCustomer, listOwnSlots, type Customer } from './store.ts'
 
 /** One for each customer that the client of an end user can create. */
 const SLOTS = [1, 2, 3, 4, 5]
@@ -37,13 +37,16 @@ export const createOwnCustomer = ({ sub, verifiedEmail }: EndUserToken) =>
     async run(tx, fields, { app }: { readonly app: App }) {
       if (verifiedEmail !== null && lowerCase(fields.email) !== lowerCase(verifiedEmail))
         throw invalidField('email', 'must be the verified address of the identity token')
-      const customer = await insertInSlot(tx, newCustomerOf(app, fields, tx.now), sub)
+      const row = { ...newCustomerOf(app, fields, tx.now), emailVerified: verifiedEmail !== null }
+      const customer = await insertInSlot(tx, row, sub)
       await tx.audit({ appId: app.id, subject: `customer ${customer.id}`, after: presentCustomer(customer) })
       return customer
     },
   })
 
-async function insertInSlot(tx: Tx, row: NewCustomer, endUser: string): Promise<Customer> {
+type OwnCustomer = Parameters<typeof insertOwnCustomer>[1]
+
+async function insertInSlot(tx: Tx, row: OwnCustomer, endUser: string): Promise<Customer> {
   const taken = await listOwnSlots(tx, row.appId, endUser)
   for (const slot of SLOTS) {
     const customer = taken.has(slot) ? null : await insertOwnCustomer(tx, row, endUser, slot)

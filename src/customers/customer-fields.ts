@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { emailAddress, text } from '#shared/validate.ts'
+import { emailAddress, name, text } from '#shared/validate.ts'
 
 const emailList = z.array(emailAddress).max(10, 'must contain at most 10 addresses')
 
@@ -8,7 +8,7 @@ export const LOCALES = ['en', 'vi'] as const
 
 /** The fields of a customer; null clears an optional one (contract 3, Customers). */
 export const requiredFields = {
-  name: text(191).describe("The customer's name, used in mails."),
+  name: name(191).describe("The customer's name, used in mails."),
   email: emailAddress.describe('Where reminders go.'),
 }
 export const optionalFields = {

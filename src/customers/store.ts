@@ -1,4 +1,4 @@
-import { bigint, exact, id, int, json, realTime, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, json, realTime, words } from '#db/columns.ts'
 import { table, type Row } from '#db/table.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
@@ -19,6 +19,8 @@ export const customers = table('customers', {
   endUser: exact('end_user', 191).nullable(),
   /** From 1: the unique key over end user and slot limits the number of customers. */
   endUserSlot: int('end_user_slot').nullable(),
+  /** Whether the end user's token had verified the address; null for customers of no end user, and for those made before this was kept. */
+  emailVerified: flag('email_verified').nullable(),
   createdAt: realTime('created_at'),
   updatedAt: realTime('updated_at'),
 })
@@ -28,17 +30,17 @@ export type Customer = Row<typeof customers>
 export const namedCustomers = customers.only('id', 'merchantCustomerId')
 export type NamedCustomer = Pick<Customer, 'id' | 'merchantCustomerId'>
 
-export type NewCustomer = Omit<Customer, 'id' | 'endUser' | 'endUserSlot'>
+export type NewCustomer = Omit<Customer, 'id' | 'endUser' | 'endUserSlot' | 'emailVerified'>
 
 /** Inserts a customer that belongs to no end user. */
 export async function insertCustomer(tx: Tx, row: NewCustomer): Promise<number> {
-  return tx.insert(customers, { ...row, endUser: null, endUserSlot: null })
+  return tx.insert(customers, { ...row, endUser: null, endUserSlot: null, emailVerified: null })
 }
 
 /** Inserts an end user's customer into one of its slots; null if another request took the slot. */
 export async function insertOwnCustomer(
   tx: Tx,
-  row: NewCustomer,
+  row: NewCustomer & Pick<Customer, 'emailVerified'>,
   endUser: string,
   endUserSlot: number,
 ): Promise<Customer | null> {

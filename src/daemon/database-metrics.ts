@@ -1,6 +1,5 @@
 import type { Context } from '#context.ts'
-import { poolUse, type PoolUse } from '#db/session.ts'
-import { expectedWaitMs } from '#db/turns.ts'
+import { expectedWaitMs, poolUse, type PoolUse } from '#db/entry-queue.ts'
 import { JOBS } from '#operations/check-work.ts'
 import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
 import { within } from '#shared/budget.ts'
@@ -23,10 +22,15 @@ export function addDatabaseMetrics(
   const read = shareReading(FRESH_MS, () => readInTime(ctx))
   // A job that never ran or never gave a heartbeat counts as unresponsive from the start of the daemon.
   const startedAt = ctx.clock.now()
-  const gauge = (name: string, help: string, labelNames: readonly string[], of: (values: HealthMetrics) => Sample[]) =>
-    metrics.gauge(name, { help, labelNames }, async () => of(await read()))
-  const one = (name: string, help: string, of: (values: HealthMetrics) => number) =>
-    gauge(name, help, [], (values) => [{ value: of(values) }])
+  type Of<Result> = (values: Partial<HealthMetrics>) => Result | undefined
+  // What could not be read has no samples.
+  const gauge = (name: string, help: string, labelNames: readonly string[], of: Of<Sample[]>) =>
+    metrics.gauge(name, { help, labelNames }, async () => of(await read()) ?? [])
+  const one = (name: string, help: string, of: Of<number>) =>
+    gauge(name, help, [], (values) => {
+      const value = of(values)
+      return value === undefined ? undefined : [{ value }]
+    })
 
   metrics.gauge('database_up', { help: 'Whether the database answered this scrape' }, async () => [
     {
@@ -41,16 +45,23 @@ export function addDatabaseMetrics(
     'Money received, neither applied nor refunded, in the smallest unit of the currency',
     ['currency', 'mode'],
     ({ flagged, unallocated }) =>
+      // One of the two alone would be a wrong sum.
+      flagged &&
+      unallocated &&
       sumBy([
         ...flagged.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.unapplied] as const),
         ...unallocated.map((sum) => [{ currency: sum.currency, mode: modeOf(sum) }, sum.amount] as const),
       ]),
   )
-  gauge('transactions_flagged', 'Transactions that need an operator, by reason', ['reason', 'mode'], ({ flagged }) =>
-    sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, sum.transactions])),
+  gauge(
+    'transactions_flagged',
+    'Transactions that need an operator, by reason',
+    ['reason', 'mode'],
+    ({ flagged }) =>
+      flagged && sumBy(flagged.map((sum) => [{ reason: sum.reason, mode: modeOf(sum) }, BigInt(sum.transactions)])),
   )
-  one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outboxDepth }) => outboxDepth)
-  one('outbox_lag_seconds', 'How long the oldest due event has been due', (values) => values.outboxLagSeconds)
+  one('outbox_events', 'Events that wait to be sent, counted up to 100000', ({ outbox }) => outbox?.depth)
+  one('outbox_lag_seconds', 'How long the oldest due event has been due', ({ outbox }) => outbox?.lagSeconds)
   one('reminder_lag_seconds', 'How long the oldest due reminder has been due', (values) => values.reminderLagSeconds)
   one(
     'database_clock_skew_seconds',
@@ -58,11 +69,16 @@ export function addDatabaseMetrics(
     ({ clockSkewSeconds: seconds }) => seconds,
   )
   one('realtime_failed', 'Realtime nodes whose last write failed', ({ realtimeFailed }) => realtimeFailed)
-  gauge('job_last_run_seconds', 'Seconds since the last noted run of a job, in any daemon', ['job'], ({ jobs }) =>
-    JOBS.map((job) => {
-      const seen = jobs.find((each) => each.job === job)
-      return { value: seen?.secondsSinceRun ?? ageOf(ctx, startedAt), labels: { job } }
-    }),
+  gauge(
+    'job_last_run_seconds',
+    'Seconds since the last noted run of a job, in any daemon',
+    ['job'],
+    ({ jobs }) =>
+      jobs &&
+      JOBS.map((job) => {
+        const seen = jobs.find((each) => each.job === job)
+        return { value: seen?.secondsSinceRun ?? ageOf(ctx, startedAt), labels: { job } }
+      }),
   )
   metrics.gauge(
     'job_heartbeat_seconds',
@@ -81,9 +97,14 @@ export function addDatabaseMetrics(
   )
 }
 
-async function readInTime(ctx: Context): Promise<HealthMetrics> {
+/** What could be read of them; throws if nothing could. */
+async function readInTime(ctx: Context): Promise<Partial<HealthMetrics>> {
   try {
-    return await within(readHealthMetrics(ctx), DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+    const reading = readHealthMetrics(ctx)
+    const { metrics, failures } = await within(reading, DEADLINE_MS, new Error(`no answer in ${DEADLINE_MS} ms`))
+    for (const [metric, error] of failures)
+      ctx.log.warn({ metric, error: messageOf(error) }, 'a database metric cannot be read')
+    return metrics
   } catch (error) {
     ctx.log.warn({ error: messageOf(error) }, 'the database metrics cannot be read')
     throw error
@@ -94,14 +115,14 @@ function modeOf({ isSandbox }: { readonly isSandbox: boolean }): string {
   return isSandbox ? 'test' : 'live'
 }
 
-/** One sample for each set of labels. */
-function sumBy(parts: readonly (readonly [Readonly<Record<string, string>>, number])[]): Sample[] {
-  const sums = new Map<string, Sample>()
+/** One sample for each set of labels. Prometheus keeps 53 bits of a value: a greater sum is rounded once, at the end. */
+function sumBy(parts: readonly (readonly [Readonly<Record<string, string>>, bigint])[]): Sample[] {
+  const sums = new Map<string, { readonly labels: Readonly<Record<string, string>>; readonly value: bigint }>()
   for (const [labels, value] of parts) {
     const key = JSON.stringify(labels)
-    sums.set(key, { labels, value: value + (sums.get(key)?.value ?? 0) })
+    sums.set(key, { labels, value: value + (sums.get(key)?.value ?? 0n) })
   }
-  return [...sums.values()]
+  return [...sums.values()].map(({ labels, value }) => ({ labels, value: Number(value) }))
 }
 
 function samplesOf(thread: string, pool: PoolUse): Sample[] {

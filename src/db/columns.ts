@@ -19,9 +19,12 @@ const safeInteger = {
 /** The primary key of every table with one column. */
 export const id = (): Column<number> =>
   new Column<number>({ type: 'bigint', primary: true, generated: 'increment' }, safeInteger)
-/** An integer of 64 bits; also a count or a sum in a `shape`. */
+/** An integer of 64 bits; also a count in a `shape`. */
 export const bigint = (name?: string): Column<number> =>
   new Column<number>(named(name, { type: 'bigint' }), safeInteger)
+/** A sum over any number of rows in a `shape`: exact, however large. */
+export const sum = (): Column<bigint> =>
+  new Column<bigint>({ type: 'decimal' }, { decode: (value) => BigInt(value as number | string) })
 export const int = (name?: string): Column<number> => new Column<number>(named(name, { type: 'int' }))
 /** A column whose texts are compared byte for byte: codes, tokens, references. */
 export const exact = (name: string, length: number): Column<string> =>

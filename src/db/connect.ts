@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import type { Pool, SslOptions } from 'mysql2'
+import type { SslOptions } from 'mysql2'
 import type { Config } from '#config.ts'
 import { addressesOf } from '#shared/database-url.ts'
-import { sendOn, takeConnection, type Place } from './mysql-adapter.ts'
+import { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries, type Send } from './queries.ts'
 import { readingAgain } from './retry.ts'
-import { Servers } from './servers.ts'
-import { openPool } from './session.ts'
+import { Servers, type ServerAddress } from './servers.ts'
+import { sessionOf } from './session.ts'
 
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
-  readonly pool: Pool
+  readonly pool: ConnectionPool
   /** The servers of the settings, for connections beside the pool. */
   readonly targets: readonly Target[]
 }
@@ -28,7 +28,7 @@ export interface OpenOptions {
   readonly statementSeconds?: number
 }
 
-export interface Target extends Place {
+export interface Target extends ServerAddress {
   readonly user: string
   readonly password?: string
   readonly database: string
@@ -38,6 +38,8 @@ export interface Target extends Place {
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
 export const CONNECT_TIMEOUT_MS = 5000
+/** How long the answer may take after the server's own deadline for the statement. */
+const ANSWER_SECONDS = 1
 /** Per connection. By default the server keeps 16 382 for all of them; of statements whose text varies only the latest are worth keeping. */
 const MAX_PREPARED = 200
 const DEFAULT_PORT = 3306
@@ -68,24 +70,26 @@ export async function openDatabase(
 }
 
 async function openPoolOf(targets: readonly Target[], options: OpenOptions): Promise<OpenDatabase> {
-  const pool = openPool(
-    {
+  const limit = options.poolSize ?? DEFAULT_POOL_SIZE
+  const statementSeconds = options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS
+  const servers = new Servers(targets, {
+    driver: {
       ...targets[0],
       charset: 'utf8mb4',
       timezone: 'Z',
       supportBigNumbers: true,
       bigNumberStrings: false,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      connectionLimit: options.poolSize ?? DEFAULT_POOL_SIZE,
       maxPreparedStatements: MAX_PREPARED,
+      connectionLimit: limit,
     },
-    new Servers(targets),
-    options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS,
-  )
+    silenceMs: (statementSeconds + ANSWER_SECONDS) * 1000,
+    beginSession: sessionOf(statementSeconds, targets.length > 1),
+  })
+  const pool = new ConnectionPool(servers, limit)
   // Reports a wrong address at once, and the connection is there for the first statement.
-  const first = await takeConnection(pool)
-  first.release()
-  return { db: { ...queriesOver(retryReads(sendOn(pool))), pool, targets }, close: () => pool.promise().end() }
+  pool.release(await pool.take())
+  return { db: { ...queriesOver(retryReads(pool.send)), pool, targets }, close: () => pool.end() }
 }
 
 /** Retries reads that meet a lost connection or a node without a majority. */

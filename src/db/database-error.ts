@@ -1,39 +1,47 @@
-/** A node without a majority, or a read-only server, such as the secondaries of a cluster. Another server may be usable. */
-const UNUSABLE_ERRNO = new Set([1047, 1290, 1836])
+/** The server is read-only (a secondary, a primary that was demoted) or takes no ordinary callers (offline_mode). Another one may be usable. */
+const UNUSABLE_ERRNO = new Set([1290, 1836, 3032])
+/** A command that the server does not know; of a Galera node without a majority, every command. */
+const UNKNOWN_COMMAND = 1047
+/** Conflicts: the server took the transaction back. The last six are of TiDB; 1412: the table was changed meanwhile. */
+const CONFLICTS = [1213, 1205, 1020, 1180, 1412, 8002, 8005, 9007, 8022, 8028]
+/** Somebody ended the statement (1317), or the connection. */
+const KILLED = [1317, 1053, 1927, 2006, 2013, 3169, 4031]
+/** The server has no connection left. */
+const NO_CONNECTION_LEFT = 1040
+/** A group that cannot agree on a transaction now: conflicts, and members that wait for each other. */
+const GROUP_REFUSALS = [3100, 3101, 3797, 3798, 3799]
 /** Errors after which the whole work is run again, whether or not it took place (DECISIONS 4). */
-const RETRYABLE_ERRNO = new Set([
-  ...UNUSABLE_ERRNO,
-  // Conflicts, the last five of TiDB; 1412: the table was changed meanwhile.
-  1213,
-  1205,
-  1020,
-  1180,
-  3100,
-  3101,
-  1412,
-  8002,
-  8005,
-  9007,
-  8022,
-  8028,
-  // The server is going away or the connection was killed.
-  1053,
-  1927,
-  2006,
-  2013,
-  4031,
-])
+const RETRYABLE_ERRNO = new Set([...UNUSABLE_ERRNO, ...CONFLICTS, ...KILLED, NO_CONNECTION_LEFT, ...GROUP_REFUSALS])
+/** The server ended a statement that took too long, which it would again: MySQL's number, and MariaDB's. */
+const TOO_SLOW_ERRNO = new Set([3024, 1969])
 const RETRYABLE_CODE = new Set([
   'PROTOCOL_CONNECTION_LOST',
   'ECONNRESET',
   'EPIPE',
+  'ERR_STREAM_WRITE_AFTER_END',
+  'ERR_STREAM_DESTROYED',
   'ECONNREFUSED',
   'ENOENT',
   'ETIMEDOUT',
 ])
+/**
+ * The server prepares no more statements (its `max_prepared_stmt_count` is for all its clients), or has forgotten this one: nothing was
+ * run.
+ */
+const NOT_PREPARED_ERRNO = new Set([1461, 1615, 1243])
+
+/** An answer to COMMIT was an error, or did not come: whether the transaction was committed is unknown. */
+export class UnknownCommit extends Error {
+  override readonly name = 'UnknownCommit'
+
+  constructor(cause: unknown) {
+    super('the answer to COMMIT was lost', { cause })
+  }
+}
 
 /** Whether the whole work may succeed when it is run again from its first line. */
 export function isRetryable(error: unknown): boolean {
+  if (error instanceof UnknownCommit || isWithoutMajority(error)) return true
   const { errno, code, isFatal } = detailsOf(error)
   if (errno !== undefined) return RETRYABLE_ERRNO.has(errno) || (code !== undefined && RETRYABLE_CODE.has(code))
   // The driver's error for a connection that was found closed has no code.
@@ -47,21 +55,42 @@ export function retryable(message: string, errno = 1213): Error {
 
 /** Whether the server is unusable now, while another one of its cluster may be usable. */
 export function isServerUnusable(error: unknown): boolean {
-  return UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
+  return isWithoutMajority(error) || UNUSABLE_ERRNO.has(detailsOf(error).errno ?? 0)
+}
+
+function isWithoutMajority(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('WSREP') && detailsOf(error).errno === UNKNOWN_COMMAND
+}
+
+/** Whether nothing was run because the server could not prepare the statement. */
+export function isNotPrepared(error: unknown): boolean {
+  return NOT_PREPARED_ERRNO.has(detailsOf(error).errno ?? 0)
+}
+
+/** An error that `isRetryable` takes for a lost connection. */
+export function timedOut(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ETIMEDOUT', fatal: true })
 }
 
 /** Whether the work failed because of the database, after all retries. */
 export function isDatabaseBusy(error: unknown): boolean {
-  if (!isRetryable(error)) return false
+  if (error instanceof UnknownCommit) return true
   const { errno, isFatal } = detailsOf(error)
-  return isFatal || (errno !== undefined && errno > 0)
+  if (TOO_SLOW_ERRNO.has(errno ?? 0)) return true
+  return isRetryable(error) && (isFatal || (errno !== undefined && errno > 0))
 }
 
-/** Whether the error is a duplicate (1062) on the named unique key. */
+/** Whether a unique key refused a row (1062): of all errors, the one after which a transaction goes on, without that statement. */
+export function isAnyDuplicate(error: unknown): boolean {
+  return detailsOf(error).errno === 1062
+}
+
+/** Whether the error is a duplicate on the named unique key. */
 export function isDuplicate(error: unknown, key: string): boolean {
-  const { errno } = detailsOf(error)
   // MariaDB names the key alone, MySQL 8 with its table: 'plans.plans_app_code'.
-  return errno === 1062 && error instanceof Error && new RegExp(`for key '(\\w+\\.)?${key}'$`).test(error.message)
+  return (
+    isAnyDuplicate(error) && error instanceof Error && new RegExp(`for key '(\\w+\\.)?${key}'$`).test(error.message)
+  )
 }
 
 /** Runs an insert; a duplicate on `key` becomes the error that `translate` makes. */

@@ -1,97 +1,126 @@
-import type { Pool, PoolConnection, QueryError } from 'mysql2'
-import { setTarget, placeOf, type Place } from './mysql-adapter.ts'
+import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
+import { Connection } from './connection.ts'
+
+/** Where a server listens. */
+export type ServerAddress = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>
+
+/** A server's name for people. */
+export function nameOf({ host, port, socketPath }: ServerAddress): string {
+  return socketPath ?? `${host}:${port}`
+}
+
+/** Prepares a session of a new connection; rejects if the server cannot be used. */
+export type BeginSession = (connection: Connection) => Promise<void>
+
+export interface ServerOptions {
+  readonly driver: PoolOptions
+  /** How long a connection may be silent. */
+  readonly silenceMs: number
+  readonly beginSession: BeginSession
+}
+
+/** A server and the connections to it, until it fails. */
+export class Server {
+  readonly name: string
+  readonly #pool: Pool
+  readonly #options: ServerOptions
+  readonly #connections = new WeakMap<PoolConnection, Connection>()
+  #used = 0
+  #isLeft = false
+
+  constructor(address: ServerAddress, options: ServerOptions) {
+    this.name = nameOf(address)
+    this.#options = options
+    this.#pool = createPool({ ...options.driver, ...address })
+  }
+
+  /** A connection whose session is prepared. */
+  async connect(): Promise<Connection> {
+    this.#used += 1
+    try {
+      const driver = await this.#take()
+      return this.#connections.get(driver) ?? (await this.#prepare(driver))
+    } catch (error) {
+      this.#gaveBack()
+      throw error
+    }
+  }
+
+  /** Keeps the connection for the next caller, unless it or its server failed. */
+  giveBack(connection: Connection, isReusable: boolean): void {
+    if (isReusable && !this.#isLeft && connection.refusal === null) connection.release()
+    else connection.destroy()
+    this.#gaveBack()
+  }
+
+  /** No further caller gets a connection to it; those in use end when they are given back. */
+  leave(): void {
+    this.#isLeft = true
+    if (this.#used === 0) this.#pool.end(() => undefined)
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.promise().end()
+  }
+
+  #gaveBack(): void {
+    this.#used -= 1
+    if (this.#isLeft && this.#used === 0) this.#pool.end(() => undefined)
+  }
+
+  #take(): Promise<PoolConnection> {
+    return new Promise((resolve, reject) => {
+      this.#pool.getConnection((error, connection) => {
+        if (error) reject(error)
+        else resolve(connection)
+      })
+    })
+  }
+
+  async #prepare(driver: PoolConnection): Promise<Connection> {
+    const connection = new Connection(driver, this.#options.silenceMs)
+    try {
+      await this.#options.beginSession(connection)
+    } catch (error) {
+      driver.destroy()
+      throw error
+    }
+    this.#connections.set(driver, connection)
+    return connection
+  }
+}
 
 /** The servers of `BILLING_DATABASE_URL`: connections go to one of them until it fails, then to the next. */
 export class Servers {
-  readonly #places: readonly Place[]
-  #index: number
-  #current: Place
+  readonly #addresses: readonly ServerAddress[]
+  readonly #options: ServerOptions
+  #index = 0
+  #current: Server
 
-  constructor(places: readonly Place[], index = 0) {
-    this.#places = places
-    this.#index = index
-    this.#current = this.#at(index)
+  constructor(addresses: readonly ServerAddress[], options: ServerOptions) {
+    this.#addresses = addresses
+    this.#options = options
+    this.#current = this.#open()
   }
 
   get count(): number {
-    return this.#places.length
+    return this.#addresses.length
   }
 
   /** The server in use. A new object after each failure, so that older connections can be recognized. */
-  get current(): Place {
+  get current(): Server {
     return this.#current
   }
 
   /** Leaves a server with all its connections. Where several connections fail together, only the first moves on. */
-  leave(place: Place): void {
-    if (place !== this.#current || this.count === 1) return
+  leave(server: Server): void {
+    if (server !== this.#current || this.count === 1) return
+    server.leave()
     this.#index = (this.#index + 1) % this.count
-    this.#current = this.#at(this.#index)
+    this.#current = this.#open()
   }
 
-  #at(index: number): Place {
-    return { ...this.#places[index] }
+  #open(): Server {
+    return new Server(this.#addresses[this.#index] ?? {}, this.#options)
   }
-}
-
-/**
- * Gives the pool's callers only connections to the server in use, prepared by `prepare`, which rejects if the server is unusable.
- * For each caller every server is tried once.
- */
-export function followServers(
-  pool: Pool,
-  servers: Servers,
-  prepare: (connection: PoolConnection) => Promise<unknown>,
-): void {
-  const take = pool.getConnection.bind(pool)
-  const prepared = new WeakSet<PoolConnection>()
-  /** Behind one address, too, a new connection may lead to another server: a primary that was demoted still answers on the old ones. */
-  const refused = new WeakSet<PoolConnection>()
-  type Give = Parameters<Pool['getConnection']>[0]
-  const attempt = (failures: readonly string[], give: Give): void => {
-    const failAt = (place: Place, error: Error): void => {
-      servers.leave(place)
-      const failed = [...failures, `${nameOf(place)}: ${error.message}`]
-      if (failed.length < servers.count) attempt(failed, give)
-      else give(servers.count === 1 ? error : noServerError(failed, error), undefined as unknown as PoolConnection)
-    }
-    const place = servers.current
-    setTarget(pool, place)
-    take((error, connection) => {
-      if (error) failAt(place, error)
-      else if (refused.has(connection) || placeOf(connection) !== servers.current) {
-        connection.destroy()
-        attempt(failures, give)
-      } else if (prepared.has(connection)) give(null, connection)
-      else
-        prepare(connection).then(
-          () => {
-            prepared.add(connection)
-            give(null, connection)
-          },
-          (error: unknown) => {
-            connection.destroy()
-            failAt(placeOf(connection), error as Error)
-          },
-        )
-    })
-  }
-  pool.getConnection = (give) => attempt([], give)
-  pool.on('connection', (connection: PoolConnection) => {
-    connection.on('refused', () => {
-      servers.leave(placeOf(connection))
-      refused.add(connection)
-    })
-  })
-}
-
-/** A server's name for people. */
-export function nameOf({ host, port, socketPath }: Place): string {
-  return socketPath ?? `${host}:${port}`
-}
-
-/** Keeps the code of the last server's error, which decides about a retry. */
-function noServerError(failures: readonly string[], { code, errno, fatal }: Error & Partial<QueryError>): QueryError {
-  const message = `no server of BILLING_DATABASE_URL serves: ${failures.join('; ')}`
-  return Object.assign(new Error(message), { code, errno, fatal }) as QueryError
 }

@@ -1,77 +1,58 @@
-import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
 import { isClusterNode, isReady, type Ask } from './cluster.ts'
+import type { Connection } from './connection.ts'
 import { retryable } from './database-error.ts'
-import { boundWaiting, placeOf, poolCounts, socketOf, timedOut } from './mysql-adapter.ts'
-import { followServers, type Servers } from './servers.ts'
-import { waitingForTurn } from './turns.ts'
 
 const LOCK_WAIT_SECONDS = 5
-/** How long a caller waits for a connection; the driver would let it wait indefinitely behind connections that hang. */
-const CONNECTION_WAIT_MS = 10_000
-/** A connection in use that is silent for longer than its statement may take has lost its server. */
-const SILENCE_FACTOR = 1.5
 const SQL_MODE = 'STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'
 
-/**
- * A pool whose every connection, whatever the server's defaults are, is READ COMMITTED, in UTC, strict about values, and has
- * deadlines: for a lock, for a statement, and for a server that is silent (the connection is dropped, as if it were lost). Nobody
- * waits long for a connection either. On a cluster, what was committed at any node before a read or a transaction begins is seen.
- */
-export function openPool(options: PoolOptions, servers: Servers, statementSeconds: number): Pool {
-  const pool = createPool(options)
-  const silenceMs = statementSeconds * SILENCE_FACTOR * 1000
-  pool.on('connection', (connection: PoolConnection) => {
-    const socket = socketOf(connection)
-    socket.on('timeout', () => {
-      servers.leave(placeOf(connection))
-      socket.destroy(timedOut('the database server does not answer'))
-    })
-    socket.setTimeout(silenceMs)
-  })
-  pool.on('acquire', (connection: PoolConnection) => socketOf(connection).setTimeout(silenceMs))
-  pool.on('release', (connection: PoolConnection) => socketOf(connection).setTimeout(0))
-  followServers(pool, servers, (connection) => beginSession(askOver(connection), statementSeconds, servers.count > 1))
-  boundWaiting(pool, CONNECTION_WAIT_MS)
-  return pool
-}
+type Commanded = Pick<Connection, 'command'>
 
 /** Newer MariaDB servers give the variable as text. */
 export const IS_READ_ONLY = "CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF')"
 
 /**
- * Rejects with an error that is tried again where the server does not serve, and, of several, where it is read-only. With
- * `statementSeconds` 0 a statement may take any time.
+ * Makes every session the same, whatever the server's defaults are: READ COMMITTED, in UTC, strict about values, with a deadline for a
+ * lock and, unless `statementSeconds` is 0, for a statement. On a cluster, what was committed at any node before a read or a transaction begins is seen. Rejects if the
+ * server cannot be used: with an error that is retried if it may be usable later, and, if there are others (`hasOthers`), if it is
+ * read-only.
  */
-export async function beginSession(ask: Ask, statementSeconds: number, hasOthers: boolean): Promise<void> {
-  // Sent together, so that they take one round trip.
-  const [isNode, rights] = await Promise.all([
-    isClusterNode(ask),
-    hasOthers ? ask(`SELECT ${IS_READ_ONLY} AS isReadOnly`) : [],
-    ...sessionStatements(statementSeconds).map(ask),
-  ])
-  const [{ isReadOnly } = { isReadOnly: 0 }] = rights as readonly { readonly isReadOnly: number }[]
-  if (isReadOnly !== 0) throw retryable('the server is read-only', 1290)
-  if (!isNode) return
-  const [isServing] = await Promise.all([isReady(ask), ask('SET SESSION wsrep_sync_wait = 7')])
-  if (!isServing) throw retryable('the node is cut off from the majority of its cluster', 1047)
+export function sessionOf(statementSeconds: number, hasOthers: boolean): (connection: Commanded) => Promise<void> {
+  return async (connection) => {
+    const ask = askOver(connection)
+    const isNode = await isClusterNode(ask)
+    for (const statement of sessionStatements(statementSeconds)) await ask(statement)
+    const [session] = (await ask(SESSION)) as readonly SessionState[]
+    if (session) refuseSession(session, hasOthers)
+    if (!isNode) return
+    if (!(await isReady(ask))) throw retryable('WSREP: the node is cut off from the majority of its cluster', 1047)
+    await ask('SET SESSION wsrep_sync_wait = 7')
+  }
 }
 
-function askOver(connection: PoolConnection): Ask {
-  return (sql) =>
-    new Promise((resolve, reject) => {
-      connection.query(sql, (error: Error | null, rows: unknown) => {
-        if (error) reject(error)
-        else resolve(Array.isArray(rows) ? rows : [])
-      })
-    })
+interface SessionState {
+  readonly mode: string
+  readonly charset: string
+  readonly isReadOnly: number
 }
 
-/** How many connections a pool has, in use and free, and how many callers wait for one. */
-export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
+const SESSION = `SELECT @@SESSION.sql_mode AS mode, @@SESSION.character_set_client AS charset, ${IS_READ_ONLY} AS isReadOnly`
 
-export function poolUse(pool: Pool): PoolUse {
-  const { all, free, queued } = poolCounts(pool)
-  return { used: all - free, free, waiting: queued + waitingForTurn(pool) }
+function refuseSession({ mode, charset, isReadOnly }: SessionState, hasOthers: boolean): void {
+  // The driver writes lists into the text of statements with backslashes, in UTF-8.
+  if (mode.includes('NO_BACKSLASH_ESCAPES'))
+    throw new Error('the database server keeps NO_BACKSLASH_ESCAPES in sql_mode: remove it')
+  if (charset !== 'utf8mb4')
+    throw new Error(
+      `the database server reads statements as ${charset}, not utf8mb4: remove skip-character-set-client-handshake`,
+    )
+  if (hasOthers && isReadOnly !== 0) throw retryable('the server is read-only', 1290)
+}
+
+function askOver(connection: Commanded): Ask {
+  return async (sql) => {
+    const rows = await connection.command(sql)
+    return Array.isArray(rows) ? (rows as unknown[]) : []
+  }
 }
 
 /** Version comments hold what only one family of servers knows. */
@@ -79,6 +60,6 @@ function sessionStatements(statementSeconds: number): string[] {
   const deadline = `/*M! , max_statement_time = ${statementSeconds} */ /*!50708 , max_execution_time = ${statementSeconds * 1000} */`
   return [
     'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED',
-    `SET SESSION time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS} ${deadline}`,
+    `SET SESSION autocommit = 1, time_zone = '+00:00', sql_mode = '${SQL_MODE}', innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS} ${deadline}`,
   ]
 }

@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'mysql2'
 import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm'
 import type { Migration } from '#migrations/migration.ts'
-import { beginSession } from './session.ts'
+import { sessionOf } from './session.ts'
 
 /** What applies migrations: TypeORM on two connections of its own, to the first server that can be written. */
 export interface Migrator {
@@ -50,7 +50,7 @@ export async function openMigrator(
 /** A connection whose session is that of the pool, but without deadlines. */
 async function openRunner(source: DataSource, hasOthers: boolean): Promise<QueryRunner> {
   const runner = source.createQueryRunner()
-  await beginSession((sql) => runner.query(sql) as Promise<unknown[]>, 0, hasOthers)
+  await sessionOf(0, hasOthers)({ command: (sql) => runner.query(sql) })
   await runner.query(`SET SESSION lock_wait_timeout = ${METADATA_LOCK_WAIT_SECONDS}`)
   return runner
 }

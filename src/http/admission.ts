@@ -1,5 +1,6 @@
 import type { Context } from '#context.ts'
-import { expectedWaitMs, inTurn } from '#db/turns.ts'
+import { timedOut } from '#db/database-error.ts'
+import { expectedWaitMs, onEntry } from '#db/entry-queue.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
 import { AppError } from '#shared/errors.ts'
@@ -39,18 +40,18 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 
 /**
  * Makes the first read of a request; nothing is done for the request before. Callers who are not known to be genuine share a few
- * connections (`db/turns.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
+ * connections (`db/entry-queue.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
  * caller would wait longer than 2 s for the database.
  */
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {
   const isNotifier = standing === 'notifier'
-  const turn = {
+  const request = {
     isStranger: standing !== 'known',
     goesFirst: isNotifier,
     patienceMs: isNotifier ? NOTIFIER_PATIENCE_MS : PATIENCE_MS,
-    late: isNotifier ? () => new Error('no connection to the database became free for a notification') : () => TOO_MANY,
+    late: isNotifier ? () => timedOut('no connection to the database became free for a notification') : () => TOO_MANY,
   }
-  return inTurn(ctx.db.pool, turn, read)
+  return onEntry(ctx.db.pool, request, read)
 }
 
 /** `admit` for a row by its key; null if there is none. Concurrent callers of the same standing share the read. */

@@ -102,8 +102,6 @@ export interface Page {
   readonly status?: number
   /** Sources besides our own that a form of this page may lead to, redirects included: see `formSource`. */
   readonly formSources?: readonly string[]
-  /** The language of a page that is written in one alone. */
-  readonly onlyIn?: PageLocale
   /** Lets a browser without scripts ask again after so many seconds, at an address of ours. */
   readonly reload?: { readonly path: string; readonly seconds: number }
   /** Goes on by itself, to an http(s) address. */
@@ -115,6 +113,8 @@ const LANGUAGES = [
   { lang: 'en', name: 'English' },
   { lang: 'vi', name: 'Tiếng Việt' },
 ] as const
+/** How long browsers show what is the same for everybody without asking again. */
+const SHARED_SECONDS = 300
 const LAYOUT_WORDS = {
   en: {
     test: 'sandbox, no real money',
@@ -178,44 +178,88 @@ export function pathBase(ctx: Context): string {
   return new URL(ctx.config.baseUrl).pathname.replace(/(?<!\/)\/+$/, '')
 }
 
+/** What a page shows of the request that it answers. */
+interface Visit {
+  readonly locale: PageLocale
+  /** Behind every path of ours, so that a chosen language stays. */
+  readonly keep: string
+  readonly owner: PageOwner | undefined
+  /** Whether the same address can be asked for in another language. */
+  readonly hasLanguages: boolean
+}
+
 /** Renders a page and answers it, with the headers of every page. */
 export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promise<void> {
-  const locale = page.onlyIn ?? pageLocale(http)
+  const locale = pageLocale(http)
+  const { owner } = http.state
+  // The answer to a form cannot be had again in another language.
+  const hasLanguages = http.method !== 'POST'
+  const html = await renderPage(ctx, page, { locale, keep: keptLanguage(http), owner, hasLanguages })
+  http.status = page.status ?? 200
+  setPageHeaders(http, page.formSources ?? [], owner?.brand?.style ?? null)
+  http.set('Content-Language', locale)
+  http.vary('Accept-Language')
+  http.type = 'text/html; charset=utf-8'
+  http.body = locale === 'vi' ? keepWordsTogether(html) : html
+}
+
+/** A page in English that is the same for everybody, as it is answered by `sendShared`. */
+export async function renderShared(ctx: Context, page: Page): Promise<SharedBody> {
+  const html = await renderPage(ctx, page, { locale: 'en', keep: '', owner: undefined, hasLanguages: false })
+  return sharedBody(html, 'text/html; charset=utf-8')
+}
+
+/** What is answered to everybody alike. */
+export interface SharedBody {
+  readonly content: Buffer
+  readonly type: string
+  readonly etag: string
+}
+
+export function sharedBody(text: string, type: string): SharedBody {
+  const content = Buffer.from(text)
+  return { content, type, etag: sha256Hex(content).slice(0, 32) }
+}
+
+/** Answers it, or 304 to those who have it already. */
+export function sendShared(http: PageHttp, { content, type, etag }: SharedBody): void {
+  setPageHeaders(http)
+  http.set('Cache-Control', `public, max-age=${SHARED_SECONDS}`)
+  http.etag = etag
+  http.status = 200
+  if (http.fresh) {
+    http.status = 304
+    return
+  }
+  http.type = type
+  http.body = content
+}
+
+async function renderPage(ctx: Context, page: Page, visit: Visit): Promise<string> {
+  const { locale, keep, owner, hasLanguages } = visit
   const { css, js } = pageFiles()
   const base = pathBase(ctx)
   const { leadsTo } = page
-  const { owner } = http.state
-  const style = owner?.brand?.style ?? null
   const frame = {
     locale,
     base,
-    keep: keptLanguage(http),
+    keep,
     title: page.title,
     appName: owner?.appName ?? null,
     logo: owner?.brand?.logo ? base + owner.brand.logo : null,
-    style,
+    style: owner?.brand?.style ?? null,
     about: LAYOUT_WORDS[locale].about(owner?.appName ?? ''),
     links: owner?.brand ? linksOf(owner.brand, locale) : [],
-    isTest: http.state.owner?.isTest ?? false,
+    isTest: owner?.isTest ?? false,
     reload: page.reload ?? null,
     leadsTo: leadsTo && linkable(leadsTo.url) ? { seconds: leadsTo.seconds, url: new URL(leadsTo.url).href } : null,
     css: base + css.path,
     js: base + js.path,
     words: LAYOUT_WORDS[locale],
-    // The answer to a form cannot be had again in another language.
-    languages:
-      http.method === 'POST' || page.onlyIn
-        ? []
-        : LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })),
+    languages: hasLanguages ? LANGUAGES.map((entry) => ({ ...entry, isCurrent: entry.lang === locale })) : [],
   }
   const liquid = await (engine ??= openEngine())
-  const html = (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
-  http.status = page.status ?? 200
-  setPageHeaders(http, page.formSources ?? [], style)
-  http.set('Content-Language', locale)
-  http.vary('Accept-Language')
-  http.type = 'text/html; charset=utf-8'
-  http.body = locale === 'vi' ? keepWordsTogether(html) : html
+  return (await liquid.renderFile(page.template, { ...page.values, page: frame })) as string
 }
 
 function linksOf({ support, terms, privacy }: Brand, locale: PageLocale): { href: string; label: string }[] {

@@ -103,6 +103,6 @@ function oneLine(text: string): string {
 /** What mail programs show beside the subject: the first paragraph after the greeting. */
 function previewOf(text: string): string {
   const paragraphs = text.split(/\n\n+/)
-  const greeting = paragraphs.findIndex((paragraph) => /^(Hello|Xin chào) .*,$/.test(paragraph))
+  const greeting = paragraphs.findIndex((paragraph) => /^(Hello|Xin chào)( .*)?,$/.test(paragraph))
   return oneLine(paragraphs[greeting + 1] ?? '')
 }

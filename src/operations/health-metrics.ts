@@ -14,10 +14,8 @@ import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
 export interface HealthMetrics {
   readonly flagged: readonly FlaggedSum[]
   readonly unallocated: readonly UnallocatedSum[]
-  /** Events waiting to be sent, counted up to 100 000. */
-  readonly outboxDepth: number
-  /** For how long the oldest due event has been due. */
-  readonly outboxLagSeconds: number
+  /** Events waiting to be sent, counted up to 100 000, and for how long the oldest due one has been due. */
+  readonly outbox: { readonly depth: number; readonly lagSeconds: number }
   /** For how long the oldest due reminder has been due. */
   readonly reminderLagSeconds: number
   readonly realtimeFailed: number
@@ -25,22 +23,47 @@ export interface HealthMetrics {
   readonly jobs: readonly { readonly job: string; readonly secondsSinceRun: number }[]
 }
 
+/** The metrics that could be read, and the errors of the others, by name. */
+export interface HealthReading {
+  readonly metrics: Partial<HealthMetrics>
+  readonly failures: ReadonlyMap<string, unknown>
+}
+
 const MAX_COUNTED = 100_000
 
-/** Reads them by a few indexed statements, one after the other, so that a scrape takes one connection. */
-export async function readHealthMetrics(ctx: Context): Promise<HealthMetrics> {
-  const { depth, oldestDueAt } = await readOutbox(ctx.db, MAX_COUNTED)
-  const runs = await listLastJobRuns(ctx.db)
-  return {
-    flagged: await sumFlagged(ctx.db),
-    unallocated: await sumUnallocated(ctx.db, null),
-    outboxDepth: depth,
-    outboxLagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt),
-    reminderLagSeconds: await reminderLag(ctx),
-    realtimeFailed: await countFailedWrites(ctx.db, MAX_COUNTED),
-    clockSkewSeconds: await clockSkewSeconds(ctx),
-    jobs: runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) })),
+const READERS: { readonly [Name in keyof HealthMetrics]: (ctx: Context) => Promise<HealthMetrics[Name]> } = {
+  flagged: ({ db }) => sumFlagged(db),
+  unallocated: ({ db }) => sumUnallocated(db, null),
+  outbox: async (ctx) => {
+    const { depth, oldestDueAt } = await readOutbox(ctx.db, MAX_COUNTED)
+    return { depth, lagSeconds: oldestDueAt === null ? 0 : secondsSince(ctx, oldestDueAt) }
+  },
+  reminderLagSeconds: reminderLag,
+  realtimeFailed: ({ db }) => countFailedWrites(db, MAX_COUNTED),
+  clockSkewSeconds,
+  jobs: async (ctx) => {
+    const runs = await listLastJobRuns(ctx.db)
+    return runs.map((run) => ({ job: run.job, secondsSinceRun: secondsSince(ctx, run.finishedAt ?? run.startedAt) }))
+  },
+}
+
+/**
+ * Reads them by a few indexed statements, one after the other, so that a scrape takes one connection. Each is read by itself: one that
+ * cannot be read hides no other. Throws if none can be read.
+ */
+export async function readHealthMetrics(ctx: Context): Promise<HealthReading> {
+  const metrics: Record<string, unknown> = {}
+  const failures = new Map<string, unknown>()
+  for (const [name, read] of Object.entries(READERS)) {
+    try {
+      metrics[name] = await read(ctx)
+    } catch (error) {
+      failures.set(name, error)
+    }
   }
+  const [first] = failures.values()
+  if (failures.size === Object.keys(READERS).length) throw first
+  return { metrics, failures }
 }
 
 /** Of apps in real time only, since sandbox clocks jump. Mails that a daily limit holds back are not late. */

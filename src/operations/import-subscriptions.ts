@@ -12,18 +12,19 @@ import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
-import { emailAddress, text } from '#shared/validate.ts'
+import { emailAddress, externalRef, name, text } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
 import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.ts'
+import { readNames } from '#subscriptions/present.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
 import { bareCell } from './formula-cell.ts'
 
 /** A line of the file, before it is interpreted. */
 const ImportLine = z.strictObject({
-  external_ref: text(191),
+  external_ref: externalRef,
   price_id: z.string(),
   /** `YYYY-MM-DD HH:MM:SS` in UTC; empty for a lifetime price. */
   current_period_end: z.string(),
@@ -32,7 +33,7 @@ const ImportLine = z.strictObject({
     .regex(/^([1-9]|[12]\d|3[01])?$/, 'must be a day from 1 to 31')
     .optional(),
   customer_email: z.union([z.literal(''), emailAddress]).optional(),
-  customer_name: z.union([z.literal(''), text(191)]).optional(),
+  customer_name: z.union([z.literal(''), name(191)]).optional(),
 })
 type ImportLine = z.infer<typeof ImportLine>
 
@@ -157,16 +158,11 @@ const importSubscription = command({
     const endUserId = await lockEndUser(tx, app.id, input.external_ref)
     if (await findSubscriptionOfEndUser(tx, endUserId)) return false
     const customerId = await customerOf(tx, app, input)
-    const change = {
-      planId: found.plan.id,
-      priceId: found.price.id,
-      ...(customerId === null ? {} : { customerId }),
-      period,
-      inTrial: false,
-    }
-    const reason = await decisionReason(tx, app, 'imported', change)
-    const saved = await recordChange(tx, app, { endUserId, externalRef: input.external_ref }, change, reason)
-    await tx.settle()
+    const set = { planId: found.plan.id, priceId: found.price.id, customerId, period, inTrial: false }
+    const reason = await decisionReason(tx, app, 'imported', set)
+    const names = await readNames(tx, { appId: app.id, ...set })
+    const owner = { endUserId, externalRef: input.external_ref }
+    const { subscription: saved } = await recordChange(tx, app, owner, { set, reason, names })
     await tx.audit({
       appId: app.id,
       subject: `subscription ${saved.id}`,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import { getApp } from '#apps/store.ts'
+import { refuseForeignMoney } from '#bank-accounts/refuse-foreign-money.ts'
 import { endReviewsOfPayment } from '#bank-mail/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command, type CommandTx } from '#commands/command.ts'
@@ -17,7 +18,7 @@ import { changeTransaction, type Decision } from '#transactions/change-transacti
 import { decisionOf } from '#transactions/decision-of.ts'
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { receiveMoney, type Received } from '#transactions/receive-money.ts'
-import type { Transaction } from '#transactions/store.ts'
+import { getSale, type Transaction } from '#transactions/store.ts'
 
 const MovePaymentInput = z.strictObject({
   payment_id: integer(1),
@@ -64,7 +65,9 @@ const move = command({
     if (!payment) throw notFound(`payment ${paymentId}`)
     const target = transactions.get(transactionId)
     if (!target) throw notFound(`transaction ${transactionId}`)
-    refuseForeign(payment, target)
+    if (payment.currency !== target.currency)
+      throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${payment.currency}`)
+    await refuseForeignMoney(tx, payment, target)
     const sources = await sourcesOf(tx, payment, target, transactions)
     const free = freeOf(payment, input)
     const amount = amountOf(free, sources, input)
@@ -83,7 +86,7 @@ const move = command({
     })
     if (left === 0) await endReviewsOfPayment(tx, paymentId)
     const money = { provider: payment.provider, amount, paidAt: payment.paidAt }
-    const received = await receiveMoney(tx, await getApp(tx, target.appId), target, money)
+    const received = await receiveMoney(tx, await getSale(tx, target.id), money)
     await tx.audit({
       appId: target.appId,
       subject: `payment ${paymentId}`,
@@ -94,14 +97,6 @@ const move = command({
     return { payment_id: paymentId, transaction_id: transactionId, amount, status: received.kind }
   },
 })
-
-/** Money in one app's provider account cannot pay another app; a bank account may be shared. */
-function refuseForeign({ currency, appId, bankAccountId }: Payment, target: Transaction): void {
-  if (currency !== target.currency)
-    throw invalidField('transaction_id', `is in ${target.currency}, and the payment in ${currency}`)
-  if (appId !== null && appId !== target.appId && bankAccountId === null)
-    throw invalidField('transaction_id', 'is of another app than the payment')
-}
 
 async function sourcesOf(
   tx: CommandTx,

@@ -22,7 +22,7 @@ import { effectOfCompletion, validUntil } from '#transactions/effect-of-completi
 import { lockTransactions } from '#transactions/lock-transactions.ts'
 import { presentTransaction } from '#transactions/present.ts'
 import { orderRefunds, type OrderedRefund } from '#transactions/refund-money.ts'
-import { getTransaction, type Transaction } from '#transactions/store.ts'
+import { getSale, getTransaction, type Transaction } from '#transactions/store.ts'
 import { amountToRefund, isSuperseded, keepsPeriod, refusalOf, RESOLUTIONS, type Resolution } from './resolution.ts'
 
 export interface ResolveInput {
@@ -149,7 +149,7 @@ interface Done extends Omit<Resolved, 'before'> {
 async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision: Decision): Promise<Done> {
   switch (terms.action) {
     case 'complete':
-      return complete(tx, app, before, decision)
+      return complete(tx, before, decision)
     case 'dismiss': {
       const flag = before.flagReason ?? ''
       const resolution = { resolution: 'dismissed', resolvedAt: appNow(app, tx.now) } as const
@@ -162,12 +162,13 @@ async function act(tx: Tx, app: App, before: Transaction, terms: Terms, decision
   }
 }
 
-async function complete(tx: Tx, app: App, before: Transaction, decision: Decision): Promise<Done> {
+async function complete(tx: Tx, before: Transaction, decision: Decision): Promise<Done> {
+  const sale = await getSale(tx, before.id)
   const endBefore = await validUntil(tx, before)
   const providerCode = before.providerCode ?? bankPageProvider().code
   const after = isSuperseded(before)
-    ? await applySuperseded(tx, app, before, providerCode, decision)
-    : await completeTransaction(tx, app, before, { providerCode, paidAt: tx.now }, { decision })
+    ? await applySuperseded(tx, sale, providerCode, decision)
+    : await completeTransaction(tx, sale, { providerCode, paidAt: tx.now }, decision)
   const accepted = isSuperseded(before)
     ? await appliedWords(tx, after)
     : `accepts ${englishMoney(keptOf(before), before.currency)} of ${englishMoney(before.amount, before.currency)} as full payment`

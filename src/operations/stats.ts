@@ -22,7 +22,7 @@ export type { CashMonth } from './store.ts'
 /** A sum of money in the smallest unit of its currency. */
 export interface Sum {
   readonly currency: string
-  readonly amount: number
+  readonly amount: bigint
 }
 
 /** The statistics of a seller of prepaid periods. Amounts in the smallest unit; months and days in UTC. */
@@ -34,9 +34,9 @@ export interface Stats {
   readonly revenue: readonly {
     readonly currency: string
     readonly payments: number
-    readonly received: number
-    readonly refunded: number
-    readonly net: number
+    readonly received: bigint
+    readonly refunded: bigint
+    readonly net: bigint
   }[]
   readonly cash: readonly CashMonth[]
   /** Paid and not yet served: what would be owed if the service ended now. Lifetime purchases count as served. */
@@ -107,21 +107,22 @@ function revenueOf(cash: readonly CashMonth[]): Stats['revenue'] {
   const currencies = [...new Set(cash.map(({ currency }) => currency))]
   return currencies.map((currency) => {
     const months = cash.filter((month) => month.currency === currency)
-    const total = (of: 'payments' | 'received' | 'refunded') => months.reduce((sum, month) => sum + month[of], 0)
-    const [payments, received, refunded] = [total('payments'), total('received'), total('refunded')]
+    const payments = months.reduce((sum, month) => sum + month.payments, 0)
+    const total = (of: 'received' | 'refunded') => months.reduce((sum, month) => sum + month[of], 0n)
+    const [received, refunded] = [total('received'), total('refunded')]
     return { currency, payments, received, refunded, net: received - refunded }
   })
 }
 
 async function sumUnearned(ctx: Context, scope: AppScope, now: RealTime): Promise<Sum[]> {
-  const sums = new Map<string, number>()
+  let sums: Sum[] = []
   for (let afterId = 0; ;) {
     const page = await listUnservedPeriods(ctx.db, scope, now, afterId, PAGE)
-    for (const period of page) sums.set(period.currency, (sums.get(period.currency) ?? 0) + unearnedOf(period))
-    if (page.length < PAGE) break
+    const parts = page.map((period) => ({ currency: period.currency, amount: BigInt(unearnedOf(period)) }))
+    sums = sumsOf([...sums, ...parts])
+    if (page.length < PAGE) return sums
     afterId = page.at(-1)?.id ?? afterId
   }
-  return inOrder(sums)
 }
 
 async function waitingMoney(
@@ -146,12 +147,8 @@ async function waitingMoney(
 }
 
 function sumsOf(parts: readonly Sum[]): Sum[] {
-  const sums = new Map<string, number>()
-  for (const { currency, amount } of parts) sums.set(currency, (sums.get(currency) ?? 0) + amount)
-  return inOrder(sums)
-}
-
-function inOrder(sums: ReadonlyMap<string, number>): Sum[] {
+  const sums = new Map<string, bigint>()
+  for (const { currency, amount } of parts) sums.set(currency, (sums.get(currency) ?? 0n) + amount)
   return [...sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([currency, amount]) => ({ currency, amount }))
 }
 

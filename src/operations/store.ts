@@ -1,4 +1,4 @@
-import { appTime, bigint, flag, id, int, realTime, text } from '#db/columns.ts'
+import { appTime, bigint, flag, id, int, realTime, sum, text } from '#db/columns.ts'
 import { IS_READ_ONLY } from '#db/session.ts'
 import { shape, type Table } from '#db/table.ts'
 import type { Queries } from '#db/queries.ts'
@@ -162,7 +162,7 @@ export interface FlaggedSum {
   readonly reason: FlagReason
   readonly currency: string
   readonly transactions: number
-  readonly unapplied: number
+  readonly unapplied: bigint
 }
 
 /** Flagged transactions by reason and currency, of one app or of all. Reads only the flagged part of an index. */
@@ -173,7 +173,7 @@ export async function sumFlagged(db: Queries, appId: number | null = null): Prom
       reason: text().as<FlagReason>(),
       currency: text(),
       transactions: bigint(),
-      unapplied: bigint(),
+      unapplied: sum(),
     }),
     `SELECT a.is_sandbox AS isSandbox, t.flag_reason AS reason, t.currency, COUNT(*) AS transactions,
        SUM(t.amount_left) AS unapplied
@@ -189,10 +189,10 @@ export async function sumSurplus(
   db: Queries,
   appId: number | null = null,
 ): Promise<
-  { readonly isSandbox: boolean; readonly currency: string; readonly transactions: number; readonly surplus: number }[]
+  { readonly isSandbox: boolean; readonly currency: string; readonly transactions: number; readonly surplus: bigint }[]
 > {
   return db.all(
-    shape({ isSandbox: flag(), currency: text(), transactions: bigint(), surplus: bigint() }),
+    shape({ isSandbox: flag(), currency: text(), transactions: bigint(), surplus: sum() }),
     `SELECT a.is_sandbox AS isSandbox, t.currency, COUNT(*) AS transactions, SUM(t.amount_left) AS surplus
      FROM transactions t JOIN apps a ON a.id = t.app_id
      WHERE t.amount_left > 0 AND t.flag_reason IS NULL${appId === null ? '' : ' AND t.app_id = ?'}
@@ -277,8 +277,8 @@ export interface CashMonth {
   readonly currency: string
   readonly month: string
   readonly payments: number
-  readonly received: number
-  readonly refunded: number
+  readonly received: bigint
+  readonly refunded: bigint
 }
 
 /**
@@ -287,7 +287,7 @@ export interface CashMonth {
  */
 export async function listCashMonths(db: Queries, { appIds }: AppScope): Promise<CashMonth[]> {
   return db.all(
-    shape({ currency: text(), month: text(), payments: bigint(), received: bigint(), refunded: bigint() }),
+    shape({ currency: text(), month: text(), payments: bigint(), received: sum(), refunded: sum() }),
     `SELECT x.currency, x.month, SUM(x.payments) AS payments, SUM(x.received) AS received, SUM(x.refunded) AS refunded
      FROM (SELECT currency, DATE_FORMAT(paid_at, '%Y-%m') AS month, 1 AS payments, amount AS received, 0 AS refunded
            FROM payments WHERE app_id IN (?) AND end_user_id IS NOT NULL

@@ -15,7 +15,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import type { EventType } from '#webhooks/events.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
-import { lastEventId, listEventsFrom } from '#webhooks/store.ts'
+import { listEventsOfEndUser } from '#webhooks/store.ts'
 
 /** Created where the app has no plan of this code. */
 const PLAN = {
@@ -56,14 +56,12 @@ export async function triggerEvent(
     const { event_id } = await sendTestEvent(ctx, caller, app)
     return { external_ref: null, events: [{ id: event_id, event_type: type }] }
   }
-  const before = await lastEventId(ctx.db)
   const externalRef = `trigger-${randomHex(4)}`
   await act(ctx, caller, app, { type, externalRef, email })
-  const written = await listEventsFrom(ctx.db, app.id, before + 1, MAX_EVENTS)
-  const own = written.filter((event) => event.externalRef === externalRef)
+  const written = await listEventsOfEndUser(ctx.db, app.id, externalRef, MAX_EVENTS)
   return {
     external_ref: externalRef,
-    events: own.map(({ id, eventType }) => ({ id: formatId('evt', id), event_type: eventType })),
+    events: written.map(({ id, eventType }) => ({ id: formatId('evt', id), event_type: eventType })),
   }
 }
 

@@ -9,7 +9,7 @@ import { transferDetails, type TransferDetails } from '#bank-accounts/transfer-d
 import { qrPng, qrSvg } from '#bank-accounts/qr-image.ts'
 import { bankPageProvider } from '#providers/providers.ts'
 import { formatMoney } from '#shared/money.ts'
-import { cancelLink, checkoutPath, progressTag, whileOpen } from './checkout-frame.ts'
+import { cancelLink, checkoutPath, progressTag, whileTransferable } from './checkout-frame.ts'
 import { friendlyErrors } from './message.ts'
 import { sendPaid } from './paid.ts'
 import { pageTexts } from './texts.ts'
@@ -22,18 +22,19 @@ const RELOAD_SECONDS = 20
 export function bankPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   router.use(friendlyErrors(ctx))
-  router.get('/checkout/:token/bank', (http) => whileOpen(ctx, http, sendBankPage))
+  router.get('/checkout/:token/bank', (http) => whileTransferable(ctx, http, sendBankPage))
   router.get('/checkout/:token/paid', (http) => sendPaid(ctx, http))
-  router.get('/checkout/:token/qr.svg', (http) => whileOpen(ctx, http, sendQrCode))
-  router.get('/checkout/:token/qr.png', (http) => whileOpen(ctx, http, sendQrPicture))
+  router.get('/checkout/:token/qr.svg', (http) => whileTransferable(ctx, http, sendQrCode))
+  router.get('/checkout/:token/qr.png', (http) => whileTransferable(ctx, http, sendQrPicture))
   return router
 }
 
 /** Shows how to transfer. From its first opening on, the transaction takes bank transfers (contract 4). */
 async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
-  const { session, title, secondsLeft } = view
+  const { app, session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)
-  if (opened.state !== 'open') {
+  const isLate = opened.takesRest
+  if (opened.state !== 'open' && !isLate) {
     // The checkout was paid or expired just now: reloaded, the page says so.
     seeOther(http, checkoutPath(ctx, http, session.token, '/bank'))
     return
@@ -64,11 +65,13 @@ async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): P
       ),
       status_path: path('/status'),
       paid_path: path('/paid'),
-      other_path: hasOtherMethods(view) ? path('') : null,
+      other_path: hasOtherMethods(view) && !isLate ? path('') : null,
       amount: money(details.amountDue, locale),
       seen: progressTag(opened),
       seconds_left: secondsLeft,
       time_left: texts.duration(secondsLeft),
+      is_late: isLate,
+      money_back: texts.part.moneyBack(app.name),
       cancel: cancelLink(http, view),
     },
   })

@@ -4,7 +4,16 @@ import { requireOpen } from '#checkout/choose-method.ts'
 import { admitToCheckout, type CheckoutView } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
-import { keptLanguage, linkable, pageLocale, pathBase, seeOther, type PageHttp, type PartPaid } from '#http/html.ts'
+import {
+  keptLanguage,
+  linkable,
+  pageLocale,
+  pathBase,
+  seeOther,
+  type PageHttp,
+  type PageState,
+  type PartPaid,
+} from '#http/html.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { brandOf } from './brand.ts'
@@ -29,7 +38,7 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     exit: session.cancelUrl,
     isOvertaken: state === 'overtaken',
     takesTransfers: takesTransfers(transaction),
-    ...(await partOf(ctx, transaction)),
+    ...(await partOf(ctx, view)),
     brand: brandOf(app),
   }
   return view
@@ -39,27 +48,40 @@ function takesTransfers({ bankPageOpenedAt, status }: Transaction): boolean {
   return bankPageOpenedAt !== null && status === 'pending'
 }
 
-async function partOf(ctx: Context, transaction: Transaction): Promise<{ part?: PartPaid }> {
+async function partOf(ctx: Context, { transaction, takesRest }: CheckoutView): Promise<{ part?: PartPaid }> {
   const { amount: asked, currency, status } = transaction
   const received = keptOf(transaction)
   if (status !== 'pending' || received === 0) return {}
-  const transfer = takesTransfers(transaction) ? await findTransferDetails(ctx, transaction) : null
+  const transfer = takesRest ? await findTransferDetails(ctx, transaction) : null
   return { part: { received, asked, due: dueOf(transaction), currency, transfer } }
 }
 
+type SendPage = (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>
+
 /** Sends a page of an open checkout. A completed one redirects to the seller, also after its expiry; an expired or overtaken one is 410. */
-export async function whileOpen(
+export async function whileOpen(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
+  await unlessCompleted(ctx, http, (view) => {
+    requireOpen(view)
+    return send(ctx, http, view)
+  })
+}
+
+/** As `whileOpen`, and sends the page of an expired checkout, too, if the rest of a part payment can still be transferred. */
+export async function whileTransferable(ctx: Context, http: TokenHttp, send: SendPage): Promise<void> {
+  await unlessCompleted(ctx, http, (view) => {
+    if (!(http.state as PageState).owner?.part?.transfer) requireOpen(view)
+    return send(ctx, http, view)
+  })
+}
+
+async function unlessCompleted(
   ctx: Context,
   http: TokenHttp,
-  send: (ctx: Context, http: PageHttp, view: CheckoutView) => Promise<void>,
+  send: (view: CheckoutView) => Promise<void>,
 ): Promise<void> {
   const view = await openView(ctx, http, tokenOf(http))
-  if (view.state === 'completed') {
-    seeOther(http, view.session.successUrl)
-    return
-  }
-  requireOpen(view)
-  await send(ctx, http, view)
+  if (view.state === 'completed') seeOther(http, view.session.successUrl)
+  else await send(view)
 }
 
 /** `/checkout/{token}` plus `rest`, in the language that the payer picked. */
@@ -72,11 +94,13 @@ export interface PageLink {
   readonly label: string
 }
 
-/** The link back to the seller. It says "cancel" unless there is nothing to pay. Null without a web address. */
+/** The link back to the seller. It says "cancel" where there is a payment to cancel. Null without a web address. */
 export function cancelLink(http: PageHttp, view: CheckoutView): PageLink | null {
   const href = linkable(view.session.cancelUrl)
   const { backTo, checkout } = pageTexts(pageLocale(http))
-  return href === null ? null : { href, label: (hasNothingToPay(view) ? backTo : checkout.cancel)(view.app.name) }
+  return href === null
+    ? null
+    : { href, label: (hasNothingToPay(view) || view.takesRest ? backTo : checkout.cancel)(view.app.name) }
 }
 
 /** Whether the payer's next step is back to the seller: the payment is being processed, would buy nothing, or cannot be made. */

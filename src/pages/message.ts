@@ -113,11 +113,22 @@ function exitLinks(ctx: Context, http: PageHttp, error: AppError): { href: strin
   // Before the page's owner is known, the only link is the address itself, which also answers GET.
   const again = owner || !PASSING.includes(error.status) ? null : { path: http.path, label: texts.tryAgain }
   return [
+    ...(error.code === 'checkout_expired' ? payRestLink(ctx, http) : []),
     ...[home ?? again].flatMap((way) =>
       way ? [{ href: pathBase(ctx) + way.path + keptLanguage(http), label: way.label }] : [],
     ),
     ...(owner && exit ? [{ href: exit, label: texts.backTo(owner.appName) }] : []),
   ]
+}
+
+/** To the bank page, which still has the QR code for the rest. */
+function payRestLink(ctx: Context, http: PageHttp): { href: string; label: string }[] {
+  const { owner } = http.state
+  const transfer = transferOfRest(http)
+  if (!transfer || !owner?.home) return []
+  const locale = pageLocale(http)
+  const label = pageTexts(locale).part.payRest(formatMoney(transfer.amountDue, 'VND', locale))
+  return [{ href: `${pathBase(ctx)}${owner.home}/bank${keptLanguage(http)}`, label }]
 }
 
 export function speaksJson(http: PageHttp): boolean {

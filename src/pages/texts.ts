@@ -74,6 +74,8 @@ export interface PageTexts {
     readonly paid: string
     readonly timeLeft: string
     readonly lateNote: string
+    /** Instead of the last two, after the link expired. */
+    readonly restNote: string
     readonly otherMethod: string
   }
   readonly paid: {
@@ -89,6 +91,7 @@ export interface PageTexts {
   readonly part: {
     readonly received: (received: string, asked: string, due: string) => string
     readonly transferRest: (due: string, code: string) => string
+    readonly payRest: (due: string) => string
     readonly moneyBack: (appName: string) => string
     readonly completeOrBack: (appName: string) => string
     readonly decide: (appName: string) => string
@@ -206,6 +209,7 @@ const en: PageTexts = {
     paid: 'Payment received. One moment…',
     timeLeft: 'Expires in',
     lateNote: 'A transfer that arrives later still counts.',
+    restNote: 'This link has expired, but the rest still counts when it arrives.',
     otherMethod: 'Choose another payment method',
   },
   paid: {
@@ -222,6 +226,7 @@ const en: PageTexts = {
     received: (received, asked, due) => `We received ${received} of ${asked}. ${due} is still missing.`,
     transferRest: (due, code) =>
       `You can still transfer the missing ${due} with the note ${code}. The payment is complete as soon as it arrives.`,
+    payRest: (due) => `Pay ${due}`,
     moneyBack: (appName) => `Would you rather have your money back? Please contact ${appName}.`,
     decide: (appName) => `Please contact ${appName} about the money that has arrived.`,
     completeOrBack: (appName) => `Please contact ${appName} to complete the payment or to get your money back.`,
@@ -344,6 +349,7 @@ const vi: PageTexts = {
     paid: 'Đã nhận thanh toán. Xin chờ giây lát…',
     timeLeft: 'Hết hạn sau',
     lateNote: 'Nếu tiền đến muộn hơn, khoản chuyển vẫn được ghi nhận.',
+    restNote: 'Liên kết đã hết hạn, nhưng phần còn lại vẫn được ghi nhận khi tiền về.',
     otherMethod: 'Chọn phương thức khác',
   },
   paid: {
@@ -360,6 +366,7 @@ const vi: PageTexts = {
     received: (received, asked, due) => `Chúng tôi đã nhận được ${received} trên tổng số ${asked}. Còn thiếu ${due}.`,
     transferRest: (due, code) =>
       `Bạn vẫn có thể chuyển ${due} còn thiếu với nội dung ${code}. Thanh toán sẽ hoàn tất ngay khi chúng tôi nhận được tiền.`,
+    payRest: (due) => `Thanh toán ${due}`,
     moneyBack: (appName) => `Bạn muốn nhận lại tiền? Vui lòng liên hệ ${appName}.`,
     decide: (appName) => `Vui lòng liên hệ ${appName} về khoản tiền đã nhận.`,
     completeOrBack: (appName) => `Vui lòng liên hệ ${appName} để hoàn tất thanh toán hoặc nhận lại tiền.`,

@@ -100,7 +100,7 @@ export function takeNewest<T extends { readonly kept: number }>(
 }
 
 /** The four amounts alone, without the other columns of a row. */
-function balanceOf({ amountReceived, amountRefunded, amountUsed, amountLeft }: Balance): Balance {
+export function balanceOf({ amountReceived, amountRefunded, amountUsed, amountLeft }: Balance): Balance {
   return { amountReceived, amountRefunded, amountUsed, amountLeft }
 }
 

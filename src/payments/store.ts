@@ -1,7 +1,7 @@
-import { bigint, exact, flag, id, int, realTime, text, words } from '#db/columns.ts'
+import { bigint, exact, flag, id, int, realTime, sum, text, words } from '#db/columns.ts'
 import { below, where, type Position } from '#db/conditions.ts'
-import { insertedNew, isDuplicate, retryable } from '#db/database-error.ts'
-import { LAST_ID, type NewId, type Queries } from '#db/queries.ts'
+import { unlessDuplicate } from '#db/database-error.ts'
+import type { Queries } from '#db/queries.ts'
 import { shape, table, type Row } from '#db/table.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -87,18 +87,7 @@ export type Refund = Row<typeof refunds>
 
 /** The id of the new payment; null if this provider reported this reference before. */
 export async function insertPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<number | null> {
-  let paymentId = 0
-  const insert = tx.insert(payments, row).then((newId) => {
-    paymentId = newId
-  })
-  return (await insertedNew('payments_provider_reference', insert)) ? paymentId : null
-}
-
-/** Adds a payment whose reference the transaction found to be new; where another one has recorded it since, all is run again. */
-export async function addPayment(tx: Tx, row: Omit<Payment, 'id'>): Promise<NewId> {
-  return tx.add(payments, row, {}, (error) =>
-    isDuplicate(error, 'payments_provider_reference') ? retryable('the payment was recorded meanwhile') : error,
-  )
+  return unlessDuplicate('payments_provider_reference', tx.insert(payments, row))
 }
 
 export async function findPayment(db: Queries, paymentId: number): Promise<Payment | null> {
@@ -146,12 +135,7 @@ export async function listPaymentsOf(db: Queries, transactionId: number): Promis
 }
 
 export async function insertAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at'>): Promise<void> {
-  await tx.add(allocations, { ...row, at: tx.now })
-}
-
-/** Money of the payment that was added by the statement before. */
-export async function insertFirstAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at' | 'paymentId'>): Promise<void> {
-  await tx.add(allocations, { ...row, paymentId: 0, at: tx.now }, { paymentId: LAST_ID })
+  await tx.insert(allocations, { ...row, at: tx.now })
 }
 
 export async function listAllocationsOfPayment(db: Queries, paymentId: number): Promise<Allocation[]> {
@@ -190,11 +174,7 @@ export async function listRefundedShares(
 
 /** The id of the new refund; null if the payment has one of this reference. */
 export async function insertRefund(tx: Tx, row: Omit<Refund, 'id'>): Promise<number | null> {
-  let refundId = 0
-  const insert = tx.insert(refunds, row).then((newId) => {
-    refundId = newId
-  })
-  return (await insertedNew('refunds_payment_reference', insert)) ? refundId : null
+  return unlessDuplicate('refunds_payment_reference', tx.insert(refunds, row))
 }
 
 export async function findRefund(db: Queries, refundId: number): Promise<Refund | null> {
@@ -323,12 +303,12 @@ export interface UnallocatedSum {
   readonly currency: string
   readonly payments: number
   readonly unknown: number
-  readonly amount: number
+  readonly amount: bigint
 }
 
 export async function sumUnallocated(db: Queries, appId: number | null): Promise<UnallocatedSum[]> {
   return db.all(
-    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: bigint() }),
+    shape({ isSandbox: flag(), currency: text(), payments: bigint(), unknown: bigint(), amount: sum() }),
     `SELECT COALESCE(a.is_sandbox, 0) AS isSandbox, p.currency, COUNT(*) AS payments,
        SUM(p.amount_left IS NULL) AS \`unknown\`, COALESCE(SUM(p.amount_left), 0) AS amount
      FROM payments p LEFT JOIN apps a ON a.id = p.app_id
@@ -337,27 +317,3 @@ export async function sumUnallocated(db: Queries, appId: number | null): Promise
     appId === null ? [] : [appId],
   )
 }
-
-/** What a correct ledger of money never shows: a sentence, and the query for the payments that it applies to. */
-export const MONEY_RULES: readonly { readonly subject: string; readonly discrepancy: string; readonly sql: string }[] =
-  [
-    {
-      subject: 'payment',
-      discrepancy: 'has a different amount left than was neither booked nor refunded',
-      sql: `SELECT x.id FROM payments x
-          LEFT JOIN (SELECT payment_id, SUM(amount) AS sum FROM allocations GROUP BY payment_id) b ON b.payment_id = x.id
-          LEFT JOIN (SELECT payment_id, SUM(CASE status WHEN 'failed' THEN 0 ELSE amount END) AS sum FROM refunds GROUP BY payment_id) r ON r.payment_id = x.id
-          WHERE NOT (x.amount_left <=> x.amount - COALESCE(b.sum, 0) - COALESCE(r.sum, 0))`,
-    },
-    {
-      subject: 'payment',
-      discrepancy: 'was booked or refunded for more than its amount',
-      sql: `SELECT x.id FROM payments x WHERE x.amount_left < 0 OR (x.amount IS NULL AND EXISTS (SELECT 1 FROM allocations b WHERE b.payment_id = x.id))`,
-    },
-    {
-      subject: 'payment',
-      discrepancy: 'has a negative total for a transaction',
-      sql: `SELECT x.id FROM payments x WHERE EXISTS (
-            SELECT 1 FROM allocations b WHERE b.payment_id = x.id GROUP BY b.transaction_id HAVING SUM(b.amount) < 0)`,
-    },
-  ]

@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { onDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
-import { longText, text } from '#shared/validate.ts'
+import { longText, name } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
 import { getPlan, insertPlan, insertPrices } from './store.ts'
@@ -14,7 +14,7 @@ export const CreatePlanInput = z
       .string()
       .regex(/^[a-z0-9_-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, _ and -')
       .describe('Your name for the plan, unique in the app. It never changes.'),
-    name: text(191).describe('Shown to payers.'),
+    name: name(191).describe('Shown to payers.'),
     description: longText(5000).nullish().describe('What the plan includes.'),
     prices: z.array(PriceInput).min(1, 'must contain at least 1 price').max(20, 'must hold at most 20 prices'),
   })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS, type IntervalUnit } from '#shared/interval.ts'
-import { currencyCode, integer, text } from '#shared/validate.ts'
+import { currencyCode, integer, name } from '#shared/validate.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Price } from './store.ts'
 
@@ -20,7 +20,7 @@ const TrialInput = z
 /** A price as `POST /plans` and `POST /plans/{id}/prices` take it (specification 4). */
 export const PriceInput = z
   .strictObject({
-    name: text(191).nullish().describe('A label, such as `Monthly`.'),
+    name: name(191).nullish().describe('A label, such as `Monthly`.'),
     amount: integer(1).describe("In the currency's smallest unit: 99000 for VND 99,000, 990 for USD 9.90."),
     currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
     interval_unit: intervalUnit.describe('`lifetime` is paid once and never ends.'),

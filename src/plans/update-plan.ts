@@ -1,13 +1,13 @@
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { given, patchOf } from '#shared/patch.ts'
-import { longText, text } from '#shared/validate.ts'
+import { longText, name } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
 import { getPlan, updatePlanRow } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
-  name: text(191).optional(),
+  name: name(191).optional(),
   description: longText(5000).nullish().describe('Null clears it.'),
   status: saleStatus.optional(),
 }).meta({ examples: [{ name: 'Premium Plus', description: 'All features, five devices.' }] })

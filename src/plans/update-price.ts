@@ -2,13 +2,13 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { notFound } from '#shared/errors.ts'
 import { given, patchOf } from '#shared/patch.ts'
-import { text } from '#shared/validate.ts'
+import { name } from '#shared/validate.ts'
 import { presentPrice } from './present.ts'
 import { saleStatus } from './sale-status.ts'
 import { getPlan, touchPlan, updatePriceRow, type PlanWithPrices, type Price } from './store.ts'
 
 export const UpdatePriceInput = patchOf({
-  name: text(191).nullish().describe('Null removes the label.'),
+  name: name(191).nullish().describe('Null removes the label.'),
   status: saleStatus.optional(),
 }).meta({ examples: [{ status: 'archived' }] })
 

@@ -29,7 +29,6 @@ export async function confirmOnSession(
 const confirm = command({
   name: 'session.confirm',
   input: nothing,
-  isRepeatable: true,
   async run(
     tx,
     _input,

@@ -5,8 +5,6 @@ import { notificationBody } from './notification-content.ts'
 import { listProviders } from './providers.ts'
 import { closeOpenSessions } from './reconcile-payments.ts'
 
-const NOTIFICATION_BYTES = 256 * 1024
-
 /**
  * The endpoints that payment providers call (specification 4, contract 4). Answers 400 to what cannot be verified, 200 with the `status`
  * of every decision, and 5xx to errors of our own, so that the provider sends the notification again.
@@ -16,7 +14,7 @@ export function notificationRoutes(ctx: Context): Router<RequestState> {
   for (const { notifications } of listProviders()) {
     if (!notifications) continue
     router.post(notifications.path, async (http) => {
-      const body = await notificationBody(http.req, NOTIFICATION_BYTES)
+      const body = await notificationBody(http.req, notifications.maxBytes)
       const { status, toClose } = await notifications.receive(ctx, { headers: http.req.headers, body })
       if (toClose !== null) void closeOpenSessions(ctx, toClose)
       http.body = { success: true, data: { status } }

@@ -43,7 +43,7 @@ export interface OpenedSession {
 
 /**
  * Opens a session at the provider for what is due, or returns to an open one; returns where to send the payer. Asks the provider about
- * earlier sessions first: one may be paid, cancelled or processing, and one that asks for another amount is closed (contract 7). The
+ * earlier sessions first: one may be paid, cancelled, expired or processing, and one that asks for another amount is closed (contract 7). The
  * intent is committed before the provider is called. Throws `provider_error`.
  */
 export async function openSession(
@@ -89,7 +89,7 @@ async function resume(
     await recordStatus(ctx, session, found)
     if (found.status === 'paid') return returnUrl
     if (found.status === 'processing') return checkoutUrl
-    if (found.status === 'closed') return null
+    if (found.status === 'closed' || found.status === 'expired') return null
   } catch (error) {
     leaveAlone(error)
   }
@@ -109,6 +109,7 @@ async function resume(
 export async function recordStatus(ctx: Context, session: ProviderSession, found: PolledStatus): Promise<void> {
   if (found.status === 'paid' || found.status === 'closed') await endSession(ctx, session, found.status)
   else if (found.status === 'processing') await markProcessing(ctx, session)
+  else if (found.status === 'expired') await markExpired(ctx, session)
 }
 
 function isAlmostOver({ expiresAt }: ProviderSession, now: RealTime): boolean {
@@ -181,6 +182,12 @@ export async function abandonSession(ctx: Context, session: ProviderSession): Pr
 export async function markProcessing(ctx: Context, session: ProviderSession): Promise<void> {
   if (session.status === 'processing') return
   await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { status: 'processing' }))
+}
+
+/** Records that a session ended before its time, so that no payer is sent there. It stays polled for late money. */
+async function markExpired(ctx: Context, session: ProviderSession): Promise<void> {
+  if (session.expiresAt <= ctx.clock.now()) return
+  await inTransaction(ctx, (tx) => updateSessionIn(tx, session.id, ['opening', 'open'], { expiresAt: tx.now }))
 }
 
 /** Records that a session was paid, or can no longer be paid. */

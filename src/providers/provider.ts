@@ -30,12 +30,14 @@ export interface PaymentRequest {
 }
 
 /**
- * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to come. `asks`:
- * the amount that an open session still asks for, in the smallest unit.
+ * The status of a session at its provider. `processing`: the payer is done, and the money is on its way or will fail to come. `expired`:
+ * it takes no payment any more, and money that was sent before may still come. `asks`: the amount that an open session still asks for,
+ * in the smallest unit.
  */
 export type PolledStatus =
   | { readonly status: 'paid' }
   | { readonly status: 'processing' }
+  | { readonly status: 'expired' }
   | { readonly status: 'closed' }
   | { readonly status: 'open'; readonly asks: number }
 
@@ -51,6 +53,8 @@ export interface MethodTexts {
 export interface Notifications {
   /** `/api/v1/webhooks/…` */
   readonly path: string
+  /** The largest body; a longer one is not genuine. */
+  readonly maxBytes: number
   /**
    * Takes one notification and returns the decision. Throws `unverified` (400) for what is not genuine. Any other error is our own,
    * and the provider sends the notification again.

@@ -203,8 +203,8 @@ async function reconcile(ctx: Context, due: ProviderSession, pass: Pass): Promis
   try {
     const found = await pollOrClose(ctx, provider, session)
     await recordStatus(ctx, session, found)
-    if (found.status === 'open' || found.status === 'processing') pass.counts.stillOpen += 1
-    else pass.counts[found.status] += 1
+    if (found.status === 'paid' || found.status === 'closed') pass.counts[found.status] += 1
+    else pass.counts.stillOpen += 1
   } catch (error) {
     pass.counts.failed += 1
     const { transactionId } = session
@@ -233,7 +233,9 @@ async function pollOrClose(ctx: Context, provider: Partial<Sessions>, session: P
   if (isGivenUp(session, await databaseNow(ctx, ctx.db))) return CLOSED
   if (found.status === 'processing') return found
   const transaction = await findTransaction(ctx.db, session.transactionId)
-  if (transaction?.status === 'pending' && found.asks <= dueOf(transaction)) return found
+  const isPending = transaction?.status === 'pending'
+  if (found.status === 'expired') return isPending ? found : CLOSED
+  if (isPending && found.asks <= dueOf(transaction)) return found
   await provider.close?.(ctx, session)
   return CLOSED
 }

@@ -29,8 +29,8 @@ Lists are newest first. They take \`limit\` (1 to 100, 20 by default) and \`curs
 
 /** The introduction to webhooks, in Markdown (specification 6, contract 4). */
 export const WEBHOOK_INTRODUCTION = `
-The body is \`{"event_type", "app_id", "data", "created_at"}\`. Verify the signature over the exact bytes, in constant time, and reject timestamps that are more than 300 seconds from now. Any 2xx acknowledges. Redirects
-are not followed. Anything else is retried after 1, 5, 15, 60 and 240 minutes. Delivery is at least once and in no guaranteed order. \`X-Gateway-Event-Id\` is the same for all attempts. Ignore event types that you do not know.
+The body is \`{"id", "event_type", "app_id", "data", "created_at"}\`. Verify the signature over the exact bytes, in constant time, and reject timestamps that are more than 300 seconds from now. Any 2xx acknowledges. Redirects
+are not followed. Anything else is retried after 1, 5, 15, 60 and 240 minutes. Delivery is at least once and in no guaranteed order. Skip events whose signed \`id\` you have handled: it is the same for all attempts, as are \`X-Gateway-Event-Id\` and \`webhook-id\`, which repeat it. Ignore event types that you do not know.
 
 \`X-Gateway-Signature\` is the hex HMAC-SHA256 of \`{X-Gateway-Timestamp}.{raw body}\`, keyed with the whole text of the \`whsec_…\` secret. \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\` are for the libraries of
 [Standard Webhooks](https://www.standardwebhooks.com): give them the same secret.

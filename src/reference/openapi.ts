@@ -240,15 +240,20 @@ function webhookOf(type: EventType, schemas: Schemas): Operation {
     .join('')}Event`
   schemas.named[name] = {
     type: 'object',
-    required: ['event_type', 'app_id', 'data', 'created_at'],
+    required: ['id', 'event_type', 'app_id', 'data', 'created_at'],
     properties: {
+      id: {
+        type: 'string',
+        pattern: '^evt_[1-9][0-9]*$',
+        description: 'The same for all attempts. Both signatures cover it: skip events that you have handled by it.',
+      },
       event_type: { type: 'string', const: type },
       app_id: { type: 'integer' },
       data: schemas.of(data, 'output'),
       created_at: { type: 'string', format: 'date-time' },
     },
   }
-  const body = { event_type: type, app_id: 1, data: example, created_at: '2026-12-01T09:31:12+00:00' }
+  const body = { id: 'evt_1', event_type: type, app_id: 1, data: example, created_at: '2026-12-01T09:31:12+00:00' }
   return {
     operationId: `on${name.replace(/Event$/, '')}`,
     summary: type,
@@ -368,12 +373,12 @@ const ERROR = {
 }
 
 const WEBHOOK_HEADERS: readonly Json[] = [
-  ['X-Gateway-Event-Id', '`evt_1`: the same for all attempts.'],
+  ['X-Gateway-Event-Id', 'The `id` of the body.'],
   ['X-Gateway-Event-Type', 'The type of the event.'],
   ['X-Gateway-Attempt', '1 for the first attempt.'],
   ['X-Gateway-Timestamp', 'Unix seconds of this attempt.'],
   ['X-Gateway-Signature', 'Hex HMAC-SHA256 of `{timestamp}.{raw body}`.'],
-  ['webhook-id', 'Standard Webhooks: the id of the event.'],
+  ['webhook-id', 'Standard Webhooks: the `id` of the body.'],
   ['webhook-timestamp', 'Standard Webhooks: Unix seconds of this attempt.'],
   ['webhook-signature', 'Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `{id}.{timestamp}.{raw body}`.'],
 ].map(([name, description]) => ({ name, in: 'header', required: true, description, schema: { type: 'string' } }))

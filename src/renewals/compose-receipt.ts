@@ -1,8 +1,12 @@
 import { appNow } from '#apps/app-time.ts'
 import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
-import { findTransferDetails } from '#bank-accounts/transfer-details.ts'
+import { findTransferDetails, type TransferDetails } from '#bank-accounts/transfer-details.ts'
+import { checkoutUrl } from '#checkout/create-session.ts'
+import { findSessionOfTransaction } from '#checkout/store.ts'
+import { viewCheckout } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
+import { mailNameOf } from '#customers/mail-name.ts'
 import { findCustomer } from '#customers/store.ts'
 import { renderMail } from '#mail/render.ts'
 import { senderOf, type Mail } from '#mail/send.ts'
@@ -11,7 +15,7 @@ import { listRefundsOfTransaction } from '#payments/store.ts'
 import { findPlan } from '#plans/store.ts'
 import { formatMoney } from '#shared/money.ts'
 import { findApplicationOfTransaction, findSubscriptionOfEndUser } from '#subscriptions/store.ts'
-import { getTransaction, type Receipt } from '#transactions/store.ts'
+import { getTransaction, type Receipt, type Transaction } from '#transactions/store.ts'
 import { mailBrand } from './mail-brand.ts'
 import { dayWords } from './words.ts'
 
@@ -22,11 +26,9 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   if (!app.pageSettings?.receipts) return 'drop'
   if (kind === 'part' && (transaction.status !== 'pending' || transaction.amountReceived !== receipt.total))
     return 'drop'
-  if (kind === 'refunded') {
-    if (transaction.amountRefunded < receipt.total) return 'drop'
-    const refunds = await listRefundsOfTransaction(ctx.db, transactionId)
-    if (refunds.some(({ status }) => status === 'pending')) return 'wait'
-  }
+  const amount = kind === 'refunded' ? await amountRefunded(ctx, receipt) : receipt.amount
+  if (amount === 'pending') return 'wait'
+  if (amount === 0) return 'drop'
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   const customerId = transaction.customerId ?? subscription?.customerId ?? null
@@ -35,20 +37,24 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   const plan = transaction.planId === null ? null : await findPlan(ctx.db, app.id, transaction.planId)
   const application = kind === 'received' ? await findApplicationOfTransaction(ctx.db, transactionId) : null
   const { locale } = customer
+  const name = mailNameOf(customer)
+  // A client that may choose amounts chooses this, too.
+  const planName = name === '' ? null : transaction.planName
   const reader = readerOf(app, locale)
   const money = (amount: number): string => formatMoney(amount, transaction.currency, locale)
   const from = senderOf(app, ctx.config)
-  const transfer = kind === 'part' && transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
+  const { transfer, payUrl } = kind === 'part' ? await wayToPay(ctx, transaction) : NO_WAY
   const values = {
     ...mailBrand(app),
     kind,
     is_test: app.isSandbox,
     app_name: app.name,
-    customer_name: customer.name,
-    title: plan?.name ?? transaction.planName ?? transaction.planRef,
-    amount: money(receipt.amount),
+    customer_name: name,
+    title: plan?.name ?? planName ?? transaction.planRef,
+    amount: money(amount),
     asked: money(transaction.amount),
     missing: kind === 'part' ? money(dueOf(transaction)) : '',
+    pay_url: payUrl,
     code: transfer?.transferCode ?? '',
     account_number: transfer?.accountNumber ?? '',
     bank_name: transfer?.bankName ?? '',
@@ -60,11 +66,45 @@ export async function composeReceipt(ctx: Context, app: App, receipt: Receipt): 
   }
   return {
     from,
-    to: { name: customer.name, address: customer.email },
+    to: { name, address: customer.email },
     cc: customer.ccEmails,
     bcc: customer.bccEmails,
     ...(await renderMail('receipt', locale, values)),
     messageId: `receipt.${receipt.id}@${from.address.split('@')[1] ?? 'localhost'}`,
     headers: { 'Auto-Submitted': 'auto-generated' },
   }
+}
+
+/** How the rest of a part can be paid. `transfer` null: not by bank transfer; `payUrl` empty: no page takes it. */
+interface WayToPay {
+  readonly transfer: TransferDetails | null
+  readonly payUrl: string
+}
+
+const NO_WAY: WayToPay = { transfer: null, payUrl: '' }
+
+/** The bank page, which asks for the rest also after the link expired; the checkout, while it is open, where no transfer is taken. */
+async function wayToPay(ctx: Context, transaction: Transaction): Promise<WayToPay> {
+  const session = await findSessionOfTransaction(ctx.db, transaction.id)
+  if (!session) return NO_WAY
+  const { state, preview, takesRest } = await viewCheckout(ctx, session.token)
+  const isOpen = state === 'open' && preview?.kind !== 'refused'
+  if (!isOpen && !takesRest) return NO_WAY
+  const url = checkoutUrl(ctx.config.baseUrl, session.token)
+  const transfer = transaction.bankPageOpenedAt ? await findTransferDetails(ctx, transaction) : null
+  if (transfer) return { transfer, payUrl: `${url}/bank` }
+  return isOpen ? { transfer, payUrl: url } : NO_WAY
+}
+
+/** How much of a decision's refunds went back; `pending` while one of them may still fail. */
+async function amountRefunded(ctx: Context, { transactionId, amount, total }: Receipt): Promise<number | 'pending'> {
+  let sum = 0
+  let succeeded = 0
+  for (const { taken, status } of await listRefundsOfTransaction(ctx.db, transactionId)) {
+    sum += taken
+    if (sum <= total - amount || sum > total) continue
+    if (status === 'pending') return 'pending'
+    if (status === 'succeeded') succeeded += taken
+  }
+  return succeeded
 }

@@ -1,6 +1,7 @@
 import { readerOf } from '#apps/page-settings.ts'
 import type { App } from '#apps/store.ts'
 import type { Config } from '#config.ts'
+import { mailNameOf } from '#customers/mail-name.ts'
 import type { Customer } from '#customers/store.ts'
 import { renderMail, type MailTemplate, type MailValues } from '#mail/render.ts'
 import { senderOf, type Mail } from '#mail/send.ts'
@@ -31,7 +32,7 @@ export async function composeReminder(config: Config, due: DueReminder): Promise
   const optOut = optOutLink(config.baseUrl, subscription.renewalToken)
   return {
     from,
-    to: { name: customer.name, address: customer.email },
+    to: { name: mailNameOf(customer), address: customer.email },
     cc: customer.ccEmails,
     bcc: customer.bccEmails,
     ...(await renderMail(templateOf(due.stage), customer.locale, valuesOf(config, due, optOut))),
@@ -59,7 +60,7 @@ function valuesOf(config: Config, due: DueReminder, optOut: string): MailValues 
     is_test: app.isSandbox,
     in_trial: subscription.inTrial,
     app_name: app.name,
-    customer_name: customer.name,
+    customer_name: mailNameOf(customer),
     plan_name: plan.name,
     plan_title: planTitle(plan.name, locale),
     interval: intervalWords({ unit: price.intervalUnit, count: price.intervalCount }, locale),

@@ -1,4 +1,4 @@
-/** Amounts are integers in the currency's smallest unit everywhere. Only this file knows how many decimals a currency has. */
+/** Amounts are integers in the currency's smallest unit everywhere; sums of them are bigints. Only this file knows how many decimals a currency has. */
 
 const ZERO_DECIMAL = new Set([
   'BIF',
@@ -28,7 +28,7 @@ export function currencyDecimals(currency: string): 0 | 2 | 3 {
 }
 
 /** An amount as people write it in the language: `99.000 ₫` for 99000 VND in Vietnamese. */
-export function formatMoney(amount: number, currency: string, locale: 'en' | 'vi'): string {
+export function formatMoney(amount: number | bigint, currency: string, locale: 'en' | 'vi'): string {
   // A decimal string: a division would round large amounts.
   return formatFor(currency, locale).format(decimalString(amount, currencyDecimals(currency)) as unknown as number)
 }
@@ -53,14 +53,16 @@ function formatFor(currency: string, locale: 'en' | 'vi'): Intl.NumberFormat {
 }
 
 /** `$10.50`, `₫99,000`: in the tables, timelines and messages that operators and developers read. */
-export function englishMoney(amount: number, currency: string): string {
+export function englishMoney(amount: number | bigint, currency: string): string {
   return formatMoney(amount, currency, 'en')
 }
 
 /** `12345` with two decimals is `123.45`. */
-export function decimalString(amount: number, decimals: number): string {
+export function decimalString(amount: number | bigint, decimals: number): string {
   if (decimals === 0) return String(amount)
-  const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
   const sign = amount < 0 ? '-' : ''
+  const digits = String(amount)
+    .slice(sign.length)
+    .padStart(decimals + 1, '0')
   return `${sign}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }

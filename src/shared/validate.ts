@@ -2,6 +2,9 @@ import { z } from 'zod'
 import { AppError, invalidField } from '#shared/errors.ts'
 import type { IdKind } from '#shared/ids.ts'
 
+/** Separators of lines, and what embeds, overrides or isolates a direction. Plain marks stay: right-to-left names need them. */
+const TURNING = /[\u061c\u2028-\u202e\u2066-\u2069]/
+
 /** A string of 1 to `max` characters (code points, as the database counts them), without control characters. */
 export function text(max: number): z.ZodType<string> {
   return z
@@ -10,6 +13,17 @@ export function text(max: number): z.ZodType<string> {
     .refine((value) => countCharacters(value) <= max, `must have at most ${max} characters`)
     .refine(isStorable, 'must not contain control characters or unpaired surrogates')
     .meta({ minLength: 1, maxLength: max })
+}
+
+/** A seller's own id for an end user. Paths of the API name it, and URLs resolve `.` and `..`, encoded ones too. */
+export const externalRef = text(191).refine((value) => value !== '.' && value !== '..', 'must not be . or ..')
+
+/** As `text`, for what payers and operators read beside other words, whose order it must not change. */
+export function name(max: number): z.ZodType<string> {
+  return text(max).refine(
+    (value) => !TURNING.test(value),
+    'must not contain line separators or characters that change the direction of text',
+  )
 }
 
 /** As `text`, but may be empty and may hold line breaks and tabs. */

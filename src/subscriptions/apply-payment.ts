@@ -1,12 +1,12 @@
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
-import { emitEvent } from '#webhooks/emit-event.ts'
-import { decideOn, decidePayment, type PaymentSubject, type QuotedPayment } from './decide-payment.ts'
-import type { Refusal } from './lifecycle.ts'
-import { presentSubject, type SubscriptionView } from './present.ts'
+import type { Emission } from '#webhooks/emit-event.ts'
+import { decideOn, type PaymentSubject, type QuotedPayment } from './decide-payment.ts'
+import type { PaymentEffect, Refusal } from './lifecycle.ts'
+import { presentSubject, type SubscriptionNames, type SubscriptionView } from './present.ts'
 import { recordChange } from './record-change.ts'
-import { insertTrialGrant, wasRenewedByPayment, type Subscription } from './store.ts'
+import { insertTrialGrant, type Subscription } from './store.ts'
 
 /** A completed payment of a price, as a subscription sees it. Amount in the smallest unit; times in the app's own time. */
 export interface AppliedPayment extends QuotedPayment {
@@ -27,48 +27,49 @@ export interface AppliedPayment extends QuotedPayment {
 
 /**
  * Applies a payment to the end user's subscription (specification 3; contract 4): writes the period, its line in the ledger and the
- * events. Returns null, or why nothing was applied. A step, under the end user's lock; pass `subject` if its rows were read under it.
+ * events. Returns null, or why nothing was applied. A step, under the end user's lock, under which `subject` was read.
  */
 export async function applyPayment(
   tx: Tx,
   app: NotifiedApp,
   payment: AppliedPayment,
-  subject: PaymentSubject | null = null,
+  subject: PaymentSubject,
 ): Promise<Refusal | null> {
-  const { plan, current, interval, effect } = subject
-    ? await decideOn(tx, { ...subject, endUserId: payment.endUserId }, payment, payment.paidAt)
-    : await decidePayment(tx, payment, payment.paidAt)
+  const { current } = subject
+  const { interval, effect } = await decideOn(tx, { ...subject, endUserId: payment.endUserId }, payment, payment.paidAt)
   if (effect.kind === 'refused') return effect.reason
-  const { isTrial, planId, priceId } = effect
-  if (isTrial && !(await grantTrial(tx, app, payment, plan.id))) return 'trial_already_used'
+  const { isTrial, planId, priceId, period, kind } = effect
+  if (isTrial && !(await grantTrial(tx, app, payment, planId))) return 'trial_already_used'
   const setsCustomer = payment.customerId !== null && !payment.isRenewal
-  const renewsPeriod =
-    current !== null && !(subject?.isRenewedAlready ?? (await isRenewedAlready(tx, current, payment)))
-  const change = {
-    planId,
-    priceId,
-    ...(setsCustomer ? { customerId: payment.customerId } : {}),
-    period: effect.period,
-    inTrial: isTrial,
-  }
-  const occasion = {
-    transactionId: payment.transactionId,
-    known: { plan, customers: subject?.customers ?? [] },
-    async announce(view: SubscriptionView) {
-      if (current && renewsPeriod) await announceRenewal(tx, app, current, payment, view)
-    },
-  }
+  const set = { planId, priceId, ...(setsCustomer ? { customerId: payment.customerId } : {}), period, inTrial: isTrial }
   const reason = {
     transactionId: payment.transactionId,
-    kind: effect.kind,
+    kind,
     interval,
     isTrial,
     appliedAt: payment.paidAt,
     openedAt: payment.createdAt,
     isAccepted: payment.isAccepted ?? false,
   }
-  await recordChange(tx, app, current ?? payment, change, reason, occasion)
+  await recordChange(tx, app, current ?? payment, {
+    set,
+    reason,
+    names: namesAfter(subject, effect, setsCustomer),
+    transactionId: payment.transactionId,
+    announce: (view) => (current && !subject.isRenewedAlready ? [renewalOf(app, current, payment, view)] : []),
+  })
   return null
+}
+
+/** The plan and the customer of the subscription once the payment is applied. */
+function namesAfter(
+  { plan, currentPlan, customer, currentCustomer }: PaymentSubject,
+  { planId }: Extract<PaymentEffect, { planId: number }>,
+  setsCustomer: boolean,
+): SubscriptionNames {
+  const named = planId === plan.id ? plan : currentPlan
+  if (!named) throw new Error(`a payment gives plan ${planId}, which is neither its own nor the present one`)
+  return { plan: named, customer: setsCustomer ? customer : currentCustomer }
 }
 
 async function grantTrial(tx: Tx, app: NotifiedApp, payment: AppliedPayment, planId: number): Promise<boolean> {
@@ -76,18 +77,12 @@ async function grantTrial(tx: Tx, app: NotifiedApp, payment: AppliedPayment, pla
   return insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId, grantedAt: paidAt })
 }
 
-/** Whether another payment renewed the period that this one was opened to renew (contract 4, `subscription.renewed`). */
-async function isRenewedAlready(tx: Tx, current: Subscription, payment: AppliedPayment): Promise<boolean> {
-  return payment.renewsEnd !== null && wasRenewedByPayment(tx, current.id, payment.renewsEnd)
-}
-
-async function announceRenewal(
-  tx: Tx,
+function renewalOf(
   app: NotifiedApp,
   before: Subscription,
   payment: AppliedPayment,
   view: SubscriptionView,
-): Promise<void> {
+): Emission<'subscription.renewed'> {
   const data = {
     ...presentSubject(view),
     provider_code: payment.providerCode,
@@ -99,5 +94,5 @@ async function announceRenewal(
     was_trial: before.inTrial && payment.purpose !== 'trial',
   }
   const subject = { externalRef: payment.externalRef, transactionId: payment.transactionId }
-  await emitEvent(tx, app, 'subscription.renewed', data, subject)
+  return { app, type: 'subscription.renewed', data, subject }
 }

@@ -3,7 +3,7 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { requireCustomer } from '#customers/require-customer.ts'
 import { formatId } from '#shared/ids.ts'
-import { viewSubscription } from './present.ts'
+import { readNames } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -29,13 +29,15 @@ export const attachCustomer = command({
     await lockExistingEndUser(tx, app.id, externalRef)
     const current = await getSubscription(tx, app.id, externalRef)
     const customer = await requireCustomer(tx, app.id, customer_id, endUser)
-    const saved = await recordChange(tx, app, current, { customerId: customer.id }, null)
+    const set = { customerId: customer.id }
+    const names = await readNames(tx, { ...current, ...set })
+    const view = await recordChange(tx, app, current, { set, reason: null, names })
     await tx.audit({
       appId: app.id,
-      subject: `subscription ${saved.id}`,
+      subject: `subscription ${current.id}`,
       before: { customer_id: current.customerId === null ? null : formatId('cus', current.customerId) },
       after: { customer_id },
     })
-    return viewSubscription(tx, saved)
+    return view
   },
 })

@@ -1,16 +1,10 @@
 import type { Queries } from '#db/queries.ts'
 import type { NamedCustomer } from '#customers/store.ts'
-import { findPrice, type NamedPlan, type PriceIntervals } from '#plans/store.ts'
+import type { NamedPlan, PriceIntervals } from '#plans/store.ts'
 import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decide, dependsOnDecision, purposeOf, type PaymentEffect, type Purpose } from './lifecycle.ts'
-import {
-  findLastDecision,
-  findSubscriptionOfEndUser,
-  hadTrial,
-  type DecidedSubscription,
-  type Subscription,
-} from './store.ts'
+import { findLastDecision, hadTrial, type DecidedSubscription, type Subscription } from './store.ts'
 
 /** The part of a quote that is stored with a transaction. */
 export interface QuotedPayment {
@@ -28,41 +22,31 @@ export interface PaidPrice {
   readonly plan: NamedPlan
 }
 
-/** The rows that a payment is decided on, and the customers that its events may name. */
+/** All rows that applying a payment needs, read once under the end user's lock. */
 export interface PaymentSubject extends PaidPrice {
   readonly current: Subscription | null
+  /** The plan and the customer of `current`. */
+  readonly currentPlan: NamedPlan | null
+  readonly currentCustomer: NamedCustomer | null
+  /** The customer that the payment names. */
+  readonly customer: NamedCustomer | null
   /** Whether another payment renewed the period that this one was opened to renew. */
   readonly isRenewedAlready: boolean
-  readonly customers: readonly NamedCustomer[]
 }
 
-/** The rows behind a decision, and what the payment does. */
-export interface DecidedPayment<Current = Subscription> extends PaidPrice {
-  readonly current: Current | null
-  /** What the payment buys. */
+/** What the payment buys, and its effect. */
+export interface DecidedPayment {
   readonly interval: Interval
   readonly effect: PaymentEffect
 }
 
 /** What a payment of a stored quote does if it counts as made at `paidAt`, the app's own time in whole seconds. Writes nothing. */
-export async function decidePayment(
+export async function decideOn(
   db: Queries,
-  payment: QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number },
-  paidAt: AppTime,
-): Promise<DecidedPayment> {
-  const found = await findPrice(db, payment.appId, payment.priceId)
-  if (!found) throw new Error(`a payment names price ${payment.priceId}, which does not exist`)
-  const current = await findSubscriptionOfEndUser(db, payment.endUserId)
-  return decideOn(db, { ...found, current, endUserId: payment.endUserId }, payment, paidAt)
-}
-
-/** As `decidePayment`, for a caller that has read the price and the subscription. */
-export async function decideOn<Current extends DecidedSubscription>(
-  db: Queries,
-  subject: PaidPrice & { readonly current: Current | null; readonly endUserId: number },
+  subject: PaidPrice & { readonly current: DecidedSubscription | null; readonly endUserId: number },
   payment: QuotedPayment,
   paidAt: AppTime,
-): Promise<DecidedPayment<Current>> {
+): Promise<DecidedPayment> {
   const { price, plan, current, endUserId } = subject
   const isTrial = payment.purpose === 'trial'
   const interval = intervalOf(price, isTrial)
@@ -77,7 +61,7 @@ export async function decideOn<Current extends DecidedSubscription>(
     isAccepted: payment.isAccepted ?? false,
   }
   const last = current && dependsOnDecision(current, quote) ? await findLastDecision(db, current.id) : null
-  return { price, plan, current, interval, effect: decide(current, last, quote, paidAt) }
+  return { interval, effect: decide(current, last, quote, paidAt) }
 }
 
 /** The columns of a new transaction that hold its quote. */

@@ -7,7 +7,7 @@ import { formatTimestamp, formatUtc, formatTimestampOrNull, wholeSeconds } from 
 import { text } from '#shared/validate.ts'
 import { decisionReason } from './decision-reason.ts'
 import { effectiveStatus } from './lifecycle.ts'
-import { viewSubscription } from './present.ts'
+import { readNames } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -31,15 +31,16 @@ export const endSubscription = command({
     if (currentPeriodEnd && effectiveStatus(current, now) === 'expired')
       throw new AppError('invalid_request', `this subscription ended at ${formatUtc(currentPeriodEnd)}`)
     const start = periodStart < now ? periodStart : now
-    const change = { period: { start, end: now, anchorDay: now.getUTCDate() } }
-    const saved = await recordChange(tx, app, current, change, await decisionReason(tx, app, 'ended', current))
+    const set = { period: { start, end: now, anchorDay: now.getUTCDate() } }
+    const reason = await decisionReason(tx, app, 'ended', current)
+    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, current) })
     await tx.audit({
       appId: app.id,
-      subject: `subscription ${saved.id}`,
+      subject: `subscription ${current.id}`,
       before: { current_period_end: formatTimestampOrNull(currentPeriodEnd) },
       after: { current_period_end: formatTimestamp(now) },
       reason: note,
     })
-    return viewSubscription(tx, saved)
+    return view
   },
 })

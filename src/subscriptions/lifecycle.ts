@@ -168,5 +168,7 @@ export function decisionAfter(last: Decision | null, line: DecidingLine): Decisi
   if (!isPlanKept) return { isPurchase: line.purpose !== null, openedAt, paidAt, pricedAt: openedAt }
   const isChoice = !line.isRenewal && line.soldPlanId === line.planId && openedAt > last.pricedAt
   const pricedAt = isChoice ? openedAt : last.pricedAt
-  return line.kind === 'extended' ? { ...last, pricedAt } : { ...last, openedAt, paidAt, pricedAt }
+  if (line.kind === 'extended') return { ...last, pricedAt }
+  // A late extension is no newer choice of the plan than the decision before it, so the later opening time counts.
+  return { ...last, openedAt: openedAt > last.openedAt ? openedAt : last.openedAt, paidAt, pricedAt }
 }

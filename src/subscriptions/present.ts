@@ -9,33 +9,29 @@ import type { EventData, SubscriptionSubject } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import { findPlanWithCustomer, type Subscription } from './store.ts'
 
-/** A subscription with the rows that its presentations name. */
-export interface SubscriptionView {
-  readonly subscription: Subscription
+/** The rows that a presentation of a subscription names. */
+export interface SubscriptionNames {
   readonly plan: NamedPlan
   readonly customer: NamedCustomer | null
 }
 
-/** Rows that were read before and may be named. */
-export interface KnownNames {
-  readonly plan: NamedPlan
-  readonly customers: readonly NamedCustomer[]
+/** A subscription with the rows that its presentations name. */
+export interface SubscriptionView extends SubscriptionNames {
+  readonly subscription: Subscription
 }
 
-/** Reads the plan and the customer, unless both are `known`. */
-export async function viewSubscription(
+export async function viewSubscription(db: Queries, subscription: Subscription): Promise<SubscriptionView> {
+  return { subscription, ...(await readNames(db, subscription)) }
+}
+
+/** The plan and the customer of a subscription, as it is or will be. */
+export async function readNames(
   db: Queries,
-  subscription: Subscription,
-  known?: KnownNames,
-): Promise<SubscriptionView> {
-  const { appId, planId, customerId } = subscription
-  const customer = known?.customers.find((one) => one.id === customerId) ?? null
-  if (known?.plan.id === planId && (customer?.id ?? null) === customerId) {
-    return { subscription, plan: known.plan, customer }
-  }
+  { appId, planId, customerId }: Pick<Subscription, 'appId' | 'planId' | 'customerId'>,
+): Promise<SubscriptionNames> {
   const found = await findPlanWithCustomer(db, appId, planId, customerId)
-  if (!found) throw new Error(`subscription ${subscription.id} names a plan that does not exist`)
-  return { subscription, ...found }
+  if (!found) throw new Error(`a subscription names plan ${planId}, which does not exist`)
+  return found
 }
 
 /** The Subscription of the API (specification 2). */

@@ -9,8 +9,6 @@ import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } fr
 /** Queues the write of the realtime node in the change's transaction; the caller waits for the write itself after the commit. */
 export async function queueNode(tx: Tx, app: NotifiedApp, subscription: Subscription): Promise<void> {
   if (app.realtimeDatabaseUrl === null) return
-  // A new subscription has no id yet.
-  if (subscription.revision === 1) await tx.settle()
   const subscriptionId = subscription.id
   await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
   tx.afterCommit(async () => {

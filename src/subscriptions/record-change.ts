@@ -5,21 +5,21 @@ import type { Interval } from '#shared/interval.ts'
 import type { AppTime } from '#shared/time.ts'
 import { queueNode } from './queue-node.ts'
 import { randomHex } from '#shared/crypto.ts'
-import { emitEvent } from '#webhooks/emit-event.ts'
+import { emitEvents, type Emission } from '#webhooks/emit-event.ts'
+import type { EventType } from '#webhooks/events.ts'
 import { effectiveStatus } from './lifecycle.ts'
 import type { Period } from './period.ts'
-import { updatedData, viewSubscription, type KnownNames, type SubscriptionView } from './present.ts'
+import { updatedData, type SubscriptionNames, type SubscriptionView } from './present.ts'
 import {
-  addSubscription,
   insertApplication,
-  insertFirstApplication,
+  insertSubscription,
   updateSubscription,
   type PaymentApplication,
   type Subscription,
 } from './store.ts'
 
 /** What a change sets; what it leaves out stays. */
-export interface Change {
+interface Columns {
   readonly planId?: number
   readonly priceId?: number
   readonly customerId?: number | null
@@ -41,41 +41,47 @@ export interface Reason extends Pick<
   readonly isAccepted?: boolean
 }
 
-/** The payment behind a change, and the event that it emits before `subscription.updated`. */
-export interface Occasion {
-  readonly transactionId: number
-  /** Rows that were read before, so that the events need no further reads. */
-  readonly known: KnownNames
-  announce(view: SubscriptionView): Promise<void>
+export interface Change {
+  readonly set: Columns
+  /** Null only where plan, price and period stay. */
+  readonly reason: Reason | null
+  /** The plan and the customer after the change, which its events name. */
+  readonly names: SubscriptionNames
+  /** The payment behind it. */
+  readonly transactionId?: number
+  /** Events that are written before `subscription.updated`. */
+  readonly announce?: (view: SubscriptionView) => readonly Emission<EventType>[]
 }
 
 /**
  * The only writer of subscriptions. Saves the change with the line of the ledger that explains it, emits `subscription.updated`, and queues
- * the realtime node, which is written after the commit, before the caller is answered. `reason` is null only where plan, price and period
- * stay. The id of a new subscription is known once the transaction has settled.
+ * the realtime node, which is written after the commit, before the caller is answered.
  */
 export async function recordChange(
   tx: Tx,
   app: NotifiedApp,
   current: Subscription | NewSubscription,
-  change: Change,
-  reason: Reason | null,
-  occasion?: Occasion,
-): Promise<Subscription> {
-  const saved = 'id' in current ? await saveChange(tx, app, current, change) : await saveNew(tx, app, current, change)
+  { set, reason, names, transactionId, announce }: Change,
+): Promise<SubscriptionView> {
+  const saved = 'id' in current ? await saveChange(tx, app, current, set) : await saveNew(tx, app, current, set)
   if (reason) await explain(tx, saved, 'id' in current ? current : null, reason)
-  const view = await viewSubscription(tx, saved, occasion?.known)
-  await occasion?.announce(view)
-  const subject = { externalRef: saved.externalRef, transactionId: occasion?.transactionId ?? null }
-  await emitEvent(tx, app, 'subscription.updated', updatedData(view, appNow(app, tx.now)), subject)
+  const view = { subscription: saved, ...names }
+  const updated: Emission<EventType> = {
+    app,
+    type: 'subscription.updated',
+    data: updatedData(view, appNow(app, tx.now)),
+    subject: { externalRef: saved.externalRef, transactionId: transactionId ?? null },
+  }
+  await emitEvents(tx, [...(announce?.(view) ?? []), updated])
   await queueNode(tx, app, saved)
-  return saved
+  return view
 }
 
-/** Adds the line of the ledger, right behind the subscription that `before` does not name yet. */
+/** Adds the line of the ledger. */
 async function explain(tx: Tx, saved: Subscription, before: Subscription | null, reason: Reason): Promise<void> {
-  const line = {
+  await insertApplication(tx, {
     appId: saved.appId,
+    subscriptionId: saved.id,
     revision: saved.revision,
     transactionId: reason.transactionId,
     kind: reason.kind,
@@ -92,21 +98,20 @@ async function explain(tx: Tx, saved: Subscription, before: Subscription | null,
     appliedAt: reason.appliedAt,
     openedAt: reason.openedAt,
     isAccepted: reason.isAccepted ?? false,
-  }
-  await (before ? insertApplication(tx, { ...line, subscriptionId: before.id }) : insertFirstApplication(tx, line))
+  })
 }
 
 async function saveNew(
   tx: Tx,
   app: NotifiedApp,
   { endUserId, externalRef }: NewSubscription,
-  change: Change,
+  set: Columns,
 ): Promise<Subscription> {
-  const { planId, priceId, period, customerId = null, inTrial = false } = change
+  const { planId, priceId, period, customerId = null, inTrial = false } = set
   if (planId === undefined || priceId === undefined || !period)
     throw new Error('a new subscription needs a plan, a price and a period')
   const now = appNow(app, tx.now)
-  return addSubscription(tx, {
+  return insertSubscription(tx, {
     appId: app.id,
     endUserId,
     externalRef,
@@ -123,8 +128,8 @@ async function saveNew(
   })
 }
 
-async function saveChange(tx: Tx, app: NotifiedApp, current: Subscription, change: Change): Promise<Subscription> {
-  const { period, ...columns } = change
+async function saveChange(tx: Tx, app: NotifiedApp, current: Subscription, set: Columns): Promise<Subscription> {
+  const { period, ...columns } = set
   const now = appNow(app, tx.now)
   const changed = {
     ...columns,

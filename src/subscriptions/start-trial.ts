@@ -3,6 +3,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { PriceWithPlan } from '#plans/store.ts'
 import type { AppTime } from '#shared/time.ts'
 import { decideOn, type DecidedPayment } from './decide-payment.ts'
+import { readNames } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
 
@@ -40,9 +41,11 @@ export async function startFreeTrial(
   if (!(await insertTrialGrant(tx, { appId: app.id, endUserId, planId, transactionId: null, grantedAt: now })))
     return false
   const setsCustomer = customerId === null ? {} : { customerId }
-  const change = { planId, priceId, ...setsCustomer, period, inTrial: true }
+  const set = { planId, priceId, ...setsCustomer, period, inTrial: true }
   const reason = { transactionId: null, kind, interval, isTrial: true, appliedAt: now, openedAt: now }
-  await recordChange(tx, app, current ?? { endUserId, externalRef }, change, reason)
+  const named = { appId: app.id, planId, customerId: customerId ?? current?.customerId ?? null }
+  const names = await readNames(tx, named)
+  await recordChange(tx, app, current ?? { endUserId, externalRef }, { set, reason, names })
   return true
 }
 

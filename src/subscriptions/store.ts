@@ -2,7 +2,7 @@ import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
 import { shape, table, joinedRows, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
 import { anyOf, where } from '#db/conditions.ts'
-import { LAST_ID, type Queries } from '#db/queries.ts'
+import type { Queries } from '#db/queries.ts'
 import { rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
 import { plans, type Plan } from '#plans/store.ts'
@@ -103,41 +103,20 @@ export type PaymentApplication = Row<typeof paymentApplications>
  * The update is a lock on one server and a conflict between the nodes of a cluster; a locking read is only a lock.
  */
 export async function lockEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
-  return (await bumpEndUser(tx, appId, externalRef)) ?? (await addEndUser(tx, appId, externalRef)).id
+  return (await tx.bump(endUsers, 'version', { appId, externalRef })) ?? addEndUser(tx, appId, externalRef)
 }
 
-/** As `lockEndUser`, and returns what `read` finds under the lock: the two are sent together. */
-export async function readUnderLock<T>(
-  tx: Tx,
-  appId: number,
-  externalRef: string,
-  read: () => Promise<T>,
-): Promise<{ endUserId: number; found: T }> {
-  const [known, found] = await Promise.all([bumpEndUser(tx, appId, externalRef), read()])
-  if (known !== null) return { endUserId: known, found }
-  const { id: endUserId, isNew } = await addEndUser(tx, appId, externalRef)
-  // Whoever was faster may have changed what was read without the lock; of one who is new, there is nothing.
-  return { endUserId, found: isNew ? found : await read() }
-}
-
-async function addEndUser(tx: Tx, appId: number, externalRef: string): Promise<{ id: number; isNew: boolean }> {
+async function addEndUser(tx: Tx, appId: number, externalRef: string): Promise<number> {
   const row = { appId, externalRef, version: 1, createdAt: tx.now }
   const added = await unlessDuplicate('end_users_app_ref', tx.insert(endUsers, row))
-  if (added !== null) return { id: added, isNew: true }
-  const locked = await bumpEndUser(tx, appId, externalRef)
+  const locked = added ?? (await tx.bump(endUsers, 'version', { appId, externalRef }))
   if (locked === null) throw new Error('the row of an end user that another transaction added cannot be locked')
-  return { id: locked, isNew: false }
+  return locked
 }
 
 /** As `lockEndUser`, but adds no row for an unknown end user. */
 export async function lockExistingEndUser(tx: Tx, appId: number, externalRef: string): Promise<void> {
-  await bumpEndUser(tx, appId, externalRef)
-}
-
-async function bumpEndUser(tx: Tx, appId: number, externalRef: string): Promise<number | null> {
-  const bump =
-    'UPDATE end_users SET version = version + 1, id = LAST_INSERT_ID(id) WHERE app_id = ? AND external_ref = ?'
-  return tx.touch(bump, [appId, externalRef])
+  await tx.bump(endUsers, 'version', { appId, externalRef })
 }
 
 export async function findSubscription(db: Queries, appId: number, externalRef: string): Promise<Subscription | null> {
@@ -207,15 +186,8 @@ export async function findSubscriptionById(db: Queries, subscriptionId: number):
 
 export const subscriptionsByRenewalToken = rowsBy(subscriptions, 'renewalToken')
 
-/** Its id is known once the transaction has settled. */
-export async function addSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
-  const added = await tx.add(subscriptions, row)
-  return {
-    ...row,
-    get id() {
-      return added.value
-    },
-  }
+export async function insertSubscription(tx: Tx, row: Omit<Subscription, 'id'>): Promise<Subscription> {
+  return { ...row, id: await tx.insert(subscriptions, row) }
 }
 
 /** Saves a change made from `fromRevision`; throws if somebody else changed it since, so that nothing is overwritten. */
@@ -225,9 +197,8 @@ export async function updateSubscription(
   fromRevision: number,
   changes: Partial<Omit<Subscription, 'id' | 'appId' | 'endUserId' | 'externalRef'>>,
 ): Promise<void> {
-  const where = { id: subscriptionId, revision: fromRevision }
-  const lost = (): Error => new Error(`subscription ${subscriptionId} is no longer at revision ${fromRevision}`)
-  await tx.updateOne(subscriptions, where, changes, lost)
+  const updated = await tx.update(subscriptions, { id: subscriptionId, revision: fromRevision }, changes)
+  if (updated !== 1) throw new Error(`subscription ${subscriptionId} is no longer at revision ${fromRevision}`)
 }
 
 /** Grants the trial; returns false if this end user had one on the plan before. */
@@ -240,15 +211,7 @@ export async function hadTrial(db: Queries, endUserId: number, planId: number): 
 }
 
 export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'id'>): Promise<void> {
-  await tx.add(paymentApplications, row)
-}
-
-/** As `insertApplication`, for the subscription that was added by the statement before. */
-export async function insertFirstApplication(
-  tx: Tx,
-  row: Omit<PaymentApplication, 'id' | 'subscriptionId'>,
-): Promise<void> {
-  await tx.add(paymentApplications, { ...row, subscriptionId: 0 }, { subscriptionId: LAST_ID })
+  await tx.insert(paymentApplications, row)
 }
 
 /**

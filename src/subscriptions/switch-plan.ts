@@ -6,7 +6,7 @@ import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
 import { decisionReason } from './decision-reason.ts'
 import { isLifetime } from './lifecycle.ts'
-import { viewSubscription } from './present.ts'
+import { readNames } from './present.ts'
 import { recordChange } from './record-change.ts'
 import { getSubscription, lockExistingEndUser } from './store.ts'
 
@@ -26,15 +26,16 @@ export const switchPlan = command({
     const current = await getSubscription(tx, app.id, externalRef)
     const { price, plan } = await findPriceOnSale(tx, app.id, price_id)
     if (isLifetime(current)) throw new AppError('already_lifetime', 'this end user owns a lifetime subscription')
-    const change = { planId: plan.id, priceId: price.id }
-    const reason = await decisionReason(tx, app, 'switched', { ...current, ...change })
-    const saved = await recordChange(tx, app, current, change, reason)
+    const set = { planId: plan.id, priceId: price.id }
+    const after = { ...current, ...set }
+    const reason = await decisionReason(tx, app, 'switched', after)
+    const view = await recordChange(tx, app, current, { set, reason, names: await readNames(tx, after) })
     await tx.audit({
       appId: app.id,
-      subject: `subscription ${saved.id}`,
+      subject: `subscription ${current.id}`,
       before: { price_id: formatId('price', current.priceId) },
       after: { price_id },
     })
-    return viewSubscription(tx, saved)
+    return view
   },
 })

@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { EndpointError, requestEndpoint } from '#http/outbound.ts'
-import { readHealthMetrics } from '#operations/health-metrics.ts'
+import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
 import { listPayments, presentListedPayment } from '#payments/list-payments.ts'
 import { SECOND_MS, formatTimestamp } from '#shared/time.ts'
 
@@ -16,17 +16,20 @@ export interface WatchReading {
   /** Null at the first reading, and while the daemon does not answer. */
   readonly requests_per_second: number | null
   readonly deliveries_per_second: number | null
-  readonly outbox: { readonly events: number; readonly oldest_due_seconds: number }
-  readonly reminders_late_seconds: number
-  readonly realtime_failed: number
-  readonly flagged: readonly {
-    readonly sandbox: boolean
-    readonly reason: string
-    readonly currency: string
-    readonly transactions: number
-    readonly unapplied: number
-  }[]
-  readonly jobs: readonly { readonly job: string; readonly seconds_since_run: number }[]
+  /** This and what follows is null if it cannot be read. */
+  readonly outbox: { readonly events: number; readonly oldest_due_seconds: number } | null
+  readonly reminders_late_seconds: number | null
+  readonly realtime_failed: number | null
+  readonly flagged:
+    | readonly {
+        readonly sandbox: boolean
+        readonly reason: string
+        readonly currency: string
+        readonly transactions: number
+        readonly unapplied: bigint
+      }[]
+    | null
+  readonly jobs: readonly { readonly job: string; readonly seconds_since_run: number }[] | null
   /** The newest first. */
   readonly payments: readonly ReturnType<typeof presentListedPayment>[]
 }
@@ -46,7 +49,7 @@ export function openWatch(ctx: Context): () => Promise<WatchReading> {
   let before: Counters | null = null
   return async () => {
     const url = metricsUrl(ctx)
-    const [scraped, metrics, payments] = await Promise.all([
+    const [scraped, { metrics }, payments] = await Promise.all([
       scrape(ctx, url),
       readHealthMetrics(ctx),
       listPayments(ctx, { appId: null, waiting: false }, { limit: PAYMENTS }),
@@ -58,13 +61,19 @@ export function openWatch(ctx: Context): () => Promise<WatchReading> {
       at: formatTimestamp(ctx.clock.now()),
       daemon: { url, answers: now !== null, error: typeof scraped === 'string' ? scraped : null },
       ...rates,
-      outbox: { events: metrics.outboxDepth, oldest_due_seconds: Math.round(metrics.outboxLagSeconds) },
-      reminders_late_seconds: Math.round(metrics.reminderLagSeconds),
-      realtime_failed: metrics.realtimeFailed,
-      flagged: metrics.flagged.map(({ isSandbox, ...sum }) => ({ sandbox: isSandbox, ...sum })),
-      jobs: metrics.jobs.map(({ job, secondsSinceRun }) => ({ job, seconds_since_run: Math.round(secondsSinceRun) })),
+      ...healthOf(metrics),
       payments: payments.rows.map(presentListedPayment),
     }
+  }
+}
+
+function healthOf({ outbox, reminderLagSeconds, realtimeFailed, flagged, jobs }: Partial<HealthMetrics>) {
+  return {
+    outbox: outbox ? { events: outbox.depth, oldest_due_seconds: Math.round(outbox.lagSeconds) } : null,
+    reminders_late_seconds: reminderLagSeconds === undefined ? null : Math.round(reminderLagSeconds),
+    realtime_failed: realtimeFailed ?? null,
+    flagged: flagged?.map(({ isSandbox, ...sum }) => ({ sandbox: isSandbox, ...sum })) ?? null,
+    jobs: jobs?.map(({ job, secondsSinceRun }) => ({ job, seconds_since_run: Math.round(secondsSinceRun) })) ?? null,
   }
 }
 

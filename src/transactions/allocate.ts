@@ -1,11 +1,10 @@
 import type { Tx } from '#commands/transaction.ts'
-import { insertAllocation, insertFirstAllocation, type AllocationCause } from '#payments/store.ts'
+import { insertAllocation, type AllocationCause } from '#payments/store.ts'
 import type { Decision } from './change-transaction.ts'
 import type { Transaction } from './store.ts'
 
 export interface AllocatedPart {
-  /** `new`: that of the payment that was added by the statement before. */
-  readonly paymentId: number | 'new'
+  readonly paymentId: number
   /** Negative where the money no longer counts. */
   readonly amount: number
   readonly cause: AllocationCause
@@ -21,6 +20,14 @@ export async function allocate(
   { paymentId, amount, cause, refundId, decision }: AllocatedPart,
 ): Promise<void> {
   const { actor, note } = decision ?? { actor: null, note: null }
-  const row = { appId, transactionId, refundId: refundId ?? null, amount, cause, actor, note }
-  await (paymentId === 'new' ? insertFirstAllocation(tx, row) : insertAllocation(tx, { ...row, paymentId }))
+  await insertAllocation(tx, {
+    appId,
+    paymentId,
+    transactionId,
+    refundId: refundId ?? null,
+    amount,
+    cause,
+    actor,
+    note,
+  })
 }

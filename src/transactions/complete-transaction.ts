@@ -5,12 +5,11 @@ import { completed, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
-import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { changeTransaction, type Decision, type TransactionChanges } from './change-transaction.ts'
 import { quotedPayment } from './quoted-payment.ts'
-import type { ProviderCode, Transaction } from './store.ts'
+import type { ProviderCode, Sale, Transaction } from './store.ts'
 
 export interface Completion {
   readonly providerCode: ProviderCode
@@ -20,17 +19,17 @@ export interface Completion {
 
 /**
  * Completes a pending transaction and gives what was paid for: a one-time purchase its event, a subscription its period. What cannot
- * be applied is completed and flagged. `transaction` includes money that is not stored yet. Returns the changed transaction. A step,
+ * be applied is completed and flagged. The transaction includes money that is not stored yet. Returns the changed transaction. A step,
  * under the end user's lock. Throws `invalid_request` if it cannot be applied and no money came.
  */
 export async function completeTransaction(
   tx: Tx,
-  app: NotifiedApp,
-  transaction: Transaction,
+  sale: Sale,
   completion: Completion,
-  { decision = null, subject = null }: { decision?: Decision | null; subject?: PaymentSubject | null } = {},
+  decision: Decision | null = null,
 ): Promise<Transaction> {
-  const refusal = await give(tx, app, transaction, completion, subject)
+  const { app, transaction } = sale
+  const refusal = await give(tx, sale, completion)
   // A flag is about money that waits for a decision.
   if (refusal !== null && keptOf(transaction) === 0) throw notApplicable(transaction, refusal)
   const changes: TransactionChanges = {
@@ -44,15 +43,9 @@ export async function completeTransaction(
   return changeTransaction(tx, app, transaction, changes, decision)
 }
 
-async function give(
-  tx: Tx,
-  app: NotifiedApp,
-  transaction: Transaction,
-  completion: Completion,
-  subject: PaymentSubject | null,
-): Promise<Refusal | null> {
+async function give(tx: Tx, { app, transaction, subject }: Sale, completion: Completion): Promise<Refusal | null> {
   const quote = quotedPayment(transaction)
-  if (!quote) {
+  if (!quote || !subject) {
     await announceCompletion(tx, app, transaction)
     return null
   }
@@ -67,25 +60,24 @@ async function give(
  */
 export async function applySuperseded(
   tx: Tx,
-  app: NotifiedApp,
-  transaction: Transaction,
+  { app, transaction, subject }: Sale,
   providerCode: ProviderCode,
   decision: Decision,
 ): Promise<Transaction> {
   const quote = quotedPayment(transaction)
   const now = appNow(app, tx.now)
   const paidAt = wholeSeconds(now)
-  const refusal =
-    quote &&
-    (await applyPayment(tx, app, {
-      ...paymentOf(transaction),
-      ...quote,
-      // An operator's decision counts from now on; an extension is no decision.
-      createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
-      isAccepted: true,
-      providerCode,
-      paidAt,
-    }))
+  if (!quote || !subject) throw new Error(`transaction ${transaction.id} is superseded and names no price`)
+  const accepted = {
+    ...paymentOf(transaction),
+    ...quote,
+    // An operator's decision counts from now on; an extension is no decision.
+    createdAt: quote.purpose === 'extend' ? quote.createdAt : paidAt,
+    isAccepted: true,
+    providerCode,
+    paidAt,
+  }
+  const refusal = await applyPayment(tx, app, accepted, subject)
   if (refusal !== null) throw notApplicable(transaction, refusal)
   const resolved = { flagReason: null, resolution: 'completed', resolvedAt: now } as const
   const changes = { ...completed(transaction, transaction.amount, true), ...resolved }

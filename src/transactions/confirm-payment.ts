@@ -3,9 +3,7 @@ import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import type { NewId } from '#db/queries.ts'
-import { addPayment, lockPayment, updatePayment, type Payment } from '#payments/store.ts'
-import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
+import { insertPayment, lockPaymentOf, updatePayment, type Payment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -14,10 +12,9 @@ import type { Decision } from './change-transaction.ts'
 import { receiveMoney } from './receive-money.ts'
 import {
   findOwner,
-  getPaymentSubject,
+  getSale,
   insertProviderEvent,
   insertProviderEvents,
-  type PaymentSubjectRows,
   type ProviderCode,
   type ProviderEvent,
   type Transaction,
@@ -56,7 +53,7 @@ export type ConfirmOutcome =
       readonly kind: 'processed' | 'underpaid' | 'already_completed'
       readonly transaction: Transaction
       /** The id of the payment; null if the same money was reported before. */
-      readonly paymentId: NewId | null
+      readonly paymentId: number | null
       /** Whether the money had been recorded as unmatched before. */
       readonly hadWaited: boolean
     }
@@ -75,8 +72,6 @@ export async function confirmPayment(ctx: Context, payment: ConfirmedPayment): P
 const confirm = command({
   name: 'payment.confirm',
   input: nothing,
-  // A second run finds the unique reference of the money if the first was committed.
-  isRepeatable: true,
   run: (tx, _input, payment: ConfirmedPayment) => bookPayment(tx, payment),
 })
 
@@ -91,20 +86,16 @@ async function book(tx: Tx, payment: ConfirmedPayment): Promise<ConfirmOutcome> 
   const owner = payment.owner ?? (await findOwner(tx, payment.transactionId))
   if (!owner) return { kind: 'unknown_transaction' }
   if (!(await recordEvents(tx, payment, owner.appId))) return { kind: 'duplicate' }
-  // In one write: the server reads when it has the lock.
-  const [, { app, transaction, recorded: known, ...subject }] = await Promise.all([
-    lockExistingEndUser(tx, owner.appId, owner.externalRef),
-    getPaymentSubject(tx, payment),
-  ])
+  await lockExistingEndUser(tx, owner.appId, owner.externalRef)
+  const sale = await getSale(tx, payment.transactionId)
+  const { app, transaction } = sale
   if (payment.currency !== transaction.currency) return { kind: 'wrong_currency' }
-  const recorded = await recordPayment(tx, transaction, payment, known)
-  if (!recorded) {
-    if (transaction.status === 'pending') return { kind: 'duplicate' }
-    // The same payment under another event: the daemon that took the first may have died before it wrote the node.
-    await rewriteNode(tx, app, transaction.endUserId)
-    return { kind: 'already_completed', transaction, paymentId: null, hadWaited: false }
-  }
-  return { ...(await receiveMoney(tx, app, transaction, payment, subjectOf(subject))), ...recorded }
+  const recorded = await recordPayment(tx, transaction, payment)
+  if (recorded) return { ...(await receiveMoney(tx, sale, payment)), ...recorded }
+  if (transaction.status === 'pending') return { kind: 'duplicate' }
+  // The same payment under another event: the daemon that took the first may have died before it wrote the node.
+  await rewriteNode(tx, app, transaction.endUserId)
+  return { kind: 'already_completed', transaction, paymentId: null, hadWaited: false }
 }
 
 async function recordEvents(tx: Tx, payment: ConfirmedPayment, appId: number): Promise<boolean> {
@@ -123,49 +114,49 @@ async function recordPayment(
   tx: Tx,
   transaction: Transaction,
   payment: ConfirmedPayment,
-  recorded: Pick<Payment, 'id'> | null,
-): Promise<{ readonly paymentId: NewId; readonly hadWaited: boolean } | null> {
-  const { appId, endUserId } = transaction
-  const { provider, reference, amount, decision = null } = payment
-  const booked = { appId, endUserId, amount, amountLeft: 0, closedAt: null }
-  const part = { amount, cause: decision ? 'matched' : 'booked', decision } as const
-  if (!recorded) {
-    const paymentId = await addPayment(tx, {
-      ...booked,
-      provider,
-      reference,
-      chargeReference: payment.chargeReference ?? null,
-      bankAccountId: payment.bankAccountId ?? null,
-      providerAccountId: payment.providerAccountId ?? null,
-      currency: payment.currency,
-      paidAt: payment.paidAt,
-      receivedAt: tx.now,
-    })
-    await allocate(tx, transaction, { ...part, paymentId: 'new' })
-    return { paymentId, hadWaited: false }
+): Promise<{ readonly paymentId: number; readonly hadWaited: boolean } | null> {
+  const { amount, decision = null } = payment
+  const added = await insertPayment(tx, rowOf(tx, transaction, payment))
+  const paymentId = added ?? (await takeWaiting(tx, transaction, payment))
+  if (paymentId === null) return null
+  await allocate(tx, transaction, { paymentId, amount, cause: decision ? 'matched' : 'booked', decision })
+  return { paymentId, hadWaited: added === null }
+}
+
+function rowOf(tx: Tx, { appId, endUserId }: Transaction, payment: ConfirmedPayment): Omit<Payment, 'id'> {
+  const { provider, reference, amount, currency, paidAt } = payment
+  return {
+    appId,
+    endUserId,
+    provider,
+    providerAccountId: payment.providerAccountId ?? null,
+    bankAccountId: payment.bankAccountId ?? null,
+    reference,
+    chargeReference: payment.chargeReference ?? null,
+    amount,
+    amountLeft: 0,
+    currency,
+    paidAt,
+    receivedAt: tx.now,
+    closedAt: null,
   }
-  const waiting = await lockPayment(tx, recorded.id)
+}
+
+/** Takes money that was recorded before and waits for its transaction; its id, or null if some of it was booked or refunded. */
+async function takeWaiting(
+  tx: Tx,
+  { appId, endUserId }: Transaction,
+  { provider, reference, amount }: ConfirmedPayment,
+): Promise<number | null> {
+  const waiting = await lockPaymentOf(tx, provider, reference)
   if (!waiting || !isUntouched(waiting)) return null
-  await updatePayment(tx, waiting.id, booked)
-  await allocate(tx, transaction, { ...part, paymentId: waiting.id })
-  return { paymentId: { value: waiting.id }, hadWaited: true }
+  await updatePayment(tx, waiting.id, { appId, endUserId, amount, amountLeft: 0, closedAt: null })
+  return waiting.id
 }
 
 /** Whether nothing of a payment was booked or refunded yet. */
 function isUntouched({ amount, amountLeft }: { amount: number | null; amountLeft: number | null }): boolean {
   return amount === null || amountLeft === amount
-}
-
-function subjectOf({
-  price,
-  plan,
-  current,
-  customer,
-  currentCustomer,
-  isRenewedAlready,
-}: Omit<PaymentSubjectRows, 'app' | 'transaction' | 'recorded'>): PaymentSubject | null {
-  const customers = [customer, currentCustomer].filter((found) => found !== null)
-  return price && plan && { price, plan, current, isRenewedAlready, customers }
 }
 
 /** Counts and logs the outcome of a payment. */

@@ -1,5 +1,7 @@
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import type { Queries } from '#db/queries.ts'
+import { findBrokenRules, type Discrepancy } from '#ledger/store.ts'
 import { formatTimestampOrNull, type AppTime } from '#shared/time.ts'
 import {
   decide,
@@ -18,14 +20,6 @@ import {
   type LedgerLine,
   type Subscription,
 } from '#subscriptions/store.ts'
-import { findDiscrepancies } from './store.ts'
-
-/** Something in the ledgers that does not add up, with the keys that `ledger verify --json` prints. */
-export interface Discrepancy {
-  /** `subscription 12`, `transaction 7`, `event 3` */
-  readonly subject: string
-  readonly fault: string
-}
 
 export interface LedgerReport {
   /** Number of subscriptions recomputed. */
@@ -36,9 +30,9 @@ export interface LedgerReport {
 const PAGE = 500
 
 /**
- * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and checks that
- * every completed transaction has exactly one effect or one flag, that the money adds up, and that every event is delivered, due or
- * failed. Payments may go on meanwhile. `appId` null checks all apps.
+ * Replays the lines of every subscription in `payment_applications`, in order, by the function that applies payments, and looks for rows
+ * that break the rules of the folder `ledger`: about money, periods, events and queues. Payments may go on meanwhile. `appId` null checks
+ * all apps.
  */
 export async function verifyLedger(ctx: Context, appId: number | null): Promise<LedgerReport> {
   const faults: Discrepancy[] = []
@@ -56,7 +50,7 @@ export async function verifyLedger(ctx: Context, appId: number | null): Promise<
     checked += page.length
     afterId = Math.max(...ids)
   }
-  faults.push(...(await findDiscrepancies(ctx.db, appId)))
+  faults.push(...(await findBrokenRules(ctx.db, appId, await databaseNow(ctx, ctx.db))))
   return { checked, faults }
 }
 
@@ -85,6 +79,8 @@ export function discrepanciesOf(subscription: Subscription, lines: readonly Ledg
 
 function differencesFrom(last: LedgerLine, subscription: Subscription): string[] {
   const found: string[] = []
+  if (!isSame(last.periodStart, subscription.periodStart))
+    found.push(`starts ${show(subscription.periodStart)}, but its ledger starts ${show(last.periodStart)}`)
   if (!isSame(last.endAfter, subscription.currentPeriodEnd))
     found.push(`ends ${show(subscription.currentPeriodEnd)}, but its ledger ends ${show(last.endAfter)}`)
   if (last.anchorAfter !== subscription.anchorDay) found.push('has a different anchor day than its ledger')

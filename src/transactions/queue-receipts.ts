@@ -1,19 +1,19 @@
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { keptOf } from '#payments/balance.ts'
-import { insertReceipt, type ReceiptKind, type Transaction } from './store.ts'
+import { listRefundsOfTransaction } from '#payments/store.ts'
+import { insertReceipt, type Receipt, type Transaction } from './store.ts'
+
+type ReceiptContent = Pick<Receipt, 'kind' | 'amount' | 'total'>
 
 /** Adds the mails about a change of a transaction, in the same database transaction, where the app wants receipts. */
 export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transaction, after: Transaction): Promise<void> {
   if (!app.pageSettings?.receipts) return
-  for (const { kind, amount, total } of receiptsOf(before, after)) {
-    const { id: transactionId } = after
+  for (const content of [...receivedOf(before, after), ...(await refundedOf(tx, before, after))]) {
     await insertReceipt(tx, {
       appId: app.id,
-      transactionId,
-      kind,
-      amount,
-      total,
+      transactionId: after.id,
+      ...content,
       status: 'due',
       failures: 0,
       nextTryAt: tx.now,
@@ -24,14 +24,18 @@ export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transactio
   }
 }
 
-function receiptsOf(before: Transaction, after: Transaction): { kind: ReceiptKind; amount: number; total: number }[] {
+function receivedOf(before: Transaction, after: Transaction): ReceiptContent[] {
   const total = after.amountReceived
-  const isNew = before.status === 'pending' && after.status === 'completed'
+  if (before.status === 'pending' && after.status === 'completed')
+    return [{ kind: 'received', amount: keptOf(after), total }]
   const part = after.amountReceived - before.amountReceived
-  const back = after.amountRefunded - before.amountRefunded
-  return [
-    ...(isNew ? [{ kind: 'received', amount: keptOf(after), total } as const] : []),
-    ...(after.status === 'pending' && part > 0 ? [{ kind: 'part', amount: part, total } as const] : []),
-    ...(back > 0 ? [{ kind: 'refunded', amount: back, total: after.amountRefunded } as const] : []),
-  ]
+  return after.status === 'pending' && part > 0 ? [{ kind: 'part', amount: part, total }] : []
+}
+
+/** One mail for all the payments that a decision refunds. */
+async function refundedOf(tx: Tx, before: Transaction, after: Transaction): Promise<ReceiptContent[]> {
+  const amount = after.amountRefunded - before.amountRefunded
+  if (amount <= 0) return []
+  const ordered = await listRefundsOfTransaction(tx, after.id)
+  return [{ kind: 'refunded', amount, total: ordered.reduce((sum, { taken }) => sum + taken, 0) }]
 }

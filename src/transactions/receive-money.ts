@@ -1,11 +1,9 @@
-import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { arrived, keptOf } from '#payments/balance.ts'
-import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { RealTime } from '#shared/time.ts'
 import { changeTransaction } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
-import type { ProviderCode, Transaction } from './store.ts'
+import type { ProviderCode, Sale, Transaction } from './store.ts'
 
 /** Money that counts for a transaction from now on, whether it has just arrived or was moved here. */
 export interface ArrivedMoney {
@@ -22,16 +20,10 @@ export interface Received {
 
 /**
  * Counts money for the transaction that it was booked for: completes a pending transaction if it is enough, and flags it as underpaid
- * otherwise; where nothing is due any more, flags the money as a duplicate. Pass `subject` if its rows were read under the lock. A
- * step, under the end user's lock.
+ * otherwise; where nothing is due any more, flags the money as a duplicate. A step, under the end user's lock.
  */
-export async function receiveMoney(
-  tx: Tx,
-  app: NotifiedApp,
-  transaction: Transaction,
-  { provider, amount, paidAt }: ArrivedMoney,
-  subject: PaymentSubject | null = null,
-): Promise<Received> {
+export async function receiveMoney(tx: Tx, sale: Sale, { provider, amount, paidAt }: ArrivedMoney): Promise<Received> {
+  const { app, transaction } = sale
   const balance = arrived(transaction, amount)
   if (transaction.status !== 'pending') {
     const flagReason = transaction.flagReason ?? 'duplicate_payment'
@@ -50,9 +42,6 @@ export async function receiveMoney(
     } as const
     return { kind: 'underpaid', transaction: await changeTransaction(tx, app, transaction, changes) }
   }
-  const completion = { providerCode: provider, paidAt }
-  return {
-    kind: 'processed',
-    transaction: await completeTransaction(tx, app, { ...transaction, ...balance }, completion, { subject }),
-  }
+  const paid = { ...sale, transaction: { ...transaction, ...balance } }
+  return { kind: 'processed', transaction: await completeTransaction(tx, paid, { providerCode: provider, paidAt }) }
 }

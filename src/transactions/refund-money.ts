@@ -2,7 +2,7 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
-import { keptOf, notRefunded, refundFailed, refunded, takeNewest } from '#payments/balance.ts'
+import { balanceOf, keptOf, notRefunded, refundFailed, refunded, takeNewest, type Balance } from '#payments/balance.ts'
 import {
   findRefund,
   insertRefund,
@@ -23,7 +23,7 @@ import { allocate } from './allocate.ts'
 import { changeTransaction, type Decision } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'
-import type { FlagReason, Transaction } from './store.ts'
+import { getSale, type FlagReason, type Transaction } from './store.ts'
 
 /** The first look-up of a refund comes this soon; the gaps grow after it. */
 const FIRST_LOOKUP_MS = 5 * MINUTE_MS
@@ -58,54 +58,44 @@ export async function orderRefunds(
   const parts = takeNewest(amount, await listPaymentsOf(tx, transaction.id))
   if (parts.some(({ part }) => !isSent(part.provider)) && !reference)
     throw invalidField('reference', 'is required for a manual refund: the reference of your transfer')
-  let current = transaction
+  let balance = balanceOf(transaction)
+  let { flagReason } = transaction
   const ordered: OrderedRefund[] = []
   for (const { part: payment, amount: share } of parts) {
-    const terms = { amount: share, reference: isSent(payment.provider) ? null : reference, decision }
-    const one = await refundPart(tx, app, current, payment, terms)
-    current = one.transaction
-    ordered.push({ refund: one.refund, payment })
+    const after = refunded(balance, share)
+    const clearsFlag = flagReason !== null && after.amountLeft === 0
+    const refund = await insertRefundOnce(tx, {
+      appId: app.id,
+      paymentId: payment.id,
+      amount: share,
+      ...(isSent(payment.provider) ? pendingFrom(tx) : { ...endedAt(tx, 'succeeded'), reference }),
+      failure: null,
+      amountUsed: balance.amountUsed - after.amountUsed,
+      flagReason: clearsFlag ? flagReason : null,
+      ...decision,
+      attempts: 0,
+      createdAt: tx.now,
+    })
+    const { id: refundId } = refund
+    await allocate(tx, transaction, { paymentId: payment.id, amount: -share, cause: 'refund', refundId, decision })
+    ordered.push({ refund, payment })
+    balance = after
+    if (clearsFlag) flagReason = null
   }
+  const current = await changeTransaction(
+    tx,
+    app,
+    transaction,
+    { ...balance, flagReason, ...resolutionOf(tx, app, transaction, balance) },
+    decision,
+  )
   return { transaction: await endIfRefunded(tx, app, current, decision), ordered }
 }
 
-async function refundPart(
-  tx: Tx,
-  app: App,
-  before: Transaction,
-  payment: Payment,
-  terms: { readonly amount: number; readonly reference: string | null; readonly decision: Decision },
-): Promise<{ readonly transaction: Transaction; readonly refund: Refund }> {
-  const { amount, reference, decision } = terms
-  const balance = refunded(before, amount)
-  const isCleared = before.flagReason !== null && balance.amountLeft === 0
-  const row = {
-    appId: app.id,
-    paymentId: payment.id,
-    amount,
-    ...(reference === null ? pendingFrom(tx) : { ...endedAt(tx, 'succeeded'), reference }),
-    failure: null,
-    amountUsed: before.amountUsed - balance.amountUsed,
-    flagReason: isCleared ? before.flagReason : null,
-    ...decision,
-    attempts: 0,
-    createdAt: tx.now,
-  }
-  const refund = await insertRefundOnce(tx, row)
-  await allocate(tx, before, { paymentId: payment.id, amount: -amount, cause: 'refund', refundId: refund.id, decision })
-  const isResolved = balance.amountLeft === 0 && (before.amountLeft > 0 || keptOf(balance) === 0)
-  const transaction = await changeTransaction(
-    tx,
-    app,
-    before,
-    {
-      ...balance,
-      ...(isCleared ? { flagReason: null } : {}),
-      ...(isResolved ? { resolution: 'refunded', resolvedAt: appNow(app, tx.now) } : {}),
-    },
-    decision,
-  )
-  return { transaction, refund }
+/** A refund resolves a transaction once nothing waits any more. */
+function resolutionOf(tx: Tx, app: App, before: Transaction, after: Balance): Partial<Transaction> {
+  const isResolved = after.amountLeft === 0 && (before.amountLeft > 0 || keptOf(after) === 0)
+  return isResolved ? { resolution: 'refunded', resolvedAt: appNow(app, tx.now) } : {}
 }
 
 function pendingFrom(tx: Tx): Pick<Refund, 'status' | 'reference' | 'nextLookupAt' | 'endedAt'> {
@@ -193,7 +183,12 @@ async function restore(tx: Tx, app: App, transaction: Transaction, refund: Refun
   const balance = notRefunded(transaction, amount, Math.min(amountUsed, amount), isLeft)
   if (transaction.status === 'pending' && keptOf(balance) >= transaction.amount) {
     const { provider: providerCode } = await getPayment(tx, paymentId)
-    await completeTransaction(tx, app, { ...transaction, ...balance }, { providerCode, paidAt: tx.now })
+    const sale = await getSale(tx, transaction.id)
+    await completeTransaction(
+      tx,
+      { ...sale, transaction: { ...transaction, ...balance } },
+      { providerCode, paidAt: tx.now },
+    )
     return
   }
   const isUnused = transaction.status === 'completed' && flagReason === null && balance.amountUsed === 0

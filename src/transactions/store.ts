@@ -4,13 +4,13 @@ import { notFound } from '#shared/errors.ts'
 import { insertedNew } from '#db/database-error.ts'
 import { below, where, type Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { notifiedApps } from '#apps/store.ts'
+import { notifiedApps, type NotifiedApp } from '#apps/store.ts'
 import { namedCustomers } from '#customers/store.ts'
 import { namedPlans, priceIntervals } from '#plans/store.ts'
 import { subscriptions, wasRenewed } from '#subscriptions/store.ts'
 import type { Tx } from '#commands/transaction.ts'
 import type { RealTime } from '#shared/time.ts'
-import { MONEY_RULES, payments, type Payment } from '#payments/store.ts'
+import type { PaymentSubject } from '#subscriptions/decide-payment.ts'
 import type { Purpose, Refusal } from '#subscriptions/lifecycle.ts'
 
 export type Mode = 'subscription' | 'payment'
@@ -115,9 +115,12 @@ export const receipts = table('receipts', {
   appId: bigint('app_id'),
   transactionId: bigint('transaction_id'),
   kind: exact('kind', 16).as<ReceiptKind>(),
-  /** What came or went back, in the transaction's currency. */
+  /** What came, or was to go back, in the transaction's currency. */
   amount: bigint('amount'),
-  /** All that had come, or had gone back, by then: part of the unique key. */
+  /**
+   * All that had come by then; of a refund, all that was ever to go back, failed refunds among it, so that it only grows. Part of the
+   * unique key.
+   */
   total: bigint('total'),
   status: exact('status', 16).as<'due' | 'handed_over' | 'sent' | 'dropped'>(),
   failures: int('failures'),
@@ -222,39 +225,41 @@ export async function getTransaction(db: Queries, transactionId: number): Promis
   return transaction
 }
 
-const PAYMENT_SUBJECT = joinedRows(
+const SALE = joinedRows(
   `transactions transaction
    JOIN apps app ON app.id = transaction.app_id
    LEFT JOIN prices price ON price.id = transaction.price_id
    LEFT JOIN plans plan ON plan.id = price.plan_id
    LEFT JOIN subscriptions current ON current.end_user_id = transaction.end_user_id
+   LEFT JOIN plans currentPlan ON currentPlan.id = current.plan_id
    LEFT JOIN customers customer ON customer.id = transaction.customer_id
-   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id
-   LEFT JOIN payments recorded ON recorded.provider = ? AND recorded.reference = ?`,
+   LEFT JOIN customers currentCustomer ON currentCustomer.id = current.customer_id`,
   { transaction: transactions, app: notifiedApps },
   {
     price: priceIntervals,
     plan: namedPlans,
     current: subscriptions,
+    currentPlan: namedPlans,
     customer: namedCustomers,
     currentCustomer: namedCustomers,
-    recorded: payments.only('id'),
   },
   { isRenewedAlready: flag(`(${wasRenewed('current.id', 'transaction.renews_end')})`) },
 )
-export type PaymentSubjectRows = ReturnType<typeof PAYMENT_SUBJECT.decode>
 
-/**
- * All rows that a payment of the transaction needs, in one read under the end user's lock; `recorded` is the payment itself, if it is known.
- * Throws `not_found`.
- */
-export async function getPaymentSubject(
-  tx: Tx,
-  { transactionId, provider, reference }: { readonly transactionId: number } & Pick<Payment, 'provider' | 'reference'>,
-): Promise<PaymentSubjectRows> {
-  const found = await tx.one(PAYMENT_SUBJECT, 'WHERE transaction.id = ?', [provider, reference, transactionId])
+/** A transaction with all rows that completing it needs. */
+export interface Sale {
+  readonly app: NotifiedApp
+  readonly transaction: Transaction
+  /** Null for a one-time purchase. */
+  readonly subject: PaymentSubject | null
+}
+
+/** Reads a sale once, under the end user's lock; nobody changes it until the commit but its reader. Throws `not_found`. */
+export async function getSale(tx: Tx, transactionId: number): Promise<Sale> {
+  const found = await tx.one(SALE, 'WHERE transaction.id = ?', [transactionId])
   if (!found) throw notFound(`transaction ${transactionId}`)
-  return found
+  const { app, transaction, price, plan, ...rest } = found
+  return { app, transaction, subject: price && plan && { price, plan, ...rest } }
 }
 
 export interface TransactionFilter {
@@ -300,12 +305,12 @@ export async function updateLockedTransaction(
   status: TransactionStatus,
   changes: Partial<Omit<Transaction, 'id' | 'appId'>>,
 ): Promise<void> {
-  const changed = (): Error => new Error(`transaction ${transactionId} was changed although it was locked`)
-  await tx.updateOne(transactions, { id: transactionId, status }, changes, changed)
+  if (!(await updateTransactionIn(tx, transactionId, status, changes)))
+    throw new Error(`transaction ${transactionId} was changed although it was locked`)
 }
 
 export async function insertChange(tx: Tx, row: Omit<TransactionChange, 'id' | 'at'>): Promise<void> {
-  await tx.add(transactionChanges, { ...row, at: tx.now })
+  await tx.insert(transactionChanges, { ...row, at: tx.now })
 }
 
 /** The history of a transaction, the oldest first. */
@@ -330,92 +335,6 @@ export async function hasProviderEvent(db: Queries, provider: string, eventId: s
 /** What providers reported about a transaction, the oldest first. */
 export async function listProviderEvents(db: Queries, transactionId: number): Promise<ProviderEvent[]> {
   return db.all(providerEvents, 'WHERE transaction_id = ? ORDER BY id', [transactionId])
-}
-
-/** What a correct ledger never shows: a sentence, and the query for the rows that it applies to. */
-const LEDGER_RULES: readonly { readonly subject: string; readonly discrepancy: string; readonly sql: string }[] = [
-  {
-    subject: 'transaction',
-    discrepancy: 'is completed but has neither an effect nor a flag',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN payment_applications a ON a.transaction_id = x.id
-          WHERE x.status = 'completed' AND x.mode = 'subscription' AND a.id IS NULL AND x.flag_reason IS NULL AND x.resolution IS NULL`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is not completed but has an effect',
-    sql: `SELECT x.id FROM transactions x JOIN payment_applications a ON a.transaction_id = x.id
-          WHERE x.status NOT IN ('completed', 'refunded')`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is a completed one-time payment without exactly one transaction.completed event',
-    sql: `SELECT x.id FROM transactions x
-          LEFT JOIN events e ON e.transaction_id = x.id AND e.event_type = 'transaction.completed'
-          WHERE x.status = 'completed' AND x.mode = 'payment' GROUP BY x.id HAVING COUNT(e.id) <> 1`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'received a different amount than was booked for it',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NULL
-          WHERE 1 = 1 GROUP BY x.id, x.amount_received HAVING COALESCE(SUM(b.amount), 0) <> x.amount_received`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'has a refunded amount that differs from the sum of its refunds',
-    sql: `SELECT x.id FROM transactions x LEFT JOIN allocations b ON b.transaction_id = x.id AND b.refund_id IS NOT NULL
-          WHERE 1 = 1 GROUP BY x.id, x.amount_refunded HAVING COALESCE(SUM(-b.amount), 0) <> x.amount_refunded`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'used, kept or refunded more than it received',
-    sql: `SELECT x.id FROM transactions x
-          WHERE x.amount_used < 0 OR x.amount_left < 0 OR x.amount_refunded < 0
-             OR x.amount_received - x.amount_refunded - x.amount_used - x.amount_left < 0`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is flagged but has no money left',
-    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NOT NULL AND x.amount_left = 0`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'has money left but is neither flagged nor completed',
-    sql: `SELECT x.id FROM transactions x WHERE x.flag_reason IS NULL AND x.amount_left > 0 AND x.status <> 'completed'`,
-  },
-  {
-    subject: 'transaction',
-    discrepancy: 'is pending although its full amount was received',
-    sql: `SELECT x.id FROM transactions x WHERE x.status = 'pending' AND x.amount_received - x.amount_refunded >= x.amount AND x.amount_left > 0`,
-  },
-  {
-    subject: 'subscription',
-    discrepancy: 'does not have one subscription.updated event for each of its changes',
-    // With another index the server would read all events of the app for each subscription.
-    sql: `SELECT x.id FROM subscriptions x
-          LEFT JOIN events e FORCE INDEX (events_app_ref)
-            ON e.app_id = x.app_id AND e.external_ref = x.external_ref AND e.event_type = 'subscription.updated'
-          WHERE 1 = 1 GROUP BY x.id, x.revision HAVING COUNT(e.id) <> x.revision`,
-  },
-  {
-    subject: 'event',
-    discrepancy: 'is pending but never due',
-    sql: `SELECT x.id FROM apps a STRAIGHT_JOIN events x FORCE INDEX (events_app_due) ON x.app_id = a.id
-          WHERE x.delivery_status = 'pending' AND x.next_attempt_at IS NULL`,
-  },
-]
-
-/** The rows that break a rule of the ledgers; `appId` null checks all apps. */
-export async function findDiscrepancies(
-  db: Queries,
-  appId: number | null,
-): Promise<{ subject: string; fault: string }[]> {
-  const found: { subject: string; fault: string }[] = []
-  for (const { subject, discrepancy, sql } of [...LEDGER_RULES, ...MONEY_RULES]) {
-    const ofApp = appId === null ? sql : sql.replace('WHERE ', 'WHERE x.app_id = ? AND ')
-    const rows = await db.all(shape({ id: id() }), ofApp, appId === null ? [] : [appId])
-    found.push(...rows.map(({ id: rowId }) => ({ subject: `${subject} ${rowId}`, fault: discrepancy })))
-  }
-  return found
 }
 
 /** Provider events that paid nothing: `refused` (does not fit what was opened) or `noted` (such as a refund made there). Newest first. */

@@ -1,7 +1,7 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { unixSeconds, type RealTime } from '#shared/time.ts'
-import type { Targets } from './read-target.ts'
+import type { WebhookAddress } from './read-target.ts'
 import { webhookHeaders } from './signature.ts'
 import type { ClaimedEvent } from './store.ts'
 
@@ -24,25 +24,19 @@ export interface MadeNoAttempt {
 /** The result for a claimed event. */
 export type AttemptResult = MadeAttempt | MadeNoAttempt
 
-/**
- * Sends a claimed event once, signed now with the app's present secret. Any 2xx acknowledges; everything else is a failure
- * (specification 6). Delivers for disabled apps too: what was paid before must reach the seller.
- */
+/** Sends an event once, signed now. Any 2xx acknowledges; everything else is a failure. */
 export async function attemptDelivery(
   ctx: Context,
   client: GuardedClient,
-  targets: Targets,
+  { url, keys }: WebhookAddress,
   event: ClaimedEvent,
-): Promise<AttemptResult> {
-  const target = await targets.of(event.appId)
-  if (target === 'none') return { event, error: 'not_configured' }
-  if (target === 'unreadable') return { event, error: 'secret_unreadable' }
+): Promise<MadeAttempt> {
   const startedAt = ctx.clock.now()
   const { id: eventId, eventType, attempt, body, appId } = event
   const { httpStatus, responseHead, durationMs, failure } = await client.post({
     ownerId: appId,
-    url: target.url,
-    headers: webhookHeaders(target.keys, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
+    url,
+    headers: webhookHeaders(keys, { eventId, eventType, attempt, timestamp: unixSeconds(startedAt), body }),
     body,
     deadlineMs: ctx.config.webhook.timeoutMs,
   })

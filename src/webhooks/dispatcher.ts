@@ -1,7 +1,8 @@
 import type { Context } from '#context.ts'
 import type { GuardedClient } from '#http/outbound.ts'
 import { SECOND_MS } from '#shared/time.ts'
-import { attemptDelivery } from './attempt-delivery.ts'
+import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
+import { openCharger } from './charger.ts'
 import type { LeasedEvent } from './claim-due-events.ts'
 import type { Claimer } from './claimer.ts'
 import { UNREADABLE_PAUSE_MS } from './finish-attempts.ts'
@@ -32,16 +33,24 @@ export interface DispatcherParts {
 
 export function openDispatcher(ctx: Context, { client, slots, claimer, recorder, onEnd }: DispatcherParts): Dispatcher {
   const targets = openTargets(ctx)
+  const charger = openCharger(ctx)
   const underWay = new Set<Promise<void>>()
+
+  /** The result of the attempt; null if it may not begin. Delivers for disabled apps too: what was paid before must reach the seller. */
+  const resultOf = async (event: LeasedEvent): Promise<AttemptResult | null> => {
+    const target = await targets.of(event.appId)
+    if (typeof target === 'string') return { event, error: target }
+    return (await charger.charge(event)) ? attemptDelivery(ctx, client, target, event) : null
+  }
 
   const deliver = async (event: LeasedEvent): Promise<void> => {
     const slot = slots.begin(event.appId)
     let hung = false
     try {
-      const result = await attemptDelivery(ctx, client, targets, event)
-      hung = result.error === 'timeout'
-      if (result.error === 'secret_unreadable') claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
-      recorder.record(result, event.leaseEndsMs)
+      const result = await resultOf(event)
+      hung = result?.error === 'timeout'
+      if (result?.error === 'secret_unreadable') claimer.pause(event.appId, UNREADABLE_PAUSE_MS)
+      if (result) recorder.record(result, event.leaseEndsMs)
     } finally {
       slots.end(slot, hung)
     }

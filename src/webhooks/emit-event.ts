@@ -1,9 +1,9 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { formatIsoOffset, type AppTime } from '#shared/time.ts'
+import { envelopeContent } from './envelope.ts'
 import type { EventData, EventType } from './events.ts'
-import { addEvent, insertEvents, type NewEvent } from './store.ts'
+import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
 /** What to find an event by, besides its type. */
 export interface EventSubject {
@@ -20,8 +20,8 @@ export interface Emission<Type extends EventType> {
 }
 
 /**
- * Writes an event in the transaction of the change that it reports; the sender is woken after the commit. The bytes are frozen here:
- * every attempt sends the same. For an app without address or secret the event is kept and not delivered.
+ * Writes an event in the transaction of the change that it reports; the sender is woken after the commit. Its content is frozen
+ * here: every attempt sends the same bytes. For an app without address or secret the event is kept and not delivered.
  */
 export async function emitEvent<Type extends EventType>(
   tx: Tx,
@@ -30,7 +30,7 @@ export async function emitEvent<Type extends EventType>(
   data: EventData[Type],
   subject: EventSubject,
 ): Promise<void> {
-  await addEvent(tx, draft(tx, { app, type, data, subject }))
+  await insertEvent(tx, draft(tx, { app, type, data, subject }))
 }
 
 /** Writes a few events in one statement, each as `emitEvent` does. */
@@ -51,21 +51,10 @@ function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emi
     eventType: type,
     externalRef: subject.externalRef,
     transactionId: subject.transactionId,
-    body: envelopeOf(app, type, data, createdAt),
+    body: envelopeContent(app, type, data, createdAt),
     deliveryStatus: isConfigured ? 'pending' : 'not_configured',
     createdAt,
     writtenAt: tx.now,
     retries: tx.ctx.config.webhook.retryMinutes.length,
   }
-}
-
-/** The bytes that are sent: event type, app, data, time, and nothing else (specification 6). */
-export function envelopeOf<Type extends EventType>(
-  app: Pick<NotifiedApp, 'id'>,
-  type: Type,
-  data: EventData[Type],
-  createdAt: AppTime,
-): Buffer {
-  const envelope = { event_type: type, app_id: app.id, data, created_at: formatIsoOffset(createdAt) }
-  return Buffer.from(JSON.stringify(envelope))
 }

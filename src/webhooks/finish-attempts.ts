@@ -48,14 +48,11 @@ export function difference(now: Tally, before: Tally): Tally {
 export async function finishAttempts(ctx: Context, results: readonly AttemptResult[]): Promise<Tally> {
   const tally = await inTransaction(ctx, async (tx) => {
     const written = emptyTally()
-    // Asked for at once, they go in one write.
-    await Promise.all([
-      recordAttempts(tx, results.filter(isMade)),
-      finishDelivered(tx, results.filter(isDelivered), written),
-      finishFailed(tx, results.filter(isFailed), written),
-      finishNotConfigured(tx, unattempted(results, 'not_configured'), written),
-      finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written),
-    ])
+    await recordAttempts(tx, results.filter(isMade))
+    await finishDelivered(tx, results.filter(isDelivered), written)
+    await finishFailed(tx, results.filter(isFailed), written)
+    await finishNotConfigured(tx, unattempted(results, 'not_configured'), written)
+    await finishUnreadable(tx, unattempted(results, 'secret_unreadable'), written)
     return written
   })
   for (const outcome of ['delivered', 'retried', 'failed'] as const) {
@@ -82,12 +79,11 @@ function unattempted(results: readonly AttemptResult[], error: MadeNoAttempt['er
 }
 
 async function finishDelivered(tx: Tx, results: readonly AttemptResult[], tally: Tally): Promise<void> {
-  const finished = byLease(results).map(async ([lease, eventIds]) => {
+  for (const [lease, eventIds] of byLease(results)) {
     const held = await markDelivered(tx, lease, eventIds)
     tally.delivered += held
     tally.lost += eventIds.length - held
-  })
-  await Promise.all(finished)
+  }
 }
 
 type FailedAttempt = MadeAttempt & { readonly error: string }

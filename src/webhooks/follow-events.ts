@@ -1,18 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { secretPlace, type App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { databaseNow } from '#db/database-now.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { unixSeconds, type RealTime } from '#shared/time.ts'
+import { addMs, MINUTE_MS, unixSeconds, type RealTime } from '#shared/time.ts'
+import { envelopeOf } from './envelope.ts'
 import { EVENTS } from './events.ts'
 import { signingKeys, webhookHeaders } from './signature.ts'
-import { firstEventSince, lastEventId, listEventsFrom, type Event } from './store.ts'
+import { lastEventId, listEventIdsSince, listEventsById, type Event } from './store.ts'
 
 const POLL_MS = 500
 const PAGE = 100
-/** A transaction with a lower id may commit later: so many ids are read again. */
-const OVERLAP = 1000
+/** So much time is read again, since a transaction may commit after later ones: longer than one runs, and than clocks may differ. */
+const OVERLAP_MS = 5 * MINUTE_MS
 
 /** Whether an event type matches one of the patterns: `subscription.updated`, `subscription.*`. Throws `invalid_request` for a pattern without match. */
 export function eventTypesOf(patterns: readonly string[]): (type: string) => boolean {
@@ -28,26 +30,25 @@ function isNamed(type: string, pattern: string): boolean {
   return pattern.endsWith('*') ? type.startsWith(pattern.slice(0, -1)) : type === pattern
 }
 
-/** An app's events as they are written, each once, oldest first, beginning with those since a time if one is given. Ends with the signal. */
+/** An app's events as they are committed, each once, beginning with those written since a time if one is given. Ends with the signal. */
 export async function* followEvents(
   ctx: Context,
   app: App,
   { since, signal }: { readonly since: RealTime | null; readonly signal: AbortSignal },
 ): AsyncGenerator<Event, void, undefined> {
-  const last = await lastEventId(ctx.db)
-  const first = since === null ? last + 1 : ((await firstEventSince(ctx.db, app.id, since)) ?? last + 1)
-  const seen = new Set<number>()
-  let highest = first - 1
+  let above = await lastEventId(ctx.db)
+  let from = since ?? addMs(await databaseNow(ctx, ctx.db), -OVERLAP_MS)
+  let seen = new Set(since === null ? await listEventIdsSince(ctx.db, app.id, from, above) : [])
   while (!signal.aborted) {
-    const from = Math.max(first, highest - OVERLAP + 1)
-    for (const id of seen) if (id < from) seen.delete(id)
-    const page = await listEventsFrom(ctx.db, app.id, from, PAGE + seen.size)
-    const fresh = page.filter(({ id }) => !seen.has(id))
-    for (const event of fresh) {
-      seen.add(event.id)
-      highest = Math.max(highest, event.id)
-      yield event
-    }
+    const startedAt = await databaseNow(ctx, ctx.db)
+    const listed = await listEventIdsSince(ctx.db, app.id, from, above)
+    const fresh = listed.filter((id) => !seen.has(id))
+    for (let at = 0; at < fresh.length; at += PAGE) yield* await listEventsById(ctx.db, fresh.slice(at, at + PAGE))
+    seen = new Set(listed)
+    above = Math.max(above, listed.at(-1) ?? 0)
+    // What the next list has in common with this one is seen: it never begins earlier.
+    const overlapping = addMs(startedAt, -OVERLAP_MS)
+    if (overlapping > from) from = overlapping
     if (fresh.length === 0) await delay(POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
@@ -79,7 +80,9 @@ export function openForwarder(ctx: Context, app: App, url: string): Forwarder {
   const keys = signingKeys(ctx.keyring.open(app.webhookSecret, secretPlace('webhook_secret', app.apiKey)))
   const client = openGuardedClient({ allowInsecure: true })
   return {
-    async send({ id, eventType, body }) {
+    async send(event) {
+      const { id, eventType } = event
+      const body = envelopeOf(event)
       const timestamp = unixSeconds(ctx.clock.now())
       const { httpStatus, failure, durationMs, responseHead } = await client.post({
         ownerId: app.id,

@@ -4,8 +4,14 @@ import { messageOf } from '#shared/errors.ts'
 import { signingKeys, type SigningKeys } from './signature.ts'
 import { listWebhookTargets, type WebhookTarget } from './store.ts'
 
-/** Where to send an app's events now, and what to sign them with. `unreadable`: its secret cannot be decrypted (lost key). */
-export type Target = { readonly url: string; readonly keys: SigningKeys } | 'none' | 'unreadable'
+/** Where to send an app's events now, and what to sign them with. */
+export interface WebhookAddress {
+  readonly url: string
+  readonly keys: SigningKeys
+}
+
+/** `not_configured`: the app has no webhook any more; `secret_unreadable`: its secret cannot be decrypted (lost key). */
+export type Target = WebhookAddress | 'not_configured' | 'secret_unreadable'
 
 /** Maximum age of a target, so that many attempts share one query: shorter than a request takes. */
 const MAX_AGE_MS = 10
@@ -29,7 +35,7 @@ export function openTargets(ctx: Context): Targets {
   let next: { readonly appIds: Set<number>; readonly read: Promise<void> } | null = null
 
   const open = (row: WebhookTarget): Target => {
-    if (row.webhookUrl === null || row.webhookSecret === null) return 'none'
+    if (row.webhookUrl === null || row.webhookSecret === null) return 'not_configured'
     try {
       const keys =
         opened.get(row.webhookSecret) ??
@@ -39,7 +45,7 @@ export function openTargets(ctx: Context): Targets {
       return { url: row.webhookUrl, keys }
     } catch (error) {
       ctx.log.error({ appId: row.appId, reason: messageOf(error) }, 'the webhook secret of an app cannot be decrypted')
-      return 'unreadable'
+      return 'secret_unreadable'
     }
   }
 
@@ -49,7 +55,7 @@ export function openTargets(ctx: Context): Targets {
     next = null
     const readAtMs = performance.now()
     const rows = await listWebhookTargets(ctx.db, [...appIds])
-    for (const appId of appIds) known.set(appId, { target: 'none', readAtMs })
+    for (const appId of appIds) known.set(appId, { target: 'not_configured', readAtMs })
     for (const row of rows) known.set(row.appId, { target: open(row), readAtMs })
   }
 
@@ -60,7 +66,7 @@ export function openTargets(ctx: Context): Targets {
     }
     next.appIds.add(appId)
     await next.read
-    return known.get(appId)?.target ?? 'none'
+    return known.get(appId)?.target ?? 'not_configured'
   }
 
   return {

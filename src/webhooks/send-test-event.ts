@@ -7,15 +7,21 @@ import { perform } from '#commands/perform.ts'
 import { openGuardedClient } from '#http/outbound.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
-import { attemptDelivery, type AttemptResult } from './attempt-delivery.ts'
+import { attemptDelivery, type MadeAttempt } from './attempt-delivery.ts'
 import { newLease } from './claim-due-events.ts'
-import { envelopeOf } from './emit-event.ts'
+import { envelopeContent, envelopeOf } from './envelope.ts'
 import { finishAttempts } from './finish-attempts.ts'
 import { openTargets } from './read-target.ts'
 import { requireWebhook } from './retry-event.ts'
 import { insertEvent, leaseNew, type ClaimedEvent } from './store.ts'
 
 const TEST_EVENT = 'webhook.test'
+
+/** Why nothing can be sent. */
+const WITHOUT_TARGET = {
+  not_configured: ({ id }: App) => `app ${id} has no webhook any more`,
+  secret_unreadable: ({ id }: App) => `the webhook secret of app ${id} cannot be decrypted: run billing-cli doctor`,
+}
 
 export interface TestDelivery {
   readonly event_id: string
@@ -33,19 +39,14 @@ export interface TestDelivery {
  */
 export async function sendTestEvent(ctx: Context, caller: Caller, app: App): Promise<TestDelivery> {
   requireWebhook(app)
-  const targets = openTargets(ctx)
-  if ((await targets.of(app.id)) === 'unreadable') {
-    throw new AppError(
-      'invalid_request',
-      `the webhook secret of app ${app.id} cannot be decrypted: run billing-cli doctor`,
-    )
-  }
+  const target = await openTargets(ctx).of(app.id)
+  if (typeof target === 'string') throw new AppError('invalid_request', WITHOUT_TARGET[target](app))
   const event = await perform(ctx, caller, writeTestEvent, undefined, { app })
   const client = openGuardedClient({ allowInsecure: ctx.config.webhook.allowInsecure })
   try {
-    const result = await attemptDelivery(ctx, client, targets, event)
+    const result = await attemptDelivery(ctx, client, target, event)
     await finishAttempts(ctx, [result])
-    return presentTest(event, result)
+    return presentTest(result)
   } finally {
     client.close()
   }
@@ -57,11 +58,11 @@ const writeTestEvent = command({
   input: nothing,
   async run(tx, _input, { app }: { readonly app: App }): Promise<ClaimedEvent> {
     const createdAt = appNow(app, tx.now)
-    const body = envelopeOf(app, TEST_EVENT, {}, createdAt)
+    const content = envelopeContent(app, TEST_EVENT, {}, createdAt)
     const subject = { appId: app.id, eventType: TEST_EVENT, externalRef: null, transactionId: null }
     const id = await insertEvent(tx, {
       ...subject,
-      body,
+      body: content,
       deliveryStatus: 'pending',
       createdAt,
       writtenAt: tx.now,
@@ -71,18 +72,18 @@ const writeTestEvent = command({
     await leaseNew(tx, id, lease)
     await tx.audit({ appId: app.id, subject: formatId('evt', id) })
     const claim = { attempt: 1, retriesLeft: 0, lease: lease.token }
+    const body = envelopeOf({ id, body: content, carriesId: true })
     return { id, appId: app.id, eventType: TEST_EVENT, body, ...claim }
   },
 })
 
-function presentTest(event: ClaimedEvent, result: AttemptResult): TestDelivery {
-  const answer = 'durationMs' in result ? result : { durationMs: 0, httpStatus: null, responseHead: null }
+function presentTest(attempt: MadeAttempt): TestDelivery {
   return {
-    event_id: formatId('evt', event.id),
-    delivered: result.error === null,
-    http_status: answer.httpStatus,
-    error: result.error,
-    duration_ms: answer.durationMs,
-    response_head: answer.responseHead,
+    event_id: formatId('evt', attempt.event.id),
+    delivered: attempt.error === null,
+    http_status: attempt.httpStatus,
+    error: attempt.error,
+    duration_ms: attempt.durationMs,
+    response_head: attempt.responseHead,
   }
 }

@@ -2,6 +2,7 @@ import type { Context } from '#context.ts'
 import { notFound } from '#shared/errors.ts'
 import { requireId } from '#shared/ids.ts'
 import { formatTimestamp } from '#shared/time.ts'
+import { envelopeOf } from './envelope.ts'
 import { presentDelivery, type DeliveryView } from './list-deliveries.ts'
 import { findEvent, listAttempts } from './store.ts'
 
@@ -32,7 +33,7 @@ export async function showEvent(ctx: Context, eventId: string): Promise<EventDet
   return {
     app_id: event.appId,
     ...view,
-    payload: JSON.parse(event.body.toString('utf8')),
+    payload: JSON.parse(envelopeOf(event).toString('utf8')),
     headers: {
       'Content-Type': 'application/json',
       'X-Gateway-Event-Id': view.id,

@@ -6,11 +6,12 @@ import { databasePresent, type Present } from '#db/database-now.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { notFound } from '#shared/errors.ts'
 import type { AppTime, RealTime } from '#shared/time.ts'
+import { envelopeOf } from './envelope.ts'
 
 /** The delivery of an event. `not_configured`: the app has no webhook address or no webhook secret. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'failed' | 'not_configured'
 
-/** An event of an app. `body` is frozen: every attempt sends the same bytes. */
+/** An event of an app. `body` is frozen: `envelopeOf` makes the same bytes of it for every attempt. */
 export const events = table('events', {
   id: id(),
   appId: bigint('app_id'),
@@ -18,6 +19,8 @@ export const events = table('events', {
   externalRef: exact('external_ref', 191).nullable(),
   transactionId: bigint('transaction_id').nullable(),
   body: bytes('body'),
+  /** Whether the envelope that is sent carries the id. */
+  carriesId: flag('carries_id'),
   deliveryStatus: exact('delivery_status', 16).as<DeliveryStatus>(),
   /** Attempts begun so far, automatic ones and replays. */
   attempts: int('attempts'),
@@ -29,6 +32,8 @@ export const events = table('events', {
   lease: bigint('lease'),
   /** When the last lease ends or ended; before the first one, when it was written; null once it is not to be sent any more. */
   leaseUntil: realTime('lease_until').nullable(),
+  /** Whether the request of the present lease, or of one that ran out, has begun: its attempt counts. */
+  begun: flag('begun'),
   deliveredAt: realTime('delivered_at').nullable(),
   lastError: words('last_error', 500).nullable(),
   /** The app's own time, which the envelope shows; a test clock moves it. */
@@ -68,12 +73,7 @@ export interface NewEvent {
 /** Due now for every daemon, however far our own clock is ahead of the database's. */
 const AT_ONCE = 'LEAST(?, UTC_TIMESTAMP(3))'
 
-/** Writes an event, due at once where it is to be delivered. */
-export async function addEvent(tx: Tx, event: NewEvent): Promise<void> {
-  await tx.add(events, rowOf(event), { nextAttemptAt: AT_ONCE })
-}
-
-/** As `addEvent`; returns the event's id. */
+/** Writes an event, due at once where it is to be delivered; returns its id. */
 export async function insertEvent(tx: Tx, event: NewEvent): Promise<number> {
   return tx.insert(events, rowOf(event), { nextAttemptAt: AT_ONCE })
 }
@@ -87,12 +87,14 @@ function rowOf(event: NewEvent): Omit<Event, 'id'> {
   const { retries, ...values } = event
   return {
     ...values,
+    carriesId: true,
     attempts: 0,
     retriesLeft: retries,
     nextAttemptAt: event.deliveryStatus === 'pending' ? event.writtenAt : null,
     lease: 0,
     // What a claim and its end change has its length already: a row that grows is moved within its page, which takes most of an update.
     leaseUntil: event.deliveryStatus === 'pending' ? event.writtenAt : null,
+    begun: false,
     deliveredAt: null,
     lastError: null,
   }
@@ -139,20 +141,35 @@ export async function listNewestEvents(db: Queries, limit: number): Promise<Even
   return db.all(events, 'ORDER BY id DESC LIMIT ?', [limit])
 }
 
-/** The first event of the app that was written at a time or after it; null if there is none. */
-export async function firstEventSince(db: Queries, appId: number, since: RealTime): Promise<number | null> {
+/**
+ * The ids of the app's events that were written at a time or after it, and of those with an id above `above`, ascending. A writer whose
+ * clock is behind dates events too early: their ids show that they are new.
+ */
+export async function listEventIdsSince(db: Queries, appId: number, since: RealTime, above: number): Promise<number[]> {
   // An app's own time is never behind real time, so that the index on `created_at` narrows the search.
-  const first = await db.one(
-    shape({ id: bigint().nullable() }),
-    'SELECT MIN(id) AS id FROM events WHERE app_id = ? AND created_at >= ? AND written_at >= ?',
-    [appId, since, since],
+  const rows = await db.all(
+    shape({ id: id() }),
+    `SELECT id FROM events WHERE app_id = ? AND created_at >= ? AND written_at >= ?
+     UNION SELECT id FROM events WHERE app_id = ? AND id > ? ORDER BY id`,
+    [appId, since, since, appId, above],
   )
-  return first?.id ?? null
+  return rows.map((event) => event.id)
 }
 
-/** Events of the app from an id on, the oldest first. */
-export async function listEventsFrom(db: Queries, appId: number, fromId: number, limit: number): Promise<Event[]> {
-  return db.all(events, 'WHERE app_id = ? AND id >= ? ORDER BY id LIMIT ?', [appId, fromId, limit])
+/** These events, the oldest first. */
+export async function listEventsById(db: Queries, eventIds: readonly number[]): Promise<Event[]> {
+  const among = idAmong(eventIds)
+  return db.all(events, `WHERE ${among.sql} ORDER BY id`, among.params)
+}
+
+/** Events about an end user, the oldest first. */
+export async function listEventsOfEndUser(
+  db: Queries,
+  appId: number,
+  externalRef: string,
+  limit: number,
+): Promise<Event[]> {
+  return db.all(events, 'WHERE app_id = ? AND external_ref = ? ORDER BY id LIMIT ?', [appId, externalRef, limit])
 }
 
 export async function listAttempts(db: Queries, eventId: number): Promise<DeliveryAttempt[]> {
@@ -228,17 +245,18 @@ export interface ClaimedEvent {
   readonly id: number
   readonly appId: number
   readonly eventType: string
+  /** The bytes to send. */
   readonly body: Buffer
-  /** The number of the attempt that the claim stands for. */
+  /** The number of the attempt that may begin under the lease. */
   readonly attempt: number
   readonly retriesLeft: number
   readonly lease: number
 }
 
 /**
- * Leases those of the events that are still due, by a conditional UPDATE, so that of several daemons one wins each row. The claim
- * counts the attempt; to take over a lease that ran out costs one retry besides, and an event without any is left to `failLost`. Each
- * statement is a transaction by itself; run again with the same lease, it returns the same events.
+ * Leases those of the events that are still due, by a conditional UPDATE, so that of several daemons one wins each row. To take over an
+ * event whose request had begun costs one retry, and an event without any is left to `failLost`. Each statement is a transaction by
+ * itself; run again with the same lease, it returns the same events.
  */
 export async function claimDue(
   db: Queries,
@@ -248,13 +266,13 @@ export async function claimDue(
 ): Promise<ClaimedEvent[]> {
   if (candidates.length === 0) return []
   const among = idAmong(candidates.map(({ id }) => id))
-  const begun = leasing(now, lease)
+  const leased = leasing(now, lease)
   const due = claimable(now)
-  // The first assignment reads the old lease: assignments run from left to right.
+  // The first assignment reads the old value of `begun`: assignments run from left to right.
   await db.run(
-    `UPDATE events SET retries_left = retries_left - (lease <> 0), attempts = attempts + 1, ${begun.sql}
-     WHERE ${among.sql} AND ${due.sql} AND (lease = 0 OR retries_left > 0)`,
-    [...begun.params, ...among.params, ...due.params],
+    `UPDATE events SET retries_left = retries_left - begun, begun = 0, ${leased.sql}
+     WHERE ${among.sql} AND ${due.sql} AND (begun = 0 OR retries_left > 0)`,
+    [...leased.params, ...among.params, ...due.params],
   )
   return listClaimed(db, lease, candidates)
 }
@@ -272,7 +290,7 @@ export async function failLost(tx: Tx, eventIds: readonly number[]): Promise<num
   const due = claimable(databasePresent(tx.ctx))
   return tx.run(
     `UPDATE events SET delivery_status = 'failed', last_error = 'interrupted', next_attempt_at = NULL, ${NO_MORE}
-     WHERE id IN (?) AND ${due.sql} AND lease <> 0 AND retries_left = 0`,
+     WHERE id IN (?) AND ${due.sql} AND begun = 1 AND retries_left = 0`,
     [eventIds, ...due.params],
   )
 }
@@ -282,6 +300,7 @@ const claimedRow = shape({
   appId: bigint(),
   eventType: text(),
   body: bytes(),
+  carriesId: flag(),
   attempt: int(),
   retriesLeft: int(),
 })
@@ -290,19 +309,46 @@ async function listClaimed(db: Queries, lease: Lease, candidates: readonly DueEv
   const among = idAmong(candidates.map(({ id }) => id))
   const rows = await db.all(
     claimedRow,
-    `SELECT id, app_id AS appId, event_type AS eventType, body, attempts AS attempt, retries_left AS retriesLeft
+    `SELECT id, app_id AS appId, event_type AS eventType, body, carries_id AS carriesId, attempts + 1 AS attempt, retries_left AS retriesLeft
      FROM events WHERE ${among.sql} AND lease = ?`,
     [...among.params, lease.token],
   )
-  const claimed = rows.map((row) => ({ ...row, lease: lease.token }))
+  const claimed = rows.map(({ carriesId, ...row }) => ({
+    ...row,
+    body: envelopeOf({ id: row.id, body: row.body, carriesId }),
+    lease: lease.token,
+  }))
   const order = new Map(candidates.map(({ id }, index) => [id, index]))
   return claimed.sort((a, b) => (order.get(a.id) ?? 0) - (order.get(b.id) ?? 0))
 }
 
+/**
+ * Charges the attempts of events of one lease whose requests begin now. Returns the ids of those whose lease is still held; the others are another
+ * sender's. Each statement is a transaction by itself; run again, it charges nothing twice.
+ */
+export async function chargeAttempts(
+  db: Queries,
+  lease: number,
+  eventIds: readonly number[],
+): Promise<readonly number[]> {
+  const among = idAmong(eventIds)
+  const charged = await db.run(
+    `UPDATE events SET attempts = attempts + 1, begun = 1 WHERE ${among.sql} AND lease = ? AND begun = 0`,
+    [...among.params, lease],
+  )
+  if (charged === eventIds.length) return eventIds
+  const held = await db.all(
+    shape({ id: id() }),
+    `SELECT id FROM events WHERE ${among.sql} AND lease = ? AND begun = 1`,
+    [...among.params, lease],
+  )
+  return held.map((event) => event.id)
+}
+
 /** Ends a lease of an event that is to be sent later. */
-const NO_LEASE = 'lease = 0'
+const NO_LEASE = 'lease = 0, begun = 0'
 /** Ends the last lease. */
-const NO_MORE = 'lease = 0, lease_until = NULL'
+const NO_MORE = 'lease = 0, begun = 0, lease_until = NULL'
 
 /** Changes those of the events whose lease is still held; returns how many. */
 async function setHeld(
@@ -370,21 +416,21 @@ export async function listFailedIds(db: Queries, appId: number, limit: number): 
   return rows.map(({ id }) => id)
 }
 
-/** Leases one event that nobody has begun to deliver; the lease is the event's first attempt. */
+/** Leases one event that nobody has begun to deliver, and charges its first attempt, which begins at once. */
 export async function leaseNew(tx: Tx, eventId: number, lease: Lease): Promise<void> {
-  const begun = leasing(databasePresent(tx.ctx), lease)
+  const leased = leasing(databasePresent(tx.ctx), lease)
   await tx.run(
-    `UPDATE events SET attempts = 1, ${begun.sql} WHERE id = ? AND delivery_status = 'pending' AND lease = 0`,
-    [...begun.params, eventId],
+    `UPDATE events SET attempts = 1, begun = 1, ${leased.sql} WHERE id = ? AND delivery_status = 'pending' AND lease = 0`,
+    [...leased.params, eventId],
   )
 }
 
-/** Ends leases of events that were not sent: due as they were, and the attempt does not count. */
+/** Ends leases of events whose requests did not begin: due as they were. */
 export async function release(tx: Tx, lease: number, eventIds: readonly number[]): Promise<void> {
-  await setHeld(tx, lease, eventIds, `attempts = attempts - 1, ${NO_LEASE}`)
+  await setHeld(tx, lease, eventIds, NO_LEASE)
 }
 
-/** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`, and the attempt does not count. */
+/** Ends leases of events that could not be sent for a reason on our side: due at `nextAttemptAt`. */
 export async function postpone(
   tx: Tx,
   lease: number,
@@ -392,13 +438,13 @@ export async function postpone(
   nextAttemptAt: RealTime,
   error: string,
 ): Promise<number> {
-  const assignments = `attempts = attempts - 1, next_attempt_at = ?, last_error = ?, ${NO_LEASE}`
+  const assignments = `next_attempt_at = ?, last_error = ?, ${NO_LEASE}`
   return setHeld(tx, lease, eventIds, assignments, [nextAttemptAt, error])
 }
 
-/** Ends leases of events whose app has no webhook any more: kept, not delivered, the attempt does not count. */
+/** Ends leases of events whose app has no webhook any more: kept, not delivered. */
 export async function markNotConfigured(tx: Tx, lease: number, eventIds: readonly number[]): Promise<number> {
-  const assignments = `delivery_status = 'not_configured', attempts = attempts - 1, next_attempt_at = NULL, ${NO_MORE}`
+  const assignments = `delivery_status = 'not_configured', next_attempt_at = NULL, ${NO_MORE}`
   return setHeld(tx, lease, eventIds, assignments)
 }
 

@@ -93,6 +93,62 @@ describe('a logo', () => {
     expect(errorOf(svg('<g>'.repeat(200) + '</g>'.repeat(200)))).to.equal('is nested too deeply')
   })
 
+  /** `levels` groups, each of which repeats the one before ten times. */
+  const nested = (levels: number, use: (id: string) => string) =>
+    svg(
+      `<defs><path id="u0" d="M0 0h9"/>${Array.from(
+        { length: levels },
+        (_, level) => `<g id="u${level + 1}">${use(`u${level}`).repeat(10)}</g>`,
+      ).join('')}</defs><use href="#u${levels}"/>`,
+    )
+
+  it('that would be drawn billions of times by nested references is refused, and at once', () => {
+    const references = [
+      (id: string) => `<use href="#${id}"/>`,
+      (id: string) => `<use xlink:href="#${id}"/>`,
+      (id: string) => `<g mask="url(#${id})"/>`,
+      (id: string) => `<g clip-path="url('#${id}')"/>`,
+      (id: string) => `<g style="opacity:1;mask:URL(&quot;#${id}&quot;)"/>`,
+    ]
+    for (const reference of references) {
+      for (const levels of [3, 11, 100]) {
+        const began = performance.now()
+        expect(errorOf(nested(levels, reference)), `${levels} ${reference('id')}`).to.equal(
+          'repeats its elements more than 1000 times by reference',
+        )
+        expect(performance.now() - began, `${levels} ${reference('id')}`).to.be.lessThan(1000)
+      }
+    }
+  })
+
+  it('that nests references too deeply is refused', () => {
+    const chain = Array.from({ length: 2000 }, (_, at) => `<g id="u${at}"><use href="#u${at + 1}"/></g>`)
+    expect(errorOf(svg(chain.join('')))).to.equal('is nested too deeply')
+  })
+
+  it('may repeat its elements a thousand times by reference', () => {
+    const uses = (count: number) => svg(`<path id="a" d="M0 0"/>${'<use href="#a"/>'.repeat(count)}`)
+    expect(cleaned(uses(1000))).to.contain('<use href="#a">')
+    expect(errorOf(uses(1001))).to.match(/^repeats its elements/)
+  })
+
+  it('may have many elements, which many others paint with one gradient', () => {
+    const paths = '<path d="M0 0" fill="url(#a)"/>'.repeat(1500)
+    const stops = '<stop offset="0"/>'.repeat(5)
+    expect(cleaned(svg(`<linearGradient id="a">${stops}</linearGradient>${paths}`))).to.contain('fill="url(#a)"')
+  })
+
+  it('that holds an element which refers to itself is refused', () => {
+    for (const inner of [
+      '<use id="a" href="#a"/>',
+      '<g id="a"><use href="#a"/></g>',
+      '<g id="a"><use href="#b"/></g><g id="b"><use href="#a"/></g>',
+      '<mask id="a"><path mask="url(#a)"/></mask>',
+      '<linearGradient id="a" href="#b"/><linearGradient id="b" href="#a"/>',
+    ])
+      expect(errorOf(svg(inner)), inner).to.equal('holds an element that refers to itself')
+  })
+
   it('as PNG keeps the chunks that draw, and loses texts and trailing data', () => {
     const plain = png(2)
     const wordy = Buffer.concat([png(2, chunk('tEXt', Buffer.from('Author\0An'))), Buffer.from('<script>')])

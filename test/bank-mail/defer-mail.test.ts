@@ -46,7 +46,7 @@ describe('a mail that was not read', () => {
 
   async function aDaemon(): Promise<Daemon> {
     const { ctx } = shop.service
-    const reader = new MailReader(TRUST, { timeLimitMs: 200, workerFile: STUBBORN })
+    const reader = new MailReader(TRUST, { cpuLimitMs: 200, workerFile: STUBBORN })
     const app = new Koa<RequestState>()
     app
       .use(requestIds)

@@ -35,7 +35,7 @@ describe('the thread that reads mails', () => {
     'gives up': 'give up',
   })) {
     it(`is there for the next mail when it ${what}; the one that it had is not read, and may be why`, async () => {
-      start({ timeLimitMs: 500, workerFile: STUBBORN })
+      start({ cpuLimitMs: 500, workerFile: STUBBORN })
       const [before, failed, after] = await Promise.all([
         readText('before'),
         readText(text).catch((error: unknown) => error),
@@ -46,8 +46,20 @@ describe('the thread that reads mails', () => {
     })
   }
 
+  it('is not given up on a busy machine, where a mail takes long and uses little CPU time', async () => {
+    start({ cpuLimitMs: 50, workerFile: STUBBORN })
+    expect((await readText('use no CPU time for a while')).bank).to.equal('ACB')
+  })
+
+  it('is given up in the end when it neither computes nor answers', async () => {
+    start({ wallLimitMs: 500, workerFile: STUBBORN })
+    const failed = await readText('never answer').catch((error: unknown) => error)
+    expect(failed).to.be.instanceOf(MailNotRead).with.property('isMailsDoing', true)
+    expect((await readText('after')).bank).to.equal('ACB')
+  })
+
   it('is not given up for a standstill of the main thread: an answer that lies there is taken', async () => {
-    start({ timeLimitMs: 50, workerFile: STUBBORN })
+    start({ wallLimitMs: 50, workerFile: STUBBORN })
     await readText('before')
     // From here on, timers that are due run before messages that lie there.
     await new Promise((resolve) => setImmediate(resolve))
@@ -60,7 +72,7 @@ describe('the thread that reads mails', () => {
   })
 
   it('is not given up for a standstill of the whole machine: what it had begun has the rest of its time', async () => {
-    start({ timeLimitMs: 400, workerFile: STUBBORN })
+    start({ wallLimitMs: 400, workerFile: STUBBORN })
     await readText('before')
     const command = '\nstand still'
     const shared = new Int32Array(new SharedArrayBuffer(8 + command.length))
@@ -75,7 +87,7 @@ describe('the thread that reads mails', () => {
   })
 
   it('does not hold the main thread while it is stuck', async () => {
-    start({ timeLimitMs: 500, workerFile: STUBBORN })
+    start({ cpuLimitMs: 500, workerFile: STUBBORN })
     await readText('before')
     const lag = watchLoop()
     await readText('loop').catch(() => null)
@@ -84,7 +96,7 @@ describe('the thread that reads mails', () => {
   })
 
   it('lets the relay come again when too many mails wait', async () => {
-    start({ timeLimitMs: 500, workerFile: STUBBORN })
+    start({ cpuLimitMs: 500, workerFile: STUBBORN })
     await readText('before')
     const stuck = readText('loop').catch((error: unknown) => error)
     const waiting = Array.from({ length: 100 }, () => readText('waiting'))
@@ -101,7 +113,7 @@ describe('the thread that reads mails', () => {
   })
 
   it('rejects queued mails when it is closed, without blaming the mails', async () => {
-    start({ timeLimitMs: 500, workerFile: STUBBORN })
+    start({ cpuLimitMs: 500, workerFile: STUBBORN })
     const readings = [readText('loop'), readText('after')].map((reading) => reading.catch((error: unknown) => error))
     await reader.close()
     for (const failed of await Promise.all(readings))

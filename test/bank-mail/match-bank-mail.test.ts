@@ -17,7 +17,8 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { formatTimestamp } from '#shared/time.ts'
 import { bankMail, genuineMail, OUR_MX, receivedBy, signed, TRANSFER, type Transfer } from '../support/bank-mails.ts'
 import { aBankMail } from '../cli/states.ts'
-import { aBankShop, type BankShop } from './bank-shop.ts'
+import { aBankShop, aPayment, aTransferApp, type BankShop } from './bank-shop.ts'
+import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { operator } from '#commands/caller.ts'
 
 let movements = 0
@@ -156,6 +157,34 @@ describe('unmatched money', () => {
       [payment, other].map(async ({ id }) => (await shop.transaction(id)).amountReceived),
     )
     expect(received.sort()).to.deep.equal([0, TRANSFER.amount].sort())
+  })
+
+  it('is not booked for a payment of an app that never used the account it came to, also if the transfer has its code', async () => {
+    await open()
+    const { ctx } = shop.service
+    const other = await aTransferApp(ctx)
+    const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '654321', holder: 'B' })
+    await assignBankAccount(ctx, 'tester', other.app, account.id)
+    const foreign = await aPayment(ctx, other)
+    await shop.relay(await genuineMail('ACB', transfer({ content: foreign.transferCode! })))
+    const [mail] = await unmatched()
+    expect(mail).to.include({ reason: 'bank_account_unavailable', transaction_id: foreign.id })
+    const [payment] = await listPaymentRows(ctx.db, { appId: null, waiting: true, below: null, limit: 10 })
+    expect(payment, 'the payment').to.include({ appId: shop.app.app.id, bankAccountId: shop.account.id })
+    expect(await failureOf({ id: mail!.id, transactionId: foreign.id }))
+      .to.have.property('message')
+      .that.includes(`never used bank account ${shop.account.id}`)
+    expect(await match({ id: mail!.id, transactionId: (await shop.pay()).id })).to.include({ status: 'processed' })
+  })
+
+  it('may be booked for a payment of any app that had the account', async () => {
+    await open()
+    const { ctx } = shop.service
+    const account = await addBankAccount(ctx, 'tester', { bank: 'ACB', number: '654321', holder: 'B' })
+    await assignBankAccount(ctx, 'tester', shop.app.app, account.id)
+    await shop.relay(await genuineMail('ACB', transfer()))
+    const [mail] = await unmatched()
+    expect(await match({ id: mail!.id, transactionId: (await shop.pay()).id })).to.include({ status: 'processed' })
   })
 
   it('is not booked for what is not there, or without a reason', async () => {

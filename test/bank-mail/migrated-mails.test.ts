@@ -2,10 +2,12 @@ import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-account-owners.ts'
 import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
+import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
 import { listAssignments } from '#bank-accounts/store.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { openMigrator } from '#db/typeorm.ts'
+import { addMs, formatTimestamp, HOUR_MS } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
 import { aBankMail } from '../cli/states.ts'
@@ -33,6 +35,31 @@ describe('bank accounts and mails from versions that did not record owners and r
     for (let time = 0; time < 2; time += 1) {
       await migrate(ctx, new BankAccountOwners1795200000011())
       expect(await known()).to.deep.equal(expected)
+    }
+  })
+
+  it('end, where the audit log knows that the app was given another account', async () => {
+    const ctx = testContext()
+    const { app } = await anApp(ctx)
+    const accounts = []
+    for (const number of ['1', '2', '3'])
+      accounts.push(await addBankAccount(ctx, 'tester', { bank: 'ACB', number, holder: 'AN' }))
+    for (const { id } of accounts) {
+      ctx.clock.set(formatTimestamp(addMs(ctx.clock.now(), HOUR_MS)))
+      await assignBankAccount(ctx, 'tester', app, id)
+      app.bankAccountId = id
+    }
+    const ends = async () =>
+      (await listAssignments(ctx.db))
+        .filter(({ appId }) => appId === app.id)
+        .map(({ bankAccountId, endedAt }) => [bankAccountId, endedAt])
+    const now = ctx.clock.now()
+    const expected = accounts.map(({ id }, index) => [id, index < 2 ? addMs(now, (index - 1) * HOUR_MS) : null])
+    expect(await ends()).to.deep.equal(expected)
+    for (let time = 0; time < 2; time += 1) {
+      await ctx.db.query('UPDATE bank_account_assignments SET ended_at = NULL')
+      await migrate(ctx, new EndedAssignments1795200000031())
+      expect(await ends()).to.deep.equal(expected)
     }
   })
 

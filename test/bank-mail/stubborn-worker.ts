@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { ReadingTask } from '#bank-mail/parse-worker.ts'
 
-/** A worker that does what mails make parsers do: it never ends, eats memory, dies; or answers. */
+/** A worker that does what mails make parsers do: it never ends, eats memory, dies, waits; or answers. */
 const port = parentPort!
 port.on('message', ({ id, raw }: ReadingTask) => {
   const text = Buffer.from(raw).toString()
@@ -17,6 +17,11 @@ port.on('message', ({ id, raw }: ReadingTask) => {
     case 'give up':
       port.postMessage({ id, reading: null })
       return
+    case 'never answer':
+      return
+    case 'use no CPU time for a while':
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400)
+      break
     case 'stand still':
       standStill(raw)
   }

@@ -27,25 +27,25 @@ describe('statement budgets of notifications', () => {
     return counted
   }
 
-  it('a card event takes 14', async () => {
+  it('a card event takes 15', async () => {
     const shop = await startCardShop()
     stops.push(() => shop.stop())
     const plan = await aPlan(shop.service.ctx, shop.first.app)
     const opened = await shop.open(shop.first, { mode: 'subscription', price_id: priceId(plan) })
     shop.stripe.pay(opened.session)
     const counted = await count(shop.service)
-    const answer = await counted.atMost(14, () => shop.notify(shop.event(opened.session)))
+    const answer = await counted.atMost(15, () => shop.notify(shop.event(opened.session)))
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 
-  it('a PayOS notification takes 15: PayOS is asked, and its link may have been taken as a whole', async () => {
+  it('a PayOS notification takes 16: PayOS is asked, and its link may have been taken as a whole', async () => {
     const shop = await startPayosShop()
     stops.push(() => shop.stop())
     const plan = await aPlan(shop.service.ctx, shop.app)
     const { link } = await shop.open({ mode: 'subscription', price_id: priceId(plan) })
     const transfer = shop.payos.transfer(link, link.amount)
     const counted = await count(shop.service)
-    const answer = await counted.atMost(15, () => shop.notify(link, transfer))
+    const answer = await counted.atMost(16, () => shop.notify(link, transfer))
     expect(answer.body).to.deep.equal({ success: true, data: { status: 'processed' } })
   })
 

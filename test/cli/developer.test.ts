@@ -146,6 +146,11 @@ describe('the command line: tools for developers', () => {
       ['transaction.completed', true],
       ['transaction.completed', true],
     ])
+    expect(receiver.received.map(({ body, eventId }) => [body.id, eventId])).to.deep.equal([
+      [event.id, event.id],
+      [event.id, event.id],
+    ])
+    expect((await cli.json(['webhook', 'show', event.id])).payload).to.include({ id: event.id })
     // The event is still due for its real delivery.
     const { attempts } = (await cli.json(['webhook', 'list', id])).find((row: any) => row.id === event.id)
     expect(attempts).to.equal(0)

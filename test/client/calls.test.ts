@@ -2,7 +2,7 @@ import { createServer, type IncomingHttpHeaders, type Server, type ServerRespons
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { API_ROUTES } from '#daemon/app.ts'
-import { ApiError, ConnectionError, Paygate } from '../../client/src/index.ts'
+import { ApiError, ConnectionError, Paygate, PaygateError } from '../../client/src/index.ts'
 import { listen, stopServer } from '../support/http-server.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
@@ -191,6 +191,52 @@ describe('the client, where the connection is unreliable', () => {
     expect(late).to.be.instanceOf(ConnectionError)
     expect((late as Error).message).to.equal('GET /test-clock: no answer in 50 ms')
     expect(seen).to.have.length(2)
+  })
+
+  it('follows no redirect: key, signature and body reach no other server', async () => {
+    const elsewhere: string[] = []
+    const other = createServer((request, response) => {
+      elsewhere.push(request.url ?? '')
+      accept(response)
+    })
+    try {
+      const location = `http://127.0.0.1:${await listen(other)}/api/v1/test-clock`
+      for (const status of [301, 302, 303, 307, 308]) {
+        answers = [refuse(status, { location })]
+        const error = await paygate({ maxRetries: 0 })
+          .testClock.advance({ advance_seconds: 1 })
+          .catch((thrown: unknown) => thrown)
+        expect(error).to.be.instanceOf(ConnectionError)
+        expect((error as Error).message).to.equal(
+          'POST /test-clock: the service cannot be reached (unexpected redirect)',
+        )
+      }
+      expect(seen).to.have.length(5)
+      expect(elsewhere).to.deep.equal([])
+    } finally {
+      await stopServer(other)
+    }
+  })
+
+  it('refuses an id or external_ref that a URL cannot hold, before anything is sent', async () => {
+    const checkout = (external_ref: string): Promise<unknown> =>
+      paygate().checkoutSessions.create({ mode: 'subscription', external_ref, price_id: 'price_1', ...URLS })
+    for (const part of ['.', '..', '']) {
+      for (const call of [
+        checkout(part),
+        paygate().subscriptions.get(part),
+        paygate().subscriptions.attachCustomer(part, { customer_id: 'cus_1' }),
+        paygate().subscriptions.switchPlan(part, { price_id: 'price_1' }),
+        paygate().plans.get(part),
+      ]) {
+        const error = await call.catch((thrown: unknown) => thrown)
+        expect(error).to.be.instanceOf(PaygateError)
+        expect((error as Error).message).to.equal(
+          `an external_ref or an id must not be empty, . or ..: it is "${part}"`,
+        )
+      }
+    }
+    expect(seen).to.deep.equal([])
   })
 
   it('ends a call early by a signal, also while it waits for the next attempt', async () => {

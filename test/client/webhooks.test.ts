@@ -8,18 +8,19 @@ import { signWebhook } from '../../client/src/testing.ts'
 
 const SECRET = `whsec_${randomBytes(24).toString('base64')}`
 const NOW = Date.parse('2026-12-01T09:31:12Z')
-const BODY = Buffer.from(
-  JSON.stringify({
-    event_type: 'transaction.completed',
-    app_id: 1,
-    data: EVENTS['transaction.completed'].example,
-    created_at: 'ư',
-  }),
-)
+const CONTENT = {
+  event_type: 'transaction.completed',
+  app_id: 1,
+  data: EVENTS['transaction.completed'].example,
+  created_at: 'ư',
+}
+const BODY = Buffer.from(JSON.stringify({ id: 'evt_7', ...CONTENT }))
+/** Written by a version whose envelopes had no id. */
+const BODY_WITHOUT_ID = Buffer.from(JSON.stringify(CONTENT))
 
 /** What the service itself sends, in the names of Node's requests. */
-function delivered(secret = SECRET, seconds = NOW / 1000): Record<string, string> {
-  const delivery = { eventId: 7, eventType: 'transaction.completed', attempt: 2, timestamp: seconds, body: BODY }
+function delivered(secret = SECRET, seconds = NOW / 1000, body = BODY): Record<string, string> {
+  const delivery = { eventId: 7, eventType: 'transaction.completed', attempt: 2, timestamp: seconds, body }
   return Object.fromEntries(
     Object.entries(webhookHeaders(signingKeys(secret), delivery)).map(([name, value]) => [name.toLowerCase(), value]),
   )
@@ -31,7 +32,7 @@ const without = (headers: Record<string, string>, pattern: RegExp): Record<strin
 describe('webhooks.verify of the client', () => {
   it('returns the event that the service sent, with its id', async () => {
     const event = await verifyWebhook(BODY, delivered(), SECRET, { now: NOW })
-    expect(event).to.deep.equal({ ...JSON.parse(BODY.toString()), id: 'evt_7' })
+    expect(event).to.deep.equal(JSON.parse(BODY.toString()))
     expect(await verifyWebhook(BODY.toString(), new Headers(delivered()), SECRET, { now: NOW })).to.deep.equal(event)
     const bytes = new Uint8Array(BODY).buffer
     expect(await verifyWebhook(bytes, delivered(), SECRET, { now: NOW })).to.deep.equal(event)
@@ -48,6 +49,36 @@ describe('webhooks.verify of the client', () => {
     expect((await verifyWebhook(BODY, several, SECRET, { now: NOW })).id).to.equal('evt_7')
     const broken = { ...headers, 'x-gateway-signature': 'zz' }
     expect((await verifyWebhook(BODY, broken, SECRET, { now: NOW })).id).to.equal('evt_7')
+  })
+
+  it('returns the signed id of the body, whichever headers are left', async () => {
+    const headers = delivered()
+    const own = without(headers, /^webhook-|event-id/)
+    expect((await verifyWebhook(BODY, own, SECRET, { now: NOW })).id).to.equal('evt_7')
+    const standard = without(headers, /^x-gateway/)
+    expect((await verifyWebhook(BODY, standard, SECRET, { now: NOW })).id).to.equal('evt_7')
+  })
+
+  it('takes the id of a body without one from the Standard Webhooks signature, which covers it', async () => {
+    const headers = delivered(SECRET, NOW / 1000, BODY_WITHOUT_ID)
+    const event = await verifyWebhook(BODY_WITHOUT_ID, headers, SECRET, { now: NOW })
+    expect(event).to.deep.equal({ ...CONTENT, id: 'evt_7' })
+  })
+
+  it('accepts any of several secrets', async () => {
+    const next = `whsec_${randomBytes(24).toString('base64')}`
+    for (const signed of [delivered(), delivered(next), without(delivered(next), /^webhook-/)])
+      expect((await verifyWebhook(BODY, signed, [SECRET, next], { now: NOW })).id).to.equal('evt_7')
+  })
+
+  it('accepts headers of any case, as lists, and of another implementation of Headers', async () => {
+    const headers = Object.entries(delivered())
+    const upper = Object.fromEntries(headers.map(([name, value]) => [name.toUpperCase(), value]))
+    const lists = Object.fromEntries(headers.map(([name, value]) => [name, [value]]))
+    const known = new Map(headers)
+    const foreign = { get: (name: string) => known.get(name) ?? null }
+    for (const given of [upper, lists, foreign])
+      expect((await verifyWebhook(BODY, given, SECRET, { now: NOW })).id).to.equal('evt_7')
   })
 
   const refused: Record<string, () => Promise<unknown>> = {
@@ -67,6 +98,23 @@ describe('webhooks.verify of the client', () => {
       ),
     'no headers': () => verifyWebhook(BODY, {}, SECRET, { now: NOW }),
     'half a secret': () => verifyWebhook(BODY, delivered(), SECRET.slice(6), { now: NOW }),
+    'half a secret among several': () => verifyWebhook(BODY, delivered(), [SECRET, SECRET.slice(6)], { now: NOW }),
+    'no secret': () => verifyWebhook(BODY, delivered(), [], { now: NOW }),
+    'a header that names another event than the signed body': () =>
+      verifyWebhook(BODY, { ...delivered(), 'x-gateway-event-id': 'evt_8' }, SECRET, { now: NOW }),
+    'a Standard Webhooks id that names another event than the signed body': () =>
+      verifyWebhook(BODY, { ...delivered(), 'webhook-id': 'evt_8' }, SECRET, { now: NOW }),
+    'an id that no signature covers': () =>
+      verifyWebhook(BODY_WITHOUT_ID, without(delivered(SECRET, NOW / 1000, BODY_WITHOUT_ID), /^webhook-/), SECRET, {
+        now: NOW,
+      }),
+    'another id than the signed one of a body without an id': () =>
+      verifyWebhook(
+        BODY_WITHOUT_ID,
+        { ...delivered(SECRET, NOW / 1000, BODY_WITHOUT_ID), 'x-gateway-event-id': 'evt_8' },
+        SECRET,
+        { now: NOW },
+      ),
     'no signature': () => verifyWebhook(BODY, without(delivered(), /signature/), SECRET, { now: NOW }),
   }
   for (const [what, verify] of Object.entries(refused)) {

@@ -178,9 +178,9 @@ describe('a COMMIT whose answer is lost', () => {
         const { db } = scenario.service.ctx
         const sessions = await db.all(checkoutSessions, 'WHERE 1 = 1', [])
         expect(sessions.map(({ transactionId }) => transactionId)).to.deep.equal([opened.transaction_id])
+        expect(await db.count(commitTokens, 'WHERE 1 = 1', [])).to.equal(tokensBefore)
         await scenario.pay(opened)
         expect((await scenario.subscription()).status).to.equal('active')
-        expect(await db.count(commitTokens, 'WHERE 1 = 1', [])).to.equal(tokensBefore)
       })
 
       it('an operator completes a payment once, and the result says so', async () => {

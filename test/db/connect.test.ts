@@ -7,69 +7,49 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
-import { inTransaction } from '#commands/transaction.ts'
-import { bigint, int, realTime, words } from '#db/columns.ts'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#db/embedded-setup.ts'
 import { pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { shape } from '#db/table.ts'
-import { testContext } from '../support/context.ts'
 import { query, testDatabase, urlOf } from '../support/database.ts'
 import { freePort } from '../support/shell.ts'
 import { aMigration } from './a-migration.ts'
 
-const SESSION = shape({
-  isolation: words('isolation', 32),
-  zone: words('zone', 16),
-  strict: int(),
-  lockSeconds: int(),
-  seconds: int(),
-  id: bigint(),
-})
-const CREATED = shape({ at: realTime(), text: words('text', 32) })
-const COUNTED = shape({ n: bigint(), most: bigint() })
-const CIPHER = shape({ cipher: words('cipher', 64) })
-const DEFAULTS = shape({
-  isolation: words('isolation', 32),
-  zone: words('zone', 16),
-  mode: words('mode', 1024),
-  serverZone: words('serverZone', 16),
-})
-
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
-    const ctx = testContext()
-    const isIn = Promise.withResolvers()
-    let number = 0
+    const { pool } = testDatabase().db
+    const connections = await Promise.all(Array.from({ length: 10 }, () => pool.take()))
     const sessions = await Promise.all(
-      Array.from({ length: 10 }, () =>
-        inTransaction(ctx, async (tx) => {
-          if (++number === 10) isIn.resolve(null)
-          await isIn.promise
-          return tx.one(
-            SESSION,
+      connections.map(
+        (connection) =>
+          connection.command(
             `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
                     @@innodb_lock_wait_timeout AS lockSeconds, @@max_statement_time AS seconds, CONNECTION_ID() AS id`,
-          )
-        }),
+          ) as Promise<Record<string, number | string>[]>,
       ),
     )
-    expect(new Set(sessions.map((session) => session!.id)).size).to.equal(10)
+    for (const connection of connections) pool.release(connection)
+    expect(new Set(sessions.map(([session]) => session!['id'])).size).to.equal(10)
     const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, lockSeconds: 5, seconds: 10 }
-    for (const session of sessions) expect(session).to.include(expected)
+    for (const [session] of sessions) expect(session).to.include(expected)
   })
 
   it('store and read an instant to the millisecond, in a process far from UTC', async () => {
     const { db } = testDatabase()
     const instant = new Date('2026-03-01T00:30:00.123Z')
     expect(instant.getTimezoneOffset()).to.equal(-7 * 60)
-    await db.run("INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (1, 'an', 0, ?)", [instant])
-    const row = await db.one(CREATED, 'SELECT created_at AS at, CAST(created_at AS CHAR) AS text FROM end_users')
+    await db.query("INSERT INTO end_users (app_id, external_ref, version, created_at) VALUES (1, 'an', 0, ?)", [
+      instant,
+    ])
+    const [row]: { at: Date; text: string }[] = await db.query(
+      'SELECT created_at AS at, CAST(created_at AS CHAR) AS text FROM end_users',
+    )
     expect(row).to.deep.equal({ at: instant, text: '2026-03-01 00:30:00.123' })
   })
 
   it('return counts and safe integers as numbers', async () => {
-    const row = await testDatabase().db.one(COUNTED, 'SELECT COUNT(*) AS n, 9007199254740991 AS most FROM end_users')
+    const [row]: unknown[] = await testDatabase().db.query(
+      'SELECT COUNT(*) AS n, 9007199254740991 AS most FROM end_users',
+    )
     expect(row).to.deep.equal({ n: 0, most: 9007199254740991 })
   })
 })
@@ -195,11 +175,10 @@ describe('a server with different defaults', () => {
     certify(directory, 'localhost')
     await admin.query('FLUSH SSL')
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
-    const cipher = await db.one(
-      CIPHER,
-      "SELECT variable_value AS cipher FROM information_schema.session_status WHERE variable_name = 'Ssl_cipher'",
-    )
-    expect(cipher?.cipher).to.match(/^TLS_/)
+    const connection = await db.pool.take()
+    const [row] = (await connection.command("SHOW STATUS LIKE 'Ssl_cipher'")) as { Value: string }[]
+    db.pool.release(connection)
+    expect(row!.Value).to.match(/^TLS_/)
     await close()
   })
 
@@ -216,12 +195,13 @@ describe('a server with different defaults', () => {
 
   it('still has sessions with our settings', async () => {
     const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
-    const session = await db.one(
-      DEFAULTS,
+    const connection = await db.pool.take()
+    const [session] = (await connection.command(
       'SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode AS mode, @@GLOBAL.time_zone AS serverZone',
-    )
+    )) as Record<string, string>[]
+    db.pool.release(connection)
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', serverZone: '+07:00' })
-    expect(session?.mode).to.include('STRICT_TRANS_TABLES')
+    expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
     await close()
   })
 

@@ -5,7 +5,7 @@ import { int } from '#db/columns.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { shape } from '#db/table.ts'
-import { inTurn } from '#db/turns.ts'
+import { onEntry } from '#db/entry-queue.ts'
 import { contextOn } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
 import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
@@ -104,7 +104,7 @@ describe('a database with several hosts', () => {
     meet(1, (statement) => (statement.startsWith('SELECT') ? 'refused' : 'pass'))
     meet(0, () => 'pass')
     const turn = { isStranger: false, patienceMs: 1000, late: () => new Error('late') }
-    const read = await inTurn(db.pool, turn, (queries) => queries.one(ANSWER, 'SELECT 3 AS answer'))
+    const read = await onEntry(db.pool, turn, (queries) => queries.one(ANSWER, 'SELECT 3 AS answer'))
     expect(read).to.deep.equal({ answer: 3 })
   })
 

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * What happens to a statement on its way: it passes; it is lost; its answer is lost; the connection hangs; or it is refused, as by a
- * cluster node that is cut off from the majority.
+ * What happens to a statement on its way: it passes; it is lost; its answer is lost; the connection hangs; it is refused, as by a cluster
+ * node that is cut off from the majority; it is killed (`KILL QUERY`) before it runs; or it runs, and is answered as killed.
  */
-export type Fate = 'pass' | 'lost' | 'answer lost' | 'hang' | 'refused'
+export type Fate = 'pass' | 'lost' | 'answer lost' | 'hang' | 'refused' | 'killed' | 'run, answered as killed'
 
 /** A proxy of a database server whose connections break on demand. */
 export interface LossyServer {
@@ -18,8 +18,10 @@ export interface LossyServer {
   target: string
   /** Decides what happens to each statement, by its text. */
   fateOf: (statement: string) => Fate
-  /** Writes that carried statements: one may carry several. */
-  writes: number
+  /** The most commands that a client sent before it had the answer to the first. */
+  mostPacketsAtOnce: number
+  /** The server's numbers of the connections that are open. */
+  readonly threadIds: ReadonlySet<number>
   close(): Promise<void>
 }
 
@@ -28,17 +30,20 @@ const PREPARE = 0x16
 const EXECUTE = 0x17
 /** Ends a prepared statement, without an answer. */
 const CLOSE = 0x19
-/** `ERROR 1047 (08S01)`, as MariaDB 10.11 answers without a majority. */
-const REFUSAL = (() => {
-  const words = Buffer.from('#08S01WSREP has not yet prepared node for application use')
-  const body = Buffer.concat([Buffer.from([0xff, 0x17, 0x04]), words])
+/** As MariaDB 10.11 answers without a majority. */
+const REFUSAL = errorPacket(1047, '08S01', 'WSREP has not yet prepared node for application use')
+const KILLED = errorPacket(1317, '70100', 'Query execution was interrupted')
+
+function errorPacket(errno: number, state: string, message: string): Buffer {
+  const body = Buffer.concat([Buffer.from([0xff, errno & 0xff, errno >> 8]), Buffer.from(`#${state}${message}`)])
   return Buffer.concat([Buffer.from([body.length, 0, 0, 1]), body])
-})()
+}
 
 /** The proxy listens on a UNIX socket, or with `byTcp` on a port. */
 export async function lossyServer(target: string, byTcp = false): Promise<LossyServer> {
   const socketPath = join(tmpdir(), `lossy-${process.pid}-${Math.random().toString(36).slice(2)}.sock`)
   const sockets = new Set<Socket>()
+  const threadIds = new Set<number>()
   const server = createServer((client) => {
     const upstream = createConnection(lossy.target)
     for (const socket of [client, upstream]) {
@@ -51,6 +56,9 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     }
     client.on('close', cut)
     upstream.on('close', cut)
+    let threadId: number | null = null
+    upstream.once('data', (greeting) => threadIds.add((threadId = threadIdOf(greeting))))
+    upstream.on('close', () => threadId !== null && threadIds.delete(threadId))
     let fate: Fate = 'pass'
     /** The text last sent to be prepared, and the prepared statements by the server's number. */
     let preparing: string | null = null
@@ -64,14 +72,18 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     let isAnswered = true
     const passNext = (): void => {
       const packet = isAnswered ? firstPacket(waiting) : null
-      if (!packet) return
+      if (!packet) {
+        if (waiting.length > 0) lossy.mostPacketsAtOnce = Math.max(lossy.mostPacketsAtOnce, 2)
+        return
+      }
+      lossy.mostPacketsAtOnce = Math.max(lossy.mostPacketsAtOnce, 1)
       waiting = waiting.subarray(packet.length)
       if (packet[4] === PREPARE) preparing = packet.subarray(5).toString('utf8')
       const statement = textOf(packet)
       if (fate === 'pass' && statement !== null) fate = lossy.fateOf(statement)
-      if (fate === 'refused') {
+      if (fate === 'refused' || fate === 'killed') {
+        client.write(fate === 'killed' ? KILLED : REFUSAL)
         fate = 'pass'
-        client.write(REFUSAL)
       } else if (fate === 'lost') cut()
       else if (fate !== 'hang') {
         isAnswered = packet[4] === CLOSE
@@ -82,7 +94,6 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     client.on('data', (sent) => {
       // Packets of the login are not statements.
       waiting = Buffer.concat([waiting, sent])
-      if (sent[4] === QUERY || sent[4] === EXECUTE) lossy.writes += 1
       passNext()
     })
     upstream.on('data', (answer) => {
@@ -90,7 +101,10 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
       preparing = null
       isAnswered = true
       if (fate === 'answer lost') cut()
-      else if (fate === 'pass') client.write(answer)
+      else if (fate === 'run, answered as killed') {
+        fate = 'pass'
+        client.write(KILLED)
+      } else if (fate === 'pass') client.write(answer)
       passNext()
     })
   })
@@ -103,7 +117,8 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     port: typeof address === 'object' && address !== null ? address.port : 0,
     target,
     fateOf: () => 'pass',
-    writes: 0,
+    threadIds,
+    mostPacketsAtOnce: 0,
     close: async () => {
       for (const socket of sockets) socket.destroy()
       server.close()
@@ -111,6 +126,11 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     },
   }
   return lossy
+}
+
+/** It stands behind the version, which ends with a zero. */
+function threadIdOf(greeting: Buffer): number {
+  return greeting.readUInt32LE(greeting.indexOf(0, 5) + 1)
 }
 
 /** The first packet, if it has arrived completely. */

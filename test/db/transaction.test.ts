@@ -1,21 +1,18 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import type { PoolConnection } from 'mysql2'
 import sinon from 'sinon'
 import type { Context } from '#context.ts'
-import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
+import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { bigint, int } from '#db/columns.ts'
-import { BEGIN, end, sendOver, takeConnection } from '#db/mysql-adapter.ts'
 import { queriesOver, type Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import { inTransaction, type Tx } from '#commands/transaction.ts'
-import { insertedNew, isDuplicate, retryable } from '#db/database-error.ts'
+import { insertedNew, isDatabaseBusy, isDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
-import { endUsers } from '#subscriptions/store.ts'
-import { systemClock } from '#shared/time.ts'
 import { contextOn } from '../support/context.ts'
 import { testDatabase, urlOf } from '../support/database.ts'
-import { lossyServer, type LossyServer } from './lossy-server.ts'
+import { until } from '../support/until.ts'
+import { lossyServer, type Fate, type LossyServer } from './lossy-server.ts'
 
 const APP = 1
 const ANSWER = shape({ answer: int() })
@@ -125,7 +122,7 @@ describe('a transaction', () => {
         const id = await connectionId(tx)
         if (attempts > 1) return
         const sleeping = tx.all(ANSWER, 'SELECT SLEEP(10) AS answer')
-        await Promise.all([kill(id), sleeping])
+        await Promise.all([kill('CONNECTION', id), sleeping])
       })
       expect(attempts).to.equal(2)
       expect(await refs()).to.deep.equal(['an'])
@@ -136,7 +133,7 @@ describe('a transaction', () => {
       await inTransaction(ctx, async (tx) => {
         attempts += 1
         await insert(tx, 'an')
-        if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
+        if (attempts === 1) await killAndNotice(tx)
         await insert(tx, 'binh')
       })
       expect(attempts).to.equal(2)
@@ -148,7 +145,7 @@ describe('a transaction', () => {
       await inTransaction(ctx, async (tx) => {
         attempts += 1
         await insert(tx, 'an')
-        if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
+        if (attempts === 1) await killAndNotice(tx)
       })
       expect(attempts).to.equal(2)
       expect(await refs()).to.deep.equal(['an'])
@@ -163,7 +160,7 @@ describe('a transaction', () => {
         attempts += 1
         if (attempts === 12) laterMs = 10_000
         await insert(tx, 'an')
-        await killAndNotice(tx.ctx.db, tx)
+        await killAndNotice(tx)
         await insert(tx, 'binh')
       })
       await expectRejection(failed, '')
@@ -179,7 +176,7 @@ describe('a transaction', () => {
         let attempts = 0
         await inTransaction(small, async (tx) => {
           attempts += 1
-          if (attempts === 1) await killAndNotice(tx.ctx.db, tx)
+          if (attempts === 1) await killAndNotice(tx)
           await tx.all(ANSWER, 'SELECT 1 AS answer')
         })
       }
@@ -217,99 +214,26 @@ describe('a transaction', () => {
     expect(isDuplicate(error, 'PRIMARY')).to.equal(false)
   })
 
-  describe('with deferred statements', () => {
-    const endUser = (externalRef: string) => ({ appId: APP, externalRef, version: 0, createdAt: systemClock.now() })
-
-    it('runs them before its commit, in order', async () => {
-      await inTransaction(ctx, async (tx) => {
-        await tx.add(endUsers, endUser('an'))
-        await tx.updateOne(endUsers, { externalRef: 'an', version: 0 }, { version: 5 }, () => new Error('not there'))
-        expect(await tx.count(endUsers, 'WHERE version = 5')).to.equal(1)
-        await tx.add(endUsers, endUser('binh'))
-      })
-      expect(await versions()).to.deep.equal({ an: 5, binh: 0 })
-    })
-
-    it('knows the id of such a row once it has settled, and no earlier', async () => {
-      await inTransaction(ctx, async (tx) => {
-        const added = await tx.add(endUsers, endUser('an'))
-        expect(() => added.value).to.throw('before the row was sent')
-        // Whoever waits meanwhile is woken too.
-        await Promise.all([tx.settle(), tx.settle()])
-        const row = await tx.one(endUsers, 'WHERE external_ref = ?', ['an'])
-        expect(added.value).to.equal(row?.id)
-      })
-    })
-
-    it('runs the work again where the error is translated to one that calls for it', async () => {
-      await seed('an')
-      const names = ['an', 'binh']
-      await inTransaction(ctx, async (tx) => {
-        const taken = (error: Error): Error => (isDuplicate(error, 'end_users_app_ref') ? retryable('taken') : error)
-        await tx.add(endUsers, endUser(names.shift()!), {}, taken)
-        await insert(tx, `after-${names.length}`).catch(() => undefined)
-      })
-      expect(await refs()).to.deep.equal(['after-0', 'an', 'binh'])
-    })
-
-    it('fails if they fail, even though the work has finished', async () => {
-      await seed('an')
-      let effects = 0
-      const failed = inTransaction(ctx, async (tx) => {
-        tx.afterCommit(() => void (effects += 1))
-        await insert(tx, 'binh')
-        await tx.add(endUsers, endUser('an'))
-      })
-      await expectRejection(failed, 'Duplicate')
-      const changed = inTransaction(ctx, async (tx) => {
-        await insert(tx, 'binh')
-        await tx.updateOne(
-          endUsers,
-          { externalRef: 'an', version: 7 },
-          { version: 8 },
-          () => new Error('at another version'),
-        )
-      })
-      await expectRejection(changed, 'at another version')
-      expect(await versions()).to.deep.equal({ an: 0 })
-      expect(effects).to.equal(0)
-    })
-
-    it('runs none after one that failed', async () => {
-      await seed('an')
-      const outcomes: string[] = []
-      const failed = inTransaction(ctx, async (tx) => {
-        await tx.add(endUsers, endUser('an'))
-        // In the same write, so the server has run it.
-        await insert(tx, 'binh').catch((error: unknown) => outcomes.push((error as Error).message))
-        await tx.add(endUsers, endUser('chi')).catch((error: unknown) => outcomes.push((error as Error).message))
-      })
-      await expectRejection(failed, 'Duplicate')
-      expect(outcomes).to.have.lengthOf(2)
-      for (const outcome of outcomes) expect(outcome).to.include('Duplicate')
-      expect(await refs()).to.deep.equal(['an'])
-    })
-  })
-
   describe('that is aborted runs nothing outside it:', () => {
-    it('statements after the failed one in the same write', async () => {
-      await seed('an', 'binh', 'chi')
-      const outcomes: unknown[] = []
-      await loseDeadlock(ctx, async (tx) => {
-        // Each is already prepared on the connection, so they are sent together.
-        const both = [touch(tx, 'an'), insert(tx, 'stray'), insert(tx, 'other')]
-        outcomes.push(...(await Promise.allSettled(both)).map(({ status }) => status))
+    it('a statement that is sent before the answer to the one before: their order is that of the locks', async () => {
+      const failed = inTransaction(ctx, async (tx) => {
+        await Promise.all([insert(tx, 'an'), insert(tx, 'binh')])
       })
-      expect(outcomes).to.deep.equal(['rejected', 'rejected', 'rejected'])
-      expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
+      await expectRejection(failed, 'one statement at a time')
+      expect(await refs()).to.deep.equal([])
     })
 
-    it('a statement queued behind the failed one', async () => {
-      await seed('an', 'binh', 'chi')
-      await loseDeadlock(ctx, async (tx) => {
-        await Promise.all([touch(tx, 'an'), insert(tx, 'stray')])
+    it('work that catches another error than a duplicate and goes on', async () => {
+      let isFinished = false
+      const failed = inTransaction(ctx, async (tx) => {
+        await insert(tx, 'an')
+        await tx.all(ANSWER, 'SELECT no_such_column FROM end_users').catch(() => undefined)
+        await insert(tx, 'stray')
+        isFinished = true
       })
-      expect(await refs()).to.deep.equal(['an', 'binh', 'chi'])
+      await expectRejection(failed, 'no_such_column')
+      expect(isFinished).to.equal(false)
+      expect(await refs()).to.deep.equal([])
     })
 
     it('work that catches the error and goes on', async () => {
@@ -342,8 +266,7 @@ describe('a transaction', () => {
           // The rollback is under way and takes several turns of the event loop; this is still the transaction's connection.
           for (let index = 0; index < 20; index += 1) await insert(tx, `stray${index}`)
         })().catch((error: unknown) => error)
-        await tx.all(ANSWER, 'SELECT 2 AS answer')
-        void thrown()
+        await thrown()
         throw new AppError('not_found', 'gone')
       })
       await expectRejection(failed, 'gone')
@@ -405,6 +328,44 @@ describe('a transaction', () => {
         expect(effects).to.equal(1)
       })
     }
+
+    const TROUBLE: readonly Fate[] = ['lost', 'answer lost', 'hang', 'refused', 'killed', 'run, answered as killed']
+
+    for (const command of ['START TRANSACTION', 'COMMIT', 'ROLLBACK']) {
+      for (const fate of TROUBLE) {
+        for (const end of ['succeeds', 'is refused', 'is a rehearsal'] as const) {
+          it(`leaves all of its work or none when ${command} meets "${fate}" and the work ${end}; the next one starts afresh`, async () => {
+            let met = 0
+            line.fateOf = (statement) => (statement === command && (met += 1) === 1 ? fate : 'pass')
+            const rehearsal = end === 'is a rehearsal' ? { rehearsal: { changes: [], events: [] } } : {}
+            const unit = inTransaction({ ...ctx, ...rehearsal }, async (tx) => {
+              const isNew = await insertedNew('end_users_app_ref', insert(tx, 'an'))
+              if (isNew) await insert(tx, 'binh')
+              if (end === 'is refused') throw new AppError('not_found', 'gone')
+              return 'done'
+            })
+            if (end === 'is refused') await expectRejection(unit, 'gone')
+            else expect(await unit).to.equal('done')
+            for (const ref of ['chi', 'dung'])
+              await inTransaction(ctx, (tx) => insertedNew('end_users_app_ref', insert(tx, ref)))
+            expect(await refs()).to.deep.equal([...(end === 'succeeds' ? ['an', 'binh'] : []), 'chi', 'dung'])
+          })
+        }
+      }
+    }
+
+    it('reports an unknown outcome as a busy database when every COMMIT is answered with an error', async () => {
+      const now = performance.now.bind(performance)
+      let laterMs = 0
+      sinon.stub(performance, 'now').callsFake(() => now() + laterMs)
+      line.fateOf = (statement) => {
+        if (statement === 'COMMIT') laterMs += 6000
+        return statement === 'COMMIT' ? 'killed' : 'pass'
+      }
+      const error: unknown = await inTransaction(ctx, (tx) => insert(tx, 'an')).catch((error: unknown) => error)
+      expect(isDatabaseBusy(error)).to.equal(true)
+      expect(await refs()).to.deep.equal([])
+    })
 
     it('whose rollback does not arrive does not return its connection to the pool', async () => {
       line.fateOf = (statement) => (statement === 'ROLLBACK' ? 'hang' : 'pass')
@@ -471,18 +432,20 @@ async function connectionId(queries: Queries): Promise<number> {
   return row!.id
 }
 
-async function kill(id: number): Promise<void> {
-  await testDatabase().db.query(`KILL ${id}`)
+async function kill(what: 'QUERY' | 'CONNECTION', id: number): Promise<void> {
+  await testDatabase().db.query(`KILL ${what} ${id}`)
 }
 
-async function killAndNotice(db: Database, queries: Queries): Promise<void> {
+/** Ends the transaction's connection, and returns when the server has none of this number. */
+async function killAndNotice(queries: Queries): Promise<void> {
   const id = await connectionId(queries)
-  const connection = connections(db).find(({ threadId }) => threadId === id)!
-  const noticed = Promise.withResolvers<unknown>()
-  connection.once('end', noticed.resolve)
-  connection.once('error', noticed.resolve)
-  await kill(id)
-  await noticed.promise
+  await kill('CONNECTION', id)
+  await until(async () => {
+    const rows = await testDatabase().db.query<unknown[]>('SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ?', [
+      id,
+    ])
+    return rows.length === 0
+  })
 }
 
 /** A transaction outside `inTransaction`, which a test can keep open. */
@@ -491,14 +454,14 @@ interface Rival extends Queries {
 }
 
 async function startRival(): Promise<Rival> {
-  const connection = await takeConnection(testDatabase().db.pool)
-  const queries = queriesOver(sendOver(connection))
-  await queries.run(BEGIN)
+  const { pool } = testDatabase().db
+  const connection = await pool.take()
+  await connection.command('START TRANSACTION')
   return {
-    ...queries,
+    ...queriesOver(connection.send),
     rollback: async () => {
-      await end(connection, 'ROLLBACK')
-      connection.release()
+      await connection.command('ROLLBACK')
+      pool.release(connection)
     },
   }
 }
@@ -507,14 +470,6 @@ async function holdLock(ref: string): Promise<Rival> {
   const rival = await startRival()
   await touch(rival, ref)
   return rival
-}
-
-/** The pool's connections, in use or free. */
-function connections(db: Database): PoolConnection[] {
-  const { _allConnections: all } = db.pool as unknown as {
-    _allConnections: { length: number; get(index: number): PoolConnection }
-  }
-  return Array.from({ length: all.length }, (_, index) => all.get(index))
 }
 
 /**

@@ -2,15 +2,14 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { createSandbox } from 'sinon'
-import type { PoolConnection } from 'mysql2'
-import { expectedWaitMs, inTurn } from '#db/turns.ts'
+import { expectedWaitMs, onEntry } from '#db/entry-queue.ts'
 import { isOverload } from '#http/admission.ts'
 import { unixSeconds } from '#shared/time.ts'
 import { startCardShop, type CardShop } from '../providers/card-shop.ts'
 import type { Response } from '../support/api.ts'
 import { expectError } from '../support/expect-error.ts'
 import { aCheckout, aPlan, tokenOf } from '../support/factories.ts'
-import { takeConnections } from '../support/held-connections.ts'
+import { takeConnections, type HeldConnection } from '../support/held-connections.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
 import { inTurns } from '../support/in-turns.ts'
 import { until } from '../support/until.ts'
@@ -24,7 +23,7 @@ const LEFT = 3
 
 describe('more concurrent callers than the database serves', () => {
   let shop: CardShop
-  let held: PoolConnection[] = []
+  let held: HeldConnection[] = []
   const sandbox = createSandbox()
 
   beforeEach(async () => {
@@ -89,7 +88,7 @@ describe('more concurrent callers than the database serves', () => {
     const card = await shop.open()
     shop.stripe.pay(card.session)
     held = await takeConnections(ctx.db, 9)
-    const crowd = Array.from({ length: 400 }, () => inTurn(ctx.db.pool, PATIENT, (db) => db.run('DO SLEEP(0.02)')))
+    const crowd = Array.from({ length: 400 }, () => onEntry(ctx.db.pool, PATIENT, (db) => db.run('DO SLEEP(0.02)')))
     await until(() => expectedWaitMs(ctx.db.pool) > 1000)
     const refused = [
       first.client.get('/api/v1/plans'),
@@ -153,7 +152,7 @@ describe('more concurrent callers than the database serves', () => {
   })
 
   it('GET /readyz serves all of them from one reading, at most 1 s old', async () => {
-    const made = sandbox.spy(shop.service.ctx.db.pool, 'getConnection')
+    const made = sandbox.spy(shop.service.ctx.db.pool, 'take')
     await shop.service.call('GET', '/readyz')
     const once = made.callCount
     expect(once).to.be.greaterThan(0)

@@ -128,6 +128,14 @@ describe('POST /api/v1/checkout-sessions', () => {
     for (const [field, body] of others) expectFieldError(await seller.post(PATH, body), field)
   })
 
+  it('answers 400 invalid_request for an external_ref that no URL can hold', async () => {
+    for (const external_ref of ['.', '..']) {
+      for (const body of [subscription(), payment()])
+        expectFieldError(await seller.post(PATH, { ...body, external_ref }), 'external_ref')
+    }
+    expect((await seller.post(PATH, { ...payment(), external_ref: '...' })).status).to.equal(201)
+  })
+
   it('answers 400 invalid_request for URLs that are not absolute http(s) URLs', async () => {
     const bad = [
       '/ok',

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
+import { UnknownCommit } from '#db/database-error.ts'
 import { asAppError } from '#http/errors.ts'
 import { testContext } from '../support/context.ts'
 
@@ -14,9 +15,17 @@ describe('an error while a request is answered', () => {
     expect(codeOf(Object.assign(new Error('read ECONNRESET'), reset))).to.equal('internal_error')
   })
 
-  it('is service_unavailable with Retry-After if the database is in conflict for too long, is read-only, or has no majority', () => {
-    for (const errno of [1213, 1205, 1047, 1180, 1290]) {
-      const error = asAppError(testContext(), Object.assign(new Error('busy'), { errno }), 'req_1', 'POST /')
+  const BUSY = [
+    ...[1213, 1205, 1180, 1290, 3032, 1040, 3169, 1317, 3024, 1969, 3797, 3798, 3799].map((errno) =>
+      Object.assign(new Error('busy'), { errno }),
+    ),
+    Object.assign(new Error('WSREP has not yet prepared node for application use'), { errno: 1047 }),
+    new UnknownCommit(new Error('Query execution was interrupted')),
+  ]
+
+  it('is service_unavailable with Retry-After if the database is in conflict, read-only, offline, full, too slow, without a majority, or a statement was killed', () => {
+    for (const busy of BUSY) {
+      const error = asAppError(testContext(), busy, 'req_1', 'POST /')
       expect([error.code, error.status, error.headers]).to.deep.equal([
         'service_unavailable',
         503,
@@ -24,6 +33,8 @@ describe('an error while a request is answered', () => {
       ])
     }
     expect(codeOf(Object.assign(new Error('no such table'), { errno: 1146 }))).to.equal('internal_error')
+    // Of a server that is no node of Galera, a command that it does not know.
+    expect(codeOf(Object.assign(new Error('Unknown command'), { errno: 1047 }))).to.equal('internal_error')
   })
 
   it('is invalid_request if the request itself was cut off', () => {

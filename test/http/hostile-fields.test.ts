@@ -14,6 +14,7 @@ import {
   priceId,
   tokenOf,
 } from '../support/factories.ts'
+import { refusalOf } from '../support/expect-error.ts'
 import { mutationsOf, type BodyRules } from '../support/hostile-values.ts'
 
 type Body = Parameters<typeof mutationsOf>[0]
@@ -154,6 +155,31 @@ describe('hostile values', () => {
         expect(good.status, `the unchanged body: ${good.text}`).to.be.oneOf([200, 201])
       })
     }
+
+    it('is a name that changes the direction of the text beside it, or breaks its line', async () => {
+      const turning = ['\u061c', '\u2028', '\u2029', '\u202a', '\u202e', '\u2066', '\u2069', '\u0085', '\n']
+      const payment = { ...CHECKOUT, mode: 'payment', plan_ref: 'book', amount: 5000, currency: 'VND' }
+      const calls = [
+        ['POST /api/v1/plans', 'name', (name: string) => ({ code: 'fresh', name, prices: [{ ...MONTHLY }] })],
+        ['PATCH /api/v1/plans/:id', 'name', (name: string) => ({ name })],
+        ['POST /api/v1/plans/:id/prices', 'name', (name: string) => ({ ...PRICE, name })],
+        ['POST /api/v1/customers', 'name', (name: string) => ({ ...CUSTOMER, name })],
+        ['PATCH /api/v1/customers/:id', 'name', (name: string) => ({ name })],
+        ['POST /api/v1/checkout-sessions', 'plan_name', (name: string) => ({ ...payment, plan_name: name })],
+      ] as const
+      for (const [route, field, bodyOf] of calls) {
+        for (const character of turning) {
+          const answer = await send(route, JSON.stringify(bodyOf(`Pro${character}moc.live`)))
+          const shown = `${route} ${JSON.stringify(character)}: ${answer.text}`
+          expect([answer.status, answer.body.error?.field], shown).to.deep.equal([400, field])
+        }
+        // A mark that right-to-left names need.
+        const good = await send(route, JSON.stringify(bodyOf('מנוי\u200f Pro')))
+        expect(good.status, `${route} ${good.text}`).to.be.oneOf([200, 201])
+      }
+      for (const name of ['Shop\u202e', 'Shop\u2067'])
+        expect((await refusalOf(anApp(service.ctx, { name }))).message).to.match(/^name: must not contain/)
+    })
 
     it('changes no prototype', () => {
       expect(({} as { polluted?: unknown }).polluted).to.equal(undefined)

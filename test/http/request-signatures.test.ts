@@ -345,7 +345,7 @@ describe('signed requests', () => {
   })
 
   function spyOnDatabase() {
-    return sandbox.spy(service.ctx.db.pool, 'getConnection')
+    return sandbox.spy(service.ctx.db.pool, 'take')
   }
 
   type Field = readonly [name: string, value: string]

@@ -36,6 +36,7 @@ const RECEIPT = {
   amount: '₫60,000',
   asked: '₫99,000',
   missing: '',
+  pay_url: '',
   code: '',
   account_number: '',
   bank_name: '',
@@ -53,6 +54,7 @@ const RECEIPTS: readonly MailValues[] = [
     ...RECEIPT,
     kind: 'part',
     missing: '₫39,000',
+    pay_url: `http://127.0.0.1:8080/checkout/${'3f9a'.repeat(16)}/bank?a=1&b=2`,
     code: 'PGABCD2345',
     account_number: '0123456789012',
     bank_name: 'Vietcombank',
@@ -75,6 +77,12 @@ export const SAMPLES: readonly SampleMail[] = LOCALES.flatMap((locale) => [
       values: { ...REMINDER, in_trial, period_end: ENDS[locale] },
     })),
   ),
+  {
+    name: `renewal-reminder without a name in ${locale}`,
+    template: 'renewal-reminder',
+    locale,
+    values: { ...REMINDER, customer_name: '', period_end: ENDS[locale] },
+  } as const,
   ...RECEIPTS.map((values) => ({
     name: `receipt (${String(values['kind'])}${values['code'] === '' ? '' : ' by transfer'}) in ${locale}`,
     template: 'receipt' as const,

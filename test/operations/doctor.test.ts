@@ -71,7 +71,11 @@ describe('doctor (contract 6)', () => {
       expect(schema?.detail).to.include(row.name)
       expect(results.map(({ check }) => check)).to.not.include('ledger')
     } finally {
-      await ctx.db.query('INSERT INTO migrations SET ?', [row])
+      await ctx.db.query('INSERT INTO migrations (id, timestamp, name) VALUES (?, ?, ?)', [
+        row.id,
+        row.timestamp,
+        row.name,
+      ])
     }
   })
 

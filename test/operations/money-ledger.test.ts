@@ -63,7 +63,11 @@ describe('money is its own ledger (contract 7)', () => {
       app: null,
       isTest: true,
     })
-    return { unapplied: unapplied[0]?.amount ?? 0, surplus: surplus[0]?.amount ?? 0, unknown: unknown_payments }
+    return {
+      unapplied: Number(unapplied[0]?.amount ?? 0),
+      surplus: Number(surplus[0]?.amount ?? 0),
+      unknown: unknown_payments,
+    }
   }
   const waiting = async () => {
     const filter = { appId: null, waiting: true, below: null, limit: 100 }

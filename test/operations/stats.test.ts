@@ -78,11 +78,11 @@ describe('stats (contract 6)', () => {
     })
     const { cash, revenue } = await gatherStats(ctx, { app: null })
     expect(cash).to.deep.equal([
-      { currency: 'VND', month: '2026-03', payments: 4, received: 3_197_000, refunded: 0 },
-      { currency: 'VND', month: '2026-04', payments: 1, received: 99_000, refunded: 99_000 },
+      { currency: 'VND', month: '2026-03', payments: 4, received: 3_197_000n, refunded: 0n },
+      { currency: 'VND', month: '2026-04', payments: 1, received: 99_000n, refunded: 99_000n },
     ])
     expect(revenue).to.deep.equal([
-      { currency: 'VND', payments: 5, received: 3_296_000, refunded: 99_000, net: 3_197_000 },
+      { currency: 'VND', payments: 5, received: 3_296_000n, refunded: 99_000n, net: 3_197_000n },
     ])
   })
 
@@ -92,7 +92,7 @@ describe('stats (contract 6)', () => {
     // renewed: 19 of the 30 days from 2026-04-01 10:00; month: 28 of 30 days; lifetime, trial and lapsed: nothing.
     const days = (count: number) => Math.floor((99_000 * count) / 30)
     expect((await gatherStats(ctx, { app: null })).unearned).to.deep.equal([
-      { currency: 'VND', amount: days(19) + days(28) },
+      { currency: 'VND', amount: BigInt(days(19) + days(28)) },
     ])
   })
 
@@ -102,7 +102,7 @@ describe('stats (contract 6)', () => {
     const [first, second] = [await aPlan(ctx, app), await aPlan(ctx, app, { prices: [YEARLY] })]
     await paid(ctx, app, { price_id: priceId(first) })
     await paid(ctx, app, { price_id: priceId(second) })
-    expect((await gatherStats(ctx, { app: app.app })).unearned).to.deep.equal([{ currency: 'VND', amount: 990_000 }])
+    expect((await gatherStats(ctx, { app: app.app })).unearned).to.deep.equal([{ currency: 'VND', amount: 990_000n }])
   })
 
   it('a period is fully unearned before it begins, partly while it runs, and not at all after it', () => {
@@ -142,7 +142,7 @@ describe('stats (contract 6)', () => {
     const ctx = testContext()
     const { app, plan } = await aBusiness(ctx)
     await partlyPaid(ctx, app, { external_ref: 'short', price_id: priceId(plan) })
-    expect((await gatherStats(ctx, { app: null })).unapplied).to.deep.equal([{ currency: 'VND', amount: 90_000 }])
+    expect((await gatherStats(ctx, { app: null })).unapplied).to.deep.equal([{ currency: 'VND', amount: 90_000n }])
     const live = await anApp(ctx, { sandbox: false })
     const stats = await gatherStats(ctx, { app: null })
     expect(stats).to.include({ mode: 'live' })

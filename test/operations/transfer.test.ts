@@ -92,6 +92,17 @@ describe('import and export', () => {
       ])
     })
 
+    it('refuses an external_ref that no URL can hold', async () => {
+      const report = await importCsv(
+        `${HEADER}\n.,${plan.prices[1]},,,,\n..,${plan.prices[1]},,,,\n...,${plan.prices[1]},,,,\n`,
+      )
+      expect(report.lines.map(({ result, reason }) => [result, reason])).to.deep.equal([
+        ['refused', 'external_ref: must not be . or ..'],
+        ['refused', 'external_ref: must not be . or ..'],
+        ['imported', null],
+      ])
+    })
+
     it('counts the lines of the file, blank ones and those within quotes too', async () => {
       const quoted = `"two\nlines",${plan.prices[0]},2026-04-30 10:00:00,,,`
       const { lines } = await importCsv(`${HEADER}\n\n${quoted}\n\nb,${plan.prices[0]},2026-04-30 10:00:00,,,\n`)

@@ -123,20 +123,80 @@ describe('the bank-transfer page, GET /checkout/{token}/bank and GET /checkout/{
     expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
   })
 
-  it('after it expired says how much has arrived, and that the rest still counts: without contradiction', async () => {
+  it('after it expired the checkout says how much has arrived, and that the rest still counts: without contradiction', async () => {
     const [code] = copied(await get('/bank'))
     await transfer(scenario, open.transaction_id, 60_000)
     scenario.at('2026-03-01 11:00:00')
-    const page = await get('/bank')
+    const page = await get('')
     expect(page.status).to.equal(410)
     const text = textOf(page)
     expect(text).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
     expect(text).to.include(`transfer the missing ₫39,000 with the note ${code!}`)
     expect(text).to.include('Please contact Reader')
+    expect(text).to.include('Pay ₫39,000')
     expect(text).not.to.match(/do not transfer/i)
     expect(copied(page), 'what to type in').to.deep.equal([code, '39000', ACCOUNT.number])
+    expect(attributes(page, 'a', 'href')).to.include(`${new URL(open.checkout_url).pathname}/bank`)
     await transfer(scenario, open.transaction_id, 39_000)
     expect((await scenario.subscription()).status).to.equal('active')
+  })
+
+  describe('of a payment that came in part, after the link expired', () => {
+    beforeEach(async () => {
+      await get('/bank')
+      await transfer(scenario, open.transaction_id, 60_000)
+      scenario.at('2026-03-05 11:00:00')
+    })
+
+    it('shows the amount still due and its QR code, also days later, and the rest counts', async () => {
+      const page = await get('/bank')
+      expect(page.status).to.equal(200)
+      const [, amount, number] = copied(page)
+      expect([amount, number]).to.deep.equal(['39000', ACCOUNT.number])
+      const text = textOf(page)
+      expect(text).to.include('We received ₫60,000 of ₫99,000. ₫39,000 is still missing.')
+      expect(text).to.include('This link has expired, but the rest still counts when it arrives.')
+      expect(text).to.include('Would you rather have your money back? Please contact Reader. Back to Reader')
+      for (const path of ['/qr.svg', '/qr.png']) expect((await get(path)).status, path).to.equal(200)
+      await transfer(scenario, open.transaction_id, 39_000)
+      expect((await get('/bank')).headers['location']).to.equal('https://shop.example/ok')
+      expect((await scenario.subscription()).status).to.equal('active')
+    })
+
+    it('counts nothing down, offers no other method, and does not load itself again and again', async () => {
+      const page = await get('/bank')
+      expect(attributes(page, 'span', 'data-countdown')).to.deep.equal([])
+      expect(attributes(page, 'a', 'href')).not.to.include(new URL(open.checkout_url).pathname)
+      expect(page.text).to.match(/<div class="waiting"[^>]* data-late/)
+      expect((await get('/status')).body).to.deep.equal({ status: 'pending', expired: true, redirect_url: null })
+    })
+
+    it('takes no other payment: the checkout and its choice of a method stay 410', async () => {
+      expect((await get('')).status).to.equal(410)
+      const chosen = await scenario.service.call('POST', `${open.checkout_url}/resolve`, {
+        headers: { 'Content-Type': 'application/json' },
+        raw: '{"payment_method":"bank_transfer"}',
+      })
+      expect([chosen.status, chosen.body.error.code]).to.deep.equal([410, 'checkout_expired'])
+    })
+
+    it('is 410 and names no account where the payment would not be applied any more', async () => {
+      const gold = await scenario.plan('gold', { ...MONTHLY, amount: 50_000 })
+      await scenario.pay(await scenario.checkout({ price_id: gold.prices[0] }))
+      for (const path of ['', '/bank', '/qr.svg']) {
+        const page = await get(path)
+        expect(page.status, path).to.equal(410)
+        expect(page.text).not.to.include(ACCOUNT.number)
+      }
+      expect(textOf(await get('/bank'))).to.include(
+        'Please contact Reader to complete the payment or to get your money',
+      )
+    })
+
+    it('is 410 once the account is disabled', async () => {
+      await scenario.service.ctx.db.query('UPDATE bank_accounts SET disabled_at = created_at')
+      for (const path of ['/bank', '/qr.svg']) expect((await get(path)).status, path).to.equal(410)
+    })
   })
 
   it('asks for no transfer after a part that came by another method, since none would be accepted', async () => {

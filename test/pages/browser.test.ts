@@ -161,6 +161,25 @@ describe('hosted pages in a browser', () => {
       await page.getByText('Nothing is lost').waitFor()
     })
 
+    it('keep the bank page of a part payment after the end, without loading it again and again', async () => {
+      const { page } = await enter(`${open.checkout_url}/bank`)
+      await transfer(scenario, open.transaction_id, 60_000)
+      scenario.at('2026-03-01 11:00:00')
+      await look(page)
+      await page.getByText('This link has expired, but the rest still counts when it arrives.').waitFor()
+      await page.waitForLoadState('load')
+      await page.evaluate("document.body.dataset.loadedOnce = 'yes'")
+      for (let time = 0; time < 2; time += 1) {
+        const asked = page.waitForResponse(/\/status$/)
+        await look(page)
+        await (await asked).finished()
+      }
+      expect(await page.getAttribute('body[data-loaded-once]', 'data-loaded-once')).to.equal('yes')
+      await transfer(scenario, open.transaction_id, 39_000)
+      await look(page)
+      await page.getByRole('heading', { name: 'Payment received' }).waitFor()
+    })
+
     it('copy account number, amount and transfer code as they must be typed', async () => {
       const { page } = await enter(`${open.checkout_url}/bank`, {
         permissions: ['clipboard-read', 'clipboard-write'],

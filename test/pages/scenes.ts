@@ -94,6 +94,13 @@ export const SCENES = {
     scenario.at('2026-03-01 11:00:00')
     return checkout_url
   },
+  'a bank transfer paid in part, after its link expired': async (scenario, [monthly]) => {
+    const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
+    await scenario.service.call('GET', `${checkout_url}/bank`)
+    await transfer(scenario, transaction_id, 60_000)
+    scenario.at('2026-03-01 11:00:00')
+    return `${checkout_url}/bank`
+  },
   'a bank transfer that has arrived': async (scenario, [monthly]) => {
     const { checkout_url, transaction_id } = await scenario.checkout({ price_id: monthly, skip_trial: true })
     await scenario.service.call('GET', `${checkout_url}/bank`)

@@ -201,8 +201,8 @@ class Books {
     const flagged = all.filter(({ flagReason }) => flagReason !== null).map(({ amountLeft }) => amountLeft)
     const surplus = all.filter(({ flagReason }) => flagReason === null).map(({ amountLeft }) => amountLeft)
     const stats = await gatherStats(this.#ctx, { app: this.#shop.app })
-    expect(stats.unapplied[0]?.amount ?? 0, 'unapplied').to.equal(sumOf([...open, ...flagged]))
-    expect(stats.surplus[0]?.amount ?? 0, 'surplus').to.equal(sumOf(surplus))
+    expect(Number(stats.unapplied[0]?.amount ?? 0), 'unapplied').to.equal(sumOf([...open, ...flagged]))
+    expect(Number(stats.surplus[0]?.amount ?? 0), 'surplus').to.equal(sumOf(surplus))
     const filter = { appId: this.#shop.app.id, waiting: true, below: null, limit: 100 }
     const queue = await listPaymentRows(this.#ctx.db, filter)
     expect(sumOf(queue.map(({ waiting }) => waiting ?? 0)), 'the queue').to.equal(sumOf([...open, ...flagged]))

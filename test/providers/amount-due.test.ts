@@ -108,6 +108,23 @@ describe('a payer who comes back to the checkout page', () => {
     expect(payos.links).to.have.length(2)
   })
 
+  it('from a PayOS link that expired there gets a fresh one, and late money of the old one is still found', async () => {
+    const { id, token } = await aPurchase()
+    const first = (await choose(token, 'payos')).body.data.redirect_url
+    const [old] = payos.links
+    old!.status = 'EXPIRED'
+    const second = (await choose(token, 'payos')).body.data.redirect_url
+    expect(second).to.not.equal(first)
+    expect((await choose(token, 'payos')).body.data.redirect_url, 'and the same one again').to.equal(second)
+    expect(payos.links).to.have.length(2)
+    clock.advance('11m')
+    expect(await reconcilePayments(service.ctx)).to.include({ lookedUp: 2, stillOpen: 2 })
+    payos.transfer(old!, 99_000)
+    clock.advance('21m')
+    expect(await reconcilePayments(service.ctx)).to.include({ paid: 1 })
+    expect(await transaction(id)).to.include({ status: 'completed', amount_received: 99_000 })
+  })
+
   it('from a PayOS link that was paid meanwhile is led to the seller', async () => {
     const { id, token } = await aPurchase()
     await choose(token, 'payos')

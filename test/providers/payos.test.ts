@@ -286,7 +286,7 @@ describe('paying through PayOS', () => {
         'a negative order code': changed({ orderCode: -1 }),
         'an order code that no number holds': changed({ orderCode: 2 ** 60 }),
         'no data': { ...good, data: undefined },
-        'a list of lists, 40,000 deep': `{"signature":"${signature}","data":${JSON.stringify(good.data).slice(0, -1)},"x":${'['.repeat(40_000)}${']'.repeat(40_000)}}}`,
+        'a list of lists, 15,000 deep': `{"signature":"${signature}","data":${JSON.stringify(good.data).slice(0, -1)},"x":${'['.repeat(15_000)}${']'.repeat(15_000)}}}`,
         'a list, rightly signed': signedAs({ ...good.data, list: [{ a: 1 }] }),
         'an object, rightly signed': signedAs({ ...good.data, more: { a: 1 } }),
         'data that is text': { ...good, data: 'x' },
@@ -295,7 +295,8 @@ describe('paying through PayOS', () => {
         'no body': '',
         'a byte-order mark': `\uFEFF${JSON.stringify(good)}`,
         'no UTF-8': Buffer.from([0x7b, 0xff, 0x7d]),
-        'a body over 256 KB': JSON.stringify(good) + ' '.repeat(256 * 1024),
+        'a body over 32 KB': filledTo(32 * 1024 + 1, good),
+        'more than 100 fields, rightly signed': signedAs(withFields(good.data, 101)),
       }
       const bodies = new Set<string>()
       for (const [what, body] of Object.entries(cases)) {
@@ -306,6 +307,16 @@ describe('paying through PayOS', () => {
       expect(bodies.size).to.equal(1)
       expect((await shop.transaction(transactionId)).status).to.equal('pending')
     })
+  })
+
+  it('the largest genuine notification is taken: 32 KB with 100 fields', async () => {
+    const { link, transactionId } = await shop.open()
+    const good = payosNotification(PAYOS_KEYS.checksumKey, link, shop.payos.transfer(link, 99_000))
+    const data = withFields(good.data, 100)
+    const signature = signOfData(PAYOS_KEYS.checksumKey, data)
+    const answer = await shop.send(filledTo(32 * 1024, { ...good, data, signature }))
+    expect(answer.body.data).to.deep.equal({ status: 'processed' })
+    expect((await shop.transaction(transactionId)).status).to.equal('completed')
   })
 
   describe('credentials that an operator gives', () => {
@@ -323,3 +334,15 @@ describe('paying through PayOS', () => {
     })
   })
 })
+
+/** The data with as many fields as given. */
+function withFields(data: object, count: number): object {
+  const more = count - Object.keys(data).length
+  return { ...data, ...Object.fromEntries(Array.from({ length: more }, (_, index) => [`more${index}`, 'x'])) }
+}
+
+/** The JSON of a value, with as many bytes as given. */
+function filledTo(bytes: number, value: object): string {
+  const json = JSON.stringify(value)
+  return json + ' '.repeat(bytes - Buffer.byteLength(json))
+}

@@ -1,6 +1,8 @@
 import { expect } from 'chai'
+import { Liquid } from 'liquidjs'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
 import type { Browser } from 'playwright-core'
+import { spy } from 'sinon'
 import { accessibilityErrors } from '../pages/audit.ts'
 import { DESKTOP, PHONE, startBrowser, visit } from '../pages/browser.ts'
 import { startService, type TestService } from '../support/api.ts'
@@ -57,6 +59,31 @@ describe('the page of the API reference', () => {
       await visitor.end()
     })
   }
+
+  for (const path of ['/docs', '/openapi.json']) {
+    it(`GET ${path} is made once, and only sent to those who do not have it`, async () => {
+      const first = await service.call('GET', path)
+      expect(first.status).to.equal(200)
+      expect(first.headers['cache-control']).to.equal('public, max-age=300')
+      const etag = String(first.headers['etag'])
+      const again = await service.call('GET', path, { headers: { 'If-None-Match': etag } })
+      expect([again.status, again.text, again.headers['etag']]).to.deep.equal([304, '', etag])
+      const other = await service.call('GET', path, { headers: { 'If-None-Match': '"another"' } })
+      expect([other.status, other.text]).to.deep.equal([200, first.text])
+      const head = await service.call('HEAD', path)
+      expect([head.status, head.text, head.headers['etag']]).to.deep.equal([200, '', etag])
+    })
+  }
+
+  it('is rendered once for all requests', async () => {
+    const render = spy(Liquid.prototype, 'renderFile')
+    try {
+      for (let calls = 0; calls < 3; calls += 1) await service.call('GET', '/docs')
+      expect(render.callCount).to.equal(1)
+    } finally {
+      render.restore()
+    }
+  })
 
   it('shows every column of every table on a phone, without scrolling sideways', async () => {
     const visitor = await visit(browser, [service.url], { viewport: PHONE })

@@ -176,7 +176,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
   it('is shown by doctor, and what it holds back is not late', async () => {
     await openScene(1, 3)
     scene.ctx.clock.advance('2h')
-    expect((await readHealthMetrics(scene.ctx)).reminderLagSeconds).to.equal(7200)
+    expect((await readHealthMetrics(scene.ctx)).metrics.reminderLagSeconds).to.equal(7200)
     await sendDueReminders(scene.ctx)
     const [result] = await checkReminders(scene.ctx)
     expect(result).to.include({ ok: true })
@@ -184,7 +184,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
       `app ${scene.seller.app.id}: 2 mails held back until tomorrow (UTC): daily limit of 1 reached`,
     )
     expect(result?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
-    expect((await readHealthMetrics(scene.ctx)).reminderLagSeconds).to.equal(0)
+    expect((await readHealthMetrics(scene.ctx)).metrics.reminderLagSeconds).to.equal(0)
     expect(scene.ctx.logged.join('')).to.include('has reached its daily limit of reminder mails')
   })
 

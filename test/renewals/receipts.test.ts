@@ -14,10 +14,12 @@ import { updateAppRow } from '#apps/store.ts'
 import { DAY_MS } from '#shared/time.ts'
 import { AppError } from '#shared/errors.ts'
 import { formatId } from '#shared/ids.ts'
+import { listRefundsOfTransaction } from '#payments/store.ts'
+import { recordRefundAnswer } from '#transactions/refund-money.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { ACCOUNT, takeTransfers } from '../pages/bank-scenario.ts'
 import { changeApp } from '../support/operators.ts'
-import { aCheckout, aCustomer, aPlan, LIFETIME, priceId, tokenOf } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, LIFETIME, paid, priceId, tokenOf } from '../support/factories.ts'
 import { until } from '../support/until.ts'
 import { aScene, type Scene } from './scene.ts'
 
@@ -98,6 +100,49 @@ describe('receipts', () => {
       for (const body of [text, html]) expect(body).to.contain(part)
   })
 
+  const linksTo = (path: string) => new RegExp(`href="http[^"]*/checkout/[0-9a-f]{64}${path}"`)
+
+  for (const [locale, label] of [
+    ['en', 'Pay ₫39,000'],
+    ['vi', 'Thanh toán 39.000\u00a0₫'],
+  ] as const)
+    it(`have a button that asks for the rest of a part, on the bank page, also after the link expired: ${locale}`, async () => {
+      await takeTransfers(scene.ctx, scene.seller.app)
+      const session = await openSession(locale)
+      const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+      await pay(transaction.id, 60_000)
+      scene.ctx.clock.advance('2d')
+      await sweep()
+      const { text, html } = scene.inbox.mails[0]!.parsed
+      expect(html).to.match(linksTo('/bank'))
+      expect(String(html).replace(/\s+/g, ' ')).to.match(new RegExp(`>\\s*${label.replace(/\s/g, '\\s')}\\s*</a>`))
+      expect(text).to.contain(`${session.checkout_url}/bank`)
+    })
+
+  it('lead to the open checkout where a part came by another way, and nowhere once it expired', async () => {
+    await pay(await open(), 60_000)
+    await sweep()
+    expect(scene.inbox.mails[0]!.parsed.html).to.match(linksTo(''))
+    await pay(await open(), 60_000)
+    scene.ctx.clock.advance('2d')
+    await sweep()
+    expect(scene.inbox.mails[1]!.parsed.html).not.to.match(linksTo('.*'))
+  })
+
+  it('ask for no more money where the payment would not be applied any more', async () => {
+    await takeTransfers(scene.ctx, scene.seller.app)
+    const session = await openSession()
+    const { transaction } = await openBankPage(scene.ctx, tokenOf(session))
+    await pay(transaction.id, 60_000)
+    const gold = await aPlan(scene.ctx, scene.seller, { code: 'gold', prices: [LIFETIME] })
+    const other = { price_id: priceId(gold), external_ref: transaction.externalRef }
+    await paid(scene.ctx, { ...scene.seller, app: await scene.app() }, other)
+    await sweep()
+    const { text, html } = scene.inbox.mails.find(({ parsed }) => parsed.subject?.includes('Part of'))!.parsed
+    expect(html).not.to.match(linksTo('.*'))
+    for (const body of [text, html]) expect(body).not.to.contain(ACCOUNT.number)
+  })
+
   it('say that a lifetime subscription never expires', async () => {
     const plan = await aPlan(scene.ctx, scene.seller, { prices: [LIFETIME] })
     await pay((await openSession('en', plan)).transaction_id!, LIFETIME.amount)
@@ -124,6 +169,41 @@ describe('receipts', () => {
       '[TEST] Payment received: Premium',
       '[TEST] Refunded: ₫40,000 for Premium',
       '[TEST] Refunded: ₫59,000 for Premium',
+    ])
+  })
+
+  it('report one decision to refund once, also where several payments are refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().filter((subject) => subject?.includes('Refunded'))).to.deep.equal([
+      '[TEST] Refunded: ₫99,000 for Premium',
+    ])
+  })
+
+  it('report of a refund what went back: not what the provider refused, which is reported once it is refunded', async () => {
+    const transactionId = await open()
+    await pay(transactionId, 60_000)
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    const refunds = await listRefundsOfTransaction(scene.ctx.db, transactionId)
+    const refused = refunds.find(({ amount }) => amount === 39_000)!
+    await inTransaction(scene.ctx, (tx) => tx.run("UPDATE refunds SET status = 'pending' WHERE id = ?", [refused.id]))
+    await sweep()
+    expect(subjects(), 'while a part is pending').to.deep.equal(['[TEST] Payment received: Premium'])
+    await inTransaction(scene.ctx, (tx) =>
+      recordRefundAnswer(tx, refused.id, { status: 'failed', reference: refused.reference, failure: 'closed' }),
+    )
+    scene.ctx.clock.advance('11m')
+    await sweep()
+    expect(subjects().at(-1)).to.equal('[TEST] Refunded: ₫60,000 for Premium')
+    await pay(transactionId, 39_000)
+    await refund(transactionId)
+    await sweep()
+    expect(subjects().slice(2), 'as much as was refunded in all before').to.deep.equal([
+      '[TEST] Refunded: ₫39,000 for Premium',
     ])
   })
 

@@ -3,8 +3,12 @@ import { basename, dirname, join } from 'node:path'
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { Paygate } from '../../client/src/index.ts'
+import { getApp } from '#apps/store.ts'
+import { inTransaction } from '#commands/transaction.ts'
+import { systemClock } from '#shared/time.ts'
+import { emitEvents } from '#webhooks/emit-event.ts'
 import { openDocPage } from '../support/doc-page.ts'
-import { testEnvironment } from '../support/context.ts'
+import { testContext, testEnvironment } from '../support/context.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { scratchFolder } from '../support/scratch.ts'
 import { freePort, Shell, withoutChance } from '../support/shell.ts'
@@ -204,6 +208,37 @@ describe('the sample shop, by the guide for sellers alone', () => {
     expect(await typesOf('dung')).to.deep.equal([])
   }
 
+  /** Finds by its backfill what is committed after a later event, and handles it once. */
+  async function catchUpLate(): Promise<void> {
+    await shell.paste('kill $(jobs -p)')
+    const catchUp = (): Promise<string> =>
+      shell.paste(`node --env-file=.env -e "import('./events.ts').then(({ catchUp }) => catchUp())"`)
+    const ctx = { ...testContext(), clock: systemClock }
+    const { app_id: appId } = JSON.parse(read('app.json')) as { app_id: number }
+    // Without an address nothing is delivered: only the backfill brings these.
+    const app = { ...(await getApp(ctx.db, appId)), webhookUrl: null }
+    const emit = (externalRef: string, meanwhile: () => Promise<unknown>): Promise<unknown> =>
+      inTransaction(ctx, async (tx) => {
+        const data = {
+          external_ref: externalRef,
+          plan_ref: 'p',
+          amount: 1,
+          currency: 'VND',
+          status: 'completed',
+        } as const
+        const subject = { externalRef, transactionId: null }
+        await emitEvents(tx, [{ app, type: 'transaction.completed', data, subject }])
+        return meanwhile()
+      })
+    await catchUp()
+    await emit('late', async () => {
+      await emit('on-time', () => Promise.resolve())
+      expect(await catchUp()).to.match(/^evt_\d+ transaction\.completed$/)
+    })
+    expect(await catchUp()).to.match(/^evt_\d+ transaction\.completed$/)
+    expect(await catchUp()).to.equal('')
+  }
+
   it('is made of the files in the guide, and of nothing else', () => {
     const files = stepsOf(guide.text).filter(({ language }) => language === 'ts')
     const expected = globSync('*.ts', { cwd: SHOP }).map((name) => [
@@ -213,12 +248,13 @@ describe('the sample shop, by the guide for sellers alone', () => {
     expect(files.map(({ code }) => [nameOf(code), code])).to.have.deep.members(expected)
   })
 
-  it('covers a subscription, three renewals, an outage without loss, a refund of a flagged payment, and users of Stripe', async () => {
+  it('covers a subscription, three renewals, an outage without loss, a refund of a flagged payment, users of Stripe, and an event that is committed late', async () => {
     await subscribe()
     await renewThreeTimes()
     await surviveOutage()
     await refundFlagged()
     await moveFromStripe()
+    await catchUpLate()
   })
 
   it('was followed to the last block, and the guide has no block of another kind', () => {

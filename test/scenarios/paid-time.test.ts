@@ -184,6 +184,27 @@ describe('quotes and decisions (contract 7, Payments and periods)', () => {
       expect(await standing()).to.deep.equal([year.prices[0], '2026-05-05 10:00:00'])
     })
 
+    it('a late extension does not set the last decision back: a payment for another plan opened before the switch is superseded, and the month just paid stays', async () => {
+      const [basic, gold, pro] = [
+        await scenario.plan('basic', MONTHLY),
+        await scenario.plan('gold', MONTHLY),
+        await scenario.plan('pro', { ...MONTHLY, interval_unit: 'week' }),
+      ]
+      await buy(basic.prices[0])
+      scenario.at('2026-03-02 10:00:00')
+      const renewal = await renew()
+      const week = await open(pro.prices[0])
+      scenario.at('2026-03-03 10:00:00')
+      await switchTo(gold.prices[0])
+      scenario.at('2026-04-05 10:00:00')
+      await scenario.reportTransfer(renewal)
+      expect(await standing()).to.deep.equal([gold.prices[0], '2026-05-05 10:00:00'])
+      scenario.at('2026-04-06 10:00:00')
+      await scenario.reportTransfer(week)
+      expect(await flagOf(week)).to.deep.equal(['completed', 'superseded'])
+      expect(await standing()).to.deep.equal([gold.prices[0], '2026-05-05 10:00:00'])
+    })
+
     it('a payment opened without a valid subscription, for the plan that was bought meanwhile, extends it', async () => {
       const plan = await scenario.plan('basic', MONTHLY, YEARLY)
       const early = await open(plan.prices[0])

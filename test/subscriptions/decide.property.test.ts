@@ -34,6 +34,7 @@ class Ledger {
   readonly #trials = new Set<number>()
   #state: SubscriptionState | null = null
   #last: Decision | null = null
+  #switchedAt: AppTime | null = null
 
   take(step: Step): void {
     const { model } = this
@@ -48,7 +49,9 @@ class Ledger {
         this.#quote(model.renew())
         break
       case 'switch':
-        if (model.switch(step.price)) this.#write('switched', { ...this.#state!, ...idsOf(step.price) })
+        if (!model.switch(step.price)) break
+        this.#write('switched', { ...this.#state!, ...idsOf(step.price) })
+        this.#switchedAt = at(model.now)
         break
       case 'end':
         if (model.end()) this.#write('ended', { ...this.#state!, currentPeriodEnd: at(model.now) })
@@ -124,6 +127,7 @@ class Ledger {
     if (!isShorter || quote.isAccepted) return
     expect(quote.planId).to.not.equal(before.planId)
     expect(quote.openedAt >= this.#last!.openedAt).to.equal(true)
+    expect(this.#switchedAt === null || quote.openedAt >= this.#switchedAt, 'opened before the switch').to.equal(true)
   }
 
   #write(

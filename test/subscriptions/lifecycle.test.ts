@@ -302,6 +302,18 @@ describe('paid time is never silently shortened (contract 7)', () => {
       const last = switched('2026-03-01 10:00')
       expect(times(decisionAfter(last, at))).to.deep.equal([false, at.openedAt, at.appliedAt, last.pricedAt])
     })
+    it('is not set back by a late extension: it keeps the later of its two opening times', () => {
+      const early = line({ kind: 'restarted', isRenewal: true, openedAt: utc('2026-02-25 10:00') })
+      const last = switched('2026-03-01 10:00')
+      expect(decisionAfter(last, early)).to.deep.equal({ ...last, paidAt: early.appliedAt })
+    })
+    it('supersedes a payment for another plan that was opened before a plan switch, after an extension that was paid late', () => {
+      const extension = line({ kind: 'restarted', openedAt: utc('2026-02-25 10:00'), planId: 2 })
+      const last = decisionAfter(switched('2026-03-01 10:00'), extension)
+      const paid: SubscriptionState = { ...until('2026-06-02 10:00', 2), planId: 2, priceId: 21 }
+      expect(effect(paid, change('2026-02-26 10:00'), '2026-05-03 10:00', last)).to.equal('superseded')
+      expect(effect(paid, change('2026-03-01 10:00'), '2026-05-03 10:00', last)).to.equal('restarted 2026-06-03 10:00')
+    })
     it('is an operator’s end, which keeps how the plan was chosen', () => {
       const at = line({ kind: 'ended', purpose: null })
       expect(times(decisionAfter(FIRST, at))).to.deep.equal([true, at.openedAt, at.appliedAt, FIRST.pricedAt])

@@ -200,7 +200,9 @@ export class ReferenceModel {
       this.held = { price: this.held!.price, end }
     }
     if (offer.purpose === 'trial') this.#trials.add(offer.price.plan)
-    if (!isExtension) this.#decide(offer.opened, paid, offer.purpose === 'extend' ? this.#decision.bought : true)
+    if (!keeps) this.#decide(offer.opened, paid, true)
+    // An extension that is paid after the end does not set the opening time of L back.
+    else if (!isExtension) this.#decide(Math.max(offer.opened, this.#decision.opened), paid, this.#decision.bought)
   }
 
   /** Contract 4: every payment of an existing subscription renews it, unless another one has renewed the same period. */

@@ -1,14 +1,14 @@
 import { join } from 'node:path'
-import type { PoolConnection } from 'mysql2'
-import { createConnection, createPool, type Connection, type RowDataPacket } from 'mysql2/promise'
+import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
+import type { Param } from '#db/queries.ts'
 import { runMigrations } from '#db/migrate.ts'
 import { retrying } from '#db/retry.ts'
 import { loaded } from './loaded.ts'
 import { isAlive } from './processes.ts'
 
-/** The database as commands see it, and any statement besides, on connections of the test's own. */
+/** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
   readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
 }
@@ -69,35 +69,21 @@ async function start(): Promise<Started> {
 
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
-  const opened = await openDatabase({ databaseUrl: url, home: HOME })
-  const { query, close: closeStatements } = openStatements(opened.db)
-  const close = async (): Promise<void> => {
-    await opened.close()
-    await closeStatements()
-  }
-  return { db: { ...opened.db, query }, close }
+  const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })
+  return { db: { ...db, query: (sql, params) => query(db, sql, params) }, close }
 }
 
-/** Any statement of a test, on connections of its own; the caller closes them. */
-export function openStatements({ targets: [target] }: Pick<Database, 'targets'>): {
-  readonly query: TestDb['query']
-  readonly close: () => Promise<void>
-} {
-  const pool = createPool({ ...target, charset: 'utf8mb4', timezone: 'Z', supportBigNumbers: true })
-  pool.pool.on('connection', (connection: PoolConnection) => {
-    connection.query("SET SESSION time_zone = '+00:00'")
-    connection.query('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED')
-  })
-  return { query: async (sql, params) => (await pool.query(sql, params))[0] as never, close: () => pool.end() }
-}
-
-/** Runs any statement on the database of a context that is not the test's own. */
-export async function query<T = any>(db: Pick<Database, 'targets'>, sql: string, params?: unknown[]): Promise<T> {
-  const statements = openStatements(db)
+/** Runs a statement on the connections that commands use, and returns what the driver does. */
+export async function query<T = any>(
+  { pool }: Pick<Database, 'pool'>,
+  sql: string,
+  params: unknown[] = [],
+): Promise<T> {
+  const connection = await pool.take()
   try {
-    return await statements.query<T>(sql, params)
+    return (await (params.length === 0 ? connection.command(sql) : connection.send(sql, params as Param[]))) as T
   } finally {
-    await statements.close()
+    pool.release(connection)
   }
 }
 

@@ -1,11 +1,16 @@
-import type { PoolConnection } from 'mysql2'
 import type { Database } from '#db/connect.ts'
-import { takeConnection } from '#db/mysql-adapter.ts'
-import { poolUse } from '#db/session.ts'
 
-/** Takes connections until this many of the pool are in use. They stay in use until they are released. */
-export async function takeConnections(db: Database, used: number): Promise<PoolConnection[]> {
-  const taken: PoolConnection[] = []
-  while (poolUse(db.pool).used < used) taken.push(await takeConnection(db.pool))
-  return taken
+/** A connection of the pool that nobody else gets until it is released. */
+export interface HeldConnection {
+  release(): void
+}
+
+/** Takes connections until this many of the pool are in use. */
+export async function takeConnections({ pool }: Database, used: number): Promise<HeldConnection[]> {
+  const held: HeldConnection[] = []
+  while (pool.counts.used < used) {
+    const connection = await pool.take()
+    held.push({ release: () => pool.release(connection) })
+  }
+  return held
 }

@@ -3,7 +3,6 @@ import { createConnection, type Connection } from 'mysql2/promise'
 import type { Context } from '#context.ts'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { isRetryable } from '#db/database-error.ts'
-import { takeConnection } from '#db/mysql-adapter.ts'
 import { randomHex } from '#shared/crypto.ts'
 import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
@@ -87,10 +86,10 @@ export async function deadlockStorm({ payments, rivals, seed }: StormOptions): P
 }
 
 async function shortenLockWaits({ pool }: Database): Promise<void> {
-  const connections = await Promise.all(Array.from({ length: POOL_SIZE }, () => takeConnection(pool)))
+  const connections = await Promise.all(Array.from({ length: POOL_SIZE }, () => pool.take()))
   for (const connection of connections) {
-    await connection.promise().query(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
-    connection.release()
+    await connection.command(`SET SESSION innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}`)
+    pool.release(connection)
   }
 }
 

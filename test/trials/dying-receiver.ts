@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '#config.ts'
+import type { Connection } from '#db/connection.ts'
 import { openContext } from '#open-context.ts'
 import { receiveCardEvent } from '#providers/card/receive-event.ts'
 import { receivePayosNotification } from '#providers/payos/receive-notification.ts'
@@ -14,31 +15,35 @@ export interface DyingCommand {
   readonly diesBefore: number
 }
 
-/** COM_QUERY and COM_STMT_EXECUTE. */
-const STATEMENTS: ReadonlySet<number | undefined> = new Set([0x03, 0x17])
-
 /** Processes one notification and kills its process with -9 before a statement; otherwise prints the decision and the statements. */
 async function main(): Promise<void> {
   const { kind, signature, body, diesBefore } = JSON.parse(readFileSync(0, 'utf8')) as DyingCommand
   const { ctx, close } = await openContext({ config: loadConfig(), thread: 'dying', poolSize: 1 })
   let statements = 0
-  const counted = new WeakSet()
-  ctx.db.pool.on('acquire', (connection) => {
-    if (counted.has(connection)) return
+  const dieInTime = (): void => {
+    statements += 1
+    if (statements === diesBefore) process.kill(process.pid, 'SIGKILL')
+  }
+  const { pool } = ctx.db
+  const take = pool.take.bind(pool)
+  const counted = new WeakSet<Connection>()
+  pool.take = async () => {
+    const connection = await take()
+    if (counted.has(connection)) return connection
     counted.add(connection)
-    // All that is sent passes here, several packets at a time.
-    const line = connection as unknown as { write: (bytes: Buffer) => void }
-    const send = line.write.bind(line)
-    line.write = (bytes) => {
-      for (let at = 0; at < bytes.length; at += 4 + bytes.readUIntLE(at, 3)) {
-        if (STATEMENTS.has(bytes[at + 4])) statements += 1
-        if (statements !== diesBefore) continue
-        send(bytes.subarray(0, at))
-        process.kill(process.pid, 'SIGKILL')
-      }
-      send(bytes)
-    }
-  })
+    const { send } = connection
+    const command = connection.command.bind(connection)
+    return Object.assign(connection, {
+      send: (...statement: Parameters<typeof send>) => {
+        dieInTime()
+        return send(...statement)
+      },
+      command: (sql: string) => {
+        dieInTime()
+        return command(sql)
+      },
+    })
+  }
   const bytes = Buffer.from(body, 'base64')
   const notification = { signature, body: bytes }
   const decision =

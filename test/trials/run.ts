@@ -11,6 +11,7 @@ import { deadlockStorm } from './deadlock-storm.ts'
 import { galera } from './galera.ts'
 import { httpAbuse } from './http-abuse.ts'
 import { killedHandlers } from './killed-handlers.ts'
+import { killStorm } from './kill-storm.ts'
 import { mailFuzz } from './mail-fuzz.ts'
 import { mailServer } from './mail-server.ts'
 import { killedMailers } from './killed-mailers.ts'
@@ -47,6 +48,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
     cardDuplicates({ payments: 500, copies: 20, connections: 50, daemons: 3, seed }),
   ),
   'killed-handlers': fixed(() => killedHandlers({ every: 1 })),
+  'kill-storm': seeded(31, (seed) => killStorm({ endUsers: 200, seed, sessionFaults: 0.05 })),
   'mail-fuzz': seeded(22, (seed) => mailFuzz({ mails: 20_000, seed, connections: 4 })),
   'mail-server': fixed(() => mailServer()),
   'killed-mailers': seeded(6, (seed) => killedMailers({ mails: 600, kills: 60, seed })),

@@ -12,6 +12,7 @@ import { emitEvent } from '#webhooks/emit-event.ts'
 import { listDeliveries, listDeliveryAttempts } from '#webhooks/list-deliveries.ts'
 import { retryEvent, retryFailed } from '#webhooks/retry-event.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
+import { envelopeOf } from '#webhooks/envelope.ts'
 import { findEvent, listDue, type ClaimedEvent, type Event } from '#webhooks/store.ts'
 import { testContext, type TestContext } from '../support/context.ts'
 import { refusalOf } from '../support/expect-error.ts'
@@ -101,7 +102,7 @@ describe('commands of operators for deliveries', () => {
     expect(receiver.received.map(({ eventId, attempt, verified }) => ({ eventId, attempt, verified }))).to.deep.equal([
       { eventId: formatId('evt', id), attempt: 7, verified: true },
     ])
-    expect(receiver.received[0]!.raw.equals((await findEvent(ctx.db, id))!.body)).to.equal(true)
+    expect(receiver.received[0]!.raw.equals(envelopeOf((await findEvent(ctx.db, id))!))).to.equal(true)
     expect((await findEvent(ctx.db, id))!.deliveryStatus).to.equal('delivered')
   })
 
@@ -194,6 +195,7 @@ describe('commands of operators for deliveries', () => {
       const [webhook] = receiver.received
       expect(webhook).to.include({ eventType: 'webhook.test', attempt: 1, verified: true, eventId: result.event_id })
       expect(webhook!.body).to.deep.equal({
+        id: result.event_id,
         event_type: 'webhook.test',
         app_id: app.app.id,
         data: {},

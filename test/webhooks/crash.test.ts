@@ -89,6 +89,24 @@ describe('senders that are killed', () => {
     expect(receiver.received.every(({ verified }) => verified)).to.equal(true)
   })
 
+  it('cost the events that they have only leased ahead no attempt', async () => {
+    await use(HASTY)
+    await emit(10)
+    const child = startSender()
+    receiver.answer = () => child.kill('SIGKILL')
+    await once(child, 'exit')
+    const left = await rows()
+    // A receiver is sent four at first, and as many are leased behind them.
+    expect(left.filter(({ lease }) => lease !== 0)).to.have.length(8)
+    expect(left.filter(({ attempts }) => attempts === 1)).to.have.length(4)
+    expect(left.filter(({ attempts }) => attempts === 0)).to.have.length(6)
+    receiver.answer = 200
+    await deliverAll()
+    const costs = (await rows()).map(({ attempts, retriesLeft }) => [attempts, retriesLeft])
+    expect(costs.filter(([attempts]) => attempts === 2)).to.deep.equal(Array(4).fill([2, 4]))
+    expect(costs.filter(([attempts]) => attempts === 1)).to.deep.equal(Array(6).fill([1, 5]))
+  })
+
   it('on every attempt of an event exhaust its retries', async () => {
     await use(ONE_RETRY)
     await emit(1)

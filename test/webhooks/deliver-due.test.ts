@@ -9,14 +9,17 @@ import { inTransaction } from '#commands/transaction.ts'
 import { parseId } from '#shared/ids.ts'
 import { AppError } from '#shared/errors.ts'
 import { MINUTE_MS } from '#shared/time.ts'
+import { openCharger } from '#webhooks/charger.ts'
 import { claimDueEvents, newLease } from '#webhooks/claim-due-events.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
+import { envelopeOf } from '#webhooks/envelope.ts'
 import { sendTestEvent } from '#webhooks/send-test-event.ts'
 import { finishAttempts } from '#webhooks/finish-attempts.ts'
 import {
   findEvent,
   listAttempts,
+  chargeAttempts,
   claimDue,
   listDue,
   type ClaimedEvent,
@@ -90,6 +93,14 @@ describe('webhook delivery', () => {
     return claimDueEvents(ctx, await listDue(ctx.db, [app.app.id], 10, databasePresent(ctx)))
   }
 
+  /** Claims due events and begins their requests, like a sender that crashes during them. */
+  async function beginAll(): Promise<ClaimedEvent[]> {
+    const claimed = await claimAll()
+    const charger = openCharger(ctx)
+    expect(await Promise.all(claimed.map((event) => charger.charge(event)))).to.deep.equal(claimed.map(() => true))
+    return claimed
+  }
+
   it('sends the frozen bytes with both signatures and acknowledges on 2xx', async () => {
     const [id] = await emit()
     expect(await deliverDue(ctx)).to.include({ delivered: 1, retried: 0, failed: 0 })
@@ -102,8 +113,9 @@ describe('webhook delivery', () => {
       verified: true,
     })
     expect(webhook.timestamp * 1000).to.equal(ctx.clock.now().getTime())
-    expect(webhook.raw.equals((await event(id!)).body)).to.equal(true)
+    expect(webhook.raw.equals(envelopeOf(await event(id!)))).to.equal(true)
     expect(webhook.body).to.deep.equal({
+      id: `evt_${id!}`,
       event_type: 'transaction.completed',
       app_id: app.app.id,
       data: { external_ref: 'user-0', plan_ref: 'pro', amount: 99_000, currency: 'VND', status: 'completed' },
@@ -122,6 +134,28 @@ describe('webhook delivery', () => {
       (await attempts(id!)).map(({ attempt, httpStatus, error }) => ({ attempt, httpStatus, error })),
     ).to.deep.equal([{ attempt: 1, httpStatus: 200, error: null }])
     expect(ctx.counted).to.deep.include({ metric: 'webhook_deliveries_total', labels: { outcome: 'delivered' } })
+  })
+
+  it('sends the envelope with its id, which both signatures cover, at every attempt and as a test event', async () => {
+    receiver.nextAnswers.push(500)
+    const [id] = await emit()
+    await deliverDue(ctx)
+    ctx.clock.advance('1m')
+    await deliverDue(ctx)
+    const { event_id } = await sendTestEvent(ctx, operator('ann'), app.app)
+    expect(receiver.received.map(({ body }) => body.id)).to.deep.equal([`evt_${id!}`, `evt_${id!}`, event_id])
+    for (const { body, eventId, headers, verified } of receiver.received)
+      expect([eventId, headers['webhook-id'], verified]).to.deep.equal([body.id, body.id, true])
+  })
+
+  it('sends the bytes of an event that an earlier version wrote as they are', async () => {
+    const [id] = await emit()
+    await ctx.db.query('UPDATE events SET carries_id = 0')
+    await deliverDue(ctx)
+    const [webhook] = receiver.received
+    expect(webhook!.raw.equals((await event(id!)).body)).to.equal(true)
+    expect(webhook!.body).to.not.have.property('id')
+    expect(webhook).to.include({ eventId: `evt_${id!}`, verified: true })
   })
 
   it('sends nothing twice', async () => {
@@ -356,6 +390,24 @@ describe('webhook delivery', () => {
     for (const secret of [app.webhookSecret!, 'external_ref', 'a secret answer']) expect(log).to.not.include(secret)
   })
 
+  it('sends nothing whose attempt cannot be charged, and charges nothing for it', async () => {
+    const [id] = await emit()
+    await ctx.db.query(
+      `CREATE TRIGGER refuse_charge BEFORE UPDATE ON events FOR EACH ROW
+       IF NEW.begun > OLD.begun THEN SIGNAL SQLSTATE '45000'; END IF`,
+    )
+    try {
+      await deliverDue(ctx)
+    } finally {
+      await ctx.db.query('DROP TRIGGER refuse_charge')
+    }
+    expect(receiver.received).to.deep.equal([])
+    expect(ctx.logged.join('')).to.include('delivery attempts cannot be charged')
+    ctx.clock.advance('5s')
+    expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+    expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
+  })
+
   it('claims the same events, as one attempt, if a claim is repeated because its answer was lost', async () => {
     const ids = await emit(3)
     const now = databasePresent(ctx)
@@ -380,10 +432,10 @@ describe('webhook delivery', () => {
       expect(await offered()).to.deep.equal([{ id, appId: app.app.id }])
     })
 
-    it('takes over an event that was claimed and not finished when its lease expires, as the next attempt', async () => {
+    it('takes over an event whose request had begun when its lease expires, as the next attempt', async () => {
       const [id] = await emit()
-      const claimed = await claimAll()
-      expect(claimed.map((event) => event.id)).to.deep.equal([id])
+      const begun = await beginAll()
+      expect(begun.map((event) => event.id)).to.deep.equal([id])
       await deliverDue(ctx)
       expect(receiver.received).to.have.length(0)
       ctx.clock.advance('5s')
@@ -392,10 +444,22 @@ describe('webhook delivery', () => {
       expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 2, retriesLeft: 4 })
     })
 
+    it('charges an event that was only leased ahead no attempt, however often its senders crash', async () => {
+      const [id] = await emit()
+      for (let crash = 1; crash <= 7; crash += 1) {
+        expect(await claimAll()).to.have.length(1)
+        ctx.clock.advance('5s')
+      }
+      expect(await event(id!)).to.include({ deliveryStatus: 'pending', attempts: 0, retriesLeft: 5 })
+      expect(await deliverDue(ctx)).to.include({ delivered: 1 })
+      expect(receiver.received.map(({ attempt }) => attempt)).to.deep.equal([1])
+      expect(await event(id!)).to.include({ deliveryStatus: 'delivered', attempts: 1, retriesLeft: 5 })
+    })
+
     it('fails an event after six automatic attempts if senders crash again and again', async () => {
       const [id] = await emit()
       for (let crash = 1; crash <= 6; crash += 1) {
-        expect(await claimAll()).to.have.length(1)
+        expect(await beginAll()).to.have.length(1)
         ctx.clock.advance('5s')
       }
       expect(await claimAll()).to.have.length(0)
@@ -405,6 +469,24 @@ describe('webhook delivery', () => {
         lastError: 'interrupted',
         lease: 0,
       })
+    })
+
+    it('does not begin the request of an event that another sender has taken over', async () => {
+      const [id] = await emit()
+      const [stale] = await claimAll()
+      ctx.clock.advance('5s')
+      const [taken] = await claimAll()
+      const charger = openCharger(ctx)
+      expect(await Promise.all([charger.charge(stale!), charger.charge(taken!)])).to.deep.equal([false, true])
+      expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
+    })
+
+    it('charges an attempt once if the charge is repeated because its answer was lost', async () => {
+      const [id] = await emit()
+      const [claimed] = await claimAll()
+      const charge = () => chargeAttempts(ctx.db, claimed!.lease, [id!])
+      expect([await charge(), await charge()]).to.deep.equal([[id], [id]])
+      expect(await event(id!)).to.include({ attempts: 1, retriesLeft: 5 })
     })
 
     it('ignores the outcome of a sender that lost its lease', async () => {

@@ -41,7 +41,7 @@ async function quickstart(isKept: boolean): Promise<void> {
   let made: SandboxApp
   try {
     made = await tour(daemon)
-    out.line(`\nDone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s.`)
+    out.lines(`\nDone in ${((performance.now() - startedMs) / 1000).toFixed(1)} s.`)
   } catch (error) {
     await stopDaemon(daemon)
     throw error
@@ -49,7 +49,7 @@ async function quickstart(isKept: boolean): Promise<void> {
   if (isKept) {
     daemon.process.unref()
     out.line(`The daemon keeps running at ${daemon.url}; stop it with: kill ${daemon.process.pid ?? ''}`)
-    out.line(`\nFor the tour of the README, paste this into your shell:\n\n${exportsOf(home, made)}`)
+    out.lines(`\nFor the tour of the README, paste this into your shell:\n\n${exportsOf(home, made)}`)
   } else {
     await stopDaemon(daemon)
   }
@@ -112,7 +112,7 @@ async function tour(daemon: Daemon): Promise<SandboxApp> {
 }
 
 function say(step: string, text: string): void {
-  out.line(`\n[${step}/6] ${text}`)
+  out.lines(`\n[${step}/6] ${text}`)
 }
 
 try {

@@ -16,6 +16,8 @@ import { cardRefunds } from './refund-payment.ts'
 import { CardSession, isPaid } from './session-facts.ts'
 import { sessionEnd, sessionKey, sessionParams } from './session-params.ts'
 
+/** Stripe's events contain whole objects with their lists. */
+const NOTIFICATION_BYTES = 256 * 1024
 const CLOSED: PolledStatus = { status: 'closed' }
 
 /** Open sessions at Stripe. */
@@ -61,6 +63,7 @@ export const card = defineProvider({
   credentials: cardCredentials,
   notifications: {
     path: '/api/v1/webhooks/card-provider',
+    maxBytes: NOTIFICATION_BYTES,
     receive: (ctx, { headers, body }) => receiveCardEvent(ctx, { body, signature: headers['stripe-signature'] }),
   },
   redirectSources: (config) => httpsAnd(config, config.stripeApiBase),

@@ -11,12 +11,14 @@ import { confirmTransfers } from './confirm-transfers.ts'
 import { payosCredentials } from './credentials.ts'
 import { PayosCredentials } from './keys.ts'
 import { clientOf, findLink } from './find-link.ts'
+import { NOTIFICATION_BYTES } from './notification.ts'
 import { descriptionOf, isOurLink, linkEnd, newOrderCode, pageOf } from './order.ts'
 import { receivePayosNotification } from './receive-notification.ts'
 
 /** PayOS's error code for an order code that exists already. */
 const ORDER_EXISTS = '231'
 const CANCELLED = new Set(['CANCELLED', 'FAILED'])
+const EXPIRED = 'EXPIRED'
 /** A transfer sent in the last minute of a link may be reported after its end. */
 const SETTLED_AFTER_MS = HOUR_MS
 
@@ -33,7 +35,8 @@ const sessions: Sessions = {
     if (!link) return isSettled ? CLOSED : open
     const { result } = await confirmTransfers(ctx, session, link, null)
     if (result === 'processed' || result === 'already_completed') return { status: 'paid' }
-    return result === 'refused' || isSettled || CANCELLED.has(link.status) ? CLOSED : open
+    if (result === 'refused' || isSettled || CANCELLED.has(link.status)) return CLOSED
+    return link.status === EXPIRED ? { status: 'expired' } : open
   },
 
   async close(ctx, session) {
@@ -68,6 +71,7 @@ export const payos = defineProvider({
   credentials: payosCredentials,
   notifications: {
     path: '/api/v1/webhooks/bank-transfer-provider',
+    maxBytes: NOTIFICATION_BYTES,
     receive: (ctx, { body }) => receivePayosNotification(ctx, body),
   },
   redirectSources: (config) => httpsAnd(config, config.payosApiBase),
@@ -121,6 +125,6 @@ async function createLink(
 /** The link of an earlier try whose answer was lost; null if another order has our code. */
 async function reuseLink(ctx: Context, client: PayOS, session: ProviderSession): Promise<OpenedSession | null> {
   const link = await findLink(ctx, client, session)
-  if (!link || !isOurLink(link, session) || link.status === 'EXPIRED' || CANCELLED.has(link.status)) return null
+  if (!link || !isOurLink(link, session) || link.status === EXPIRED || CANCELLED.has(link.status)) return null
   return { reference: String(link.orderCode), url: pageOf(link) }
 }

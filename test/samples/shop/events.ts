@@ -1,5 +1,5 @@
 // events.ts
-import { paygate } from './paygate.ts'
+import { parseTime, paygate } from './paygate.ts'
 import { save, state } from './store.ts'
 
 interface ShopEvent {
@@ -25,14 +25,18 @@ export async function handle({ id, event_type, data }: ShopEvent): Promise<void>
   console.log(`${id} ${event_type}`)
 }
 
-/** Reads what happened since the last backfill, and handles what never arrived, oldest first. */
+/** An event may be committed after later ones: so much is read again. */
+const OVERLAP_MS = 5 * 60 * 1000
+
+/** Reads what happened since the last backfill, and a little before it, and handles what never arrived, oldest first. */
 export async function catchUp(): Promise<void> {
-  const events: ShopEvent[] = []
+  const from = state.readUpTo === null ? 0 : parseTime(state.readUpTo).getTime() - OVERLAP_MS
+  const events = []
   for await (const event of paygate.events.list({ limit: 100 })) {
-    if (event.id === state.readUpTo) break
+    if (parseTime(event.created_at).getTime() < from) break
     events.unshift(event)
   }
-  for (const event of events) await handle(event)
-  state.readUpTo = events.at(-1)?.id ?? state.readUpTo
+  for (const event of events) if (!state.handled.includes(event.id)) await handle(event)
+  state.readUpTo = events.at(-1)?.created_at ?? state.readUpTo
   save()
 }

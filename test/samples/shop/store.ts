@@ -6,7 +6,7 @@ interface State {
   paidUntil: Record<string, string | null>
   /** The ids of the events that were handled: a column with a unique key. */
   handled: string[]
-  /** The newest event that the last backfill read. */
+  /** The time of the newest event that the last backfill read. */
   readUpTo: string | null
 }
 

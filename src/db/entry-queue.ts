@@ -1,21 +1,24 @@
-import type { Pool, PoolConnection } from 'mysql2'
-import { poolCounts, sendOver, takeConnection } from './mysql-adapter.ts'
+import type { Connection } from './connection.ts'
+import type { ConnectionPool } from './pool.ts'
 import { queriesOver, type Queries } from './queries.ts'
 import { QueuePace } from './queue-pace.ts'
 import { readingAgain } from './retry.ts'
 
-/** How many requests wait for their first connection. */
-export function waitingForTurn(pool: Pool): number {
-  return queues.get(pool)?.length ?? 0
+/** How many connections are in use and may be, and how many callers wait for one. */
+export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
+
+export function poolUse(pool: ConnectionPool): PoolUse {
+  const { limit, used, waiting } = pool.counts
+  return { used, free: limit - used, waiting: waiting + (queues.get(pool)?.length ?? 0) }
 }
 
-/** How many milliseconds a known caller would wait for its turn if it came now; 0 while unknown. */
-export function expectedWaitMs(pool: Pool): number {
+/** How many milliseconds a known caller would wait to enter if it came now; 0 while unknown. */
+export function expectedWaitMs(pool: ConnectionPool): number {
   return queues.get(pool)?.expectedWaitMs ?? 0
 }
 
-/** Who waits for a turn, and for how long. */
-export interface TurnRequest {
+/** Who waits for a first connection, and for how long. */
+export interface EntryRequest {
   /** The caller is not known to be genuine. Strangers share a few of the connections. */
   readonly isStranger: boolean
   /** Goes before all others, one such request at a time, since it is about money. */
@@ -28,24 +31,27 @@ export interface TurnRequest {
 
 /**
  * Runs the first read of a request on a free connection that nobody else waits for: requests that have begun go first, so that overload
- * delays only new ones. Throws what `late` makes if the turn does not come in time.
+ * delays only new ones. Throws what `late` makes if no connection becomes free in time.
  */
-export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Queries) => Promise<T>): Promise<T> {
+export async function onEntry<T>(
+  pool: ConnectionPool,
+  request: EntryRequest,
+  read: (db: Queries) => Promise<T>,
+): Promise<T> {
   let queue = queues.get(pool)
-  if (!queue) queues.set(pool, (queue = new TurnQueue(pool)))
-  const taken = Promise.withResolvers<PoolConnection>()
-  // The connection is taken when the turn comes; an error is thrown below.
-  await queue.turn(request, () => void takeConnection(pool).then(taken.resolve, taken.reject))
+  if (!queue) queues.set(pool, (queue = new EntryQueue(pool)))
+  const entered = Promise.withResolvers<Connection>()
+  await queue.enter(request, () => void pool.take().then(entered.resolve, entered.reject))
   try {
-    let first: Promise<PoolConnection> | null = taken.promise
+    let first: Promise<Connection> | null = entered.promise
     return await readingAgain(async () => {
-      const taking = first ?? takeConnection(pool)
+      const taking = first ?? pool.take()
       first = null
       const connection = await taking
       try {
-        return await read(queriesOver(sendOver(connection)))
+        return await read(queriesOver(connection.send))
       } finally {
-        connection.release()
+        pool.release(connection)
       }
     })
   } finally {
@@ -55,13 +61,13 @@ export async function inTurn<T>(pool: Pool, request: TurnRequest, read: (db: Que
 
 /** One connection of so many is for strangers, two of ten, one at least. */
 const STRANGERS_SHARE = 5
-/** How often to check who has waited too long, and whether a connection ended without being released. */
+/** How often to check who has waited too long. */
 const TICK_MS = 50
 /** Maximum wait however busy this process is: the same as for the connections of work under way. */
 const LONGEST_WAIT_MS = 10_000
 
 interface Waiter {
-  readonly request: TurnRequest
+  readonly request: EntryRequest
   readonly number: number
   /** By the clock of `idleMs`. */
   readonly patientUntilMs: number
@@ -70,8 +76,8 @@ interface Waiter {
   readonly giveUp: () => void
 }
 
-class TurnQueue {
-  readonly #pool: Pool
+class EntryQueue {
+  readonly #pool: ConnectionPool
   readonly #mostStrangers: number
   readonly #waiting: Readonly<Record<'first' | 'known' | 'strangers', Waiter[]>> = {
     first: [],
@@ -86,10 +92,10 @@ class TurnQueue {
   /** Of the known callers. */
   readonly #pace = new QueuePace()
 
-  constructor(pool: Pool) {
+  constructor(pool: ConnectionPool) {
     this.#pool = pool
-    this.#mostStrangers = Math.max(1, Math.floor(poolCounts(pool).limit / STRANGERS_SHARE))
-    pool.on('release', () => this.#admitSoon())
+    this.#mostStrangers = Math.max(1, Math.floor(pool.counts.limit / STRANGERS_SHARE))
+    pool.onRelease(() => this.#admitSoon())
   }
 
   get length(): number {
@@ -100,8 +106,8 @@ class TurnQueue {
     return this.#pace.expectedMs(this.#waiting.known.length)
   }
 
-  /** Resolves when the turn has come; `take` takes the connection at that very moment. */
-  turn(request: TurnRequest, take: () => void): Promise<void> {
+  /** Resolves when a connection is free; `take` takes it at that very moment. */
+  enter(request: EntryRequest, take: () => void): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.known.length === 0) this.#pace.start()
       const queue = request.goesFirst ? 'first' : request.isStranger ? 'strangers' : 'known'
@@ -122,7 +128,7 @@ class TurnQueue {
   }
 
   /** The first read is over, and its connection released or broken. */
-  left({ isStranger, goesFirst }: TurnRequest): void {
+  left({ isStranger, goesFirst }: EntryRequest): void {
     if (isStranger) this.#strangersIn -= 1
     if (goesFirst) this.#isFirstIn = false
     this.#admitSoon()
@@ -160,8 +166,8 @@ class TurnQueue {
   }
 
   #hasSpareConnection(): boolean {
-    const { limit, all, free, queued } = poolCounts(this.#pool)
-    return queued === 0 && (free > 0 || all < limit)
+    const { limit, used, waiting } = this.#pool.counts
+    return waiting === 0 && used < limit
   }
 
   #tick(): void {
@@ -195,4 +201,4 @@ function ownCpuMs(): number {
   return (user + system) / 1000
 }
 
-const queues = new WeakMap<Pool, TurnQueue>()
+const queues = new WeakMap<ConnectionPool, EntryQueue>()

@@ -1,0 +1,67 @@
+import { byStatement } from '#commands/transaction.ts'
+import type { Context } from '#context.ts'
+import { chargeAttempts, type ClaimedEvent } from './store.ts'
+
+/** Attempts charged in one statement. */
+const GROUP_SIZE = 200
+
+/** Charges attempts as their requests begin, in groups, which makes charging cheap. */
+export interface Charger {
+  /**
+   * Resolves when the attempt is charged for good and its request may begin. False if it must not: another sender took over the lease, or
+   * the database cannot be reached.
+   */
+  charge(event: ClaimedEvent): Promise<boolean>
+}
+
+interface Waiting {
+  readonly event: ClaimedEvent
+  readonly answer: (mayBegin: boolean) => void
+}
+
+export function openCharger(ctx: Context): Charger {
+  const waiting: Waiting[] = []
+  let isWriting = false
+
+  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+    const charged = await chargeAll(
+      ctx,
+      group.map(({ event }) => event),
+    )
+    for (const { event, answer } of group) answer(charged.has(event))
+  }
+
+  const writeAll = async (): Promise<void> => {
+    isWriting = true
+    // Attempts that begin in this turn of the event loop share the statement; those that come while it runs share the next.
+    await new Promise(setImmediate)
+    while (waiting.length > 0) await writeGroup(waiting.splice(0, GROUP_SIZE))
+    isWriting = false
+  }
+
+  return {
+    charge: (event) =>
+      new Promise((answer) => {
+        waiting.push({ event, answer })
+        if (!isWriting) void writeAll()
+      }),
+  }
+}
+
+/** Returns those that were charged. */
+async function chargeAll(ctx: Context, events: readonly ClaimedEvent[]): Promise<ReadonlySet<ClaimedEvent>> {
+  const leases = Map.groupBy(events, ({ lease }) => lease)
+  const charging = [...leases].map(([lease, ofLease]) => chargeLease(ctx, lease, ofLease))
+  return new Set((await Promise.all(charging)).flat())
+}
+
+async function chargeLease(ctx: Context, lease: number, events: readonly ClaimedEvent[]): Promise<ClaimedEvent[]> {
+  const eventIds = events.map(({ id }) => id)
+  try {
+    const charged = new Set(await byStatement(ctx, (db) => chargeAttempts(db, lease, eventIds)))
+    return events.filter(({ id }) => charged.has(id))
+  } catch (error) {
+    ctx.log.error({ error, attempts: events.length }, 'delivery attempts cannot be charged; their leases will expire')
+    return []
+  }
+}
