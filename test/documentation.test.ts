@@ -80,11 +80,20 @@ describe('the documentation', () => {
 })
 
 describe('the repository', () => {
-  const { version, dependencies, scripts } = JSON.parse(read('package.json')) as {
+  const { version, engines, dependencies, scripts } = JSON.parse(read('package.json')) as {
     version: string
+    engines: { node: string }
     dependencies: Record<string, string>
     scripts: Record<string, string>
   }
+
+  it('asks for one oldest Node.js to start with, which a fresh Debian 12 has', () => {
+    const oldest = '18'
+    expect(engines.node).to.equal(`>=${oldest}`)
+    for (const page of ['README.md', 'CONTRIBUTING.md'])
+      expect(read(page), page).to.include(`Node.js ${oldest} or newer with npm`)
+    expect(read('docs/operating.md')).to.include(`\`nodejs\` and \`npm\` (${oldest} on Debian 12)`)
+  })
 
   it('names the Node.js that it pins to version managers, too', () => {
     expect(read('.nvmrc').trim()).to.equal(dependencies['node'])

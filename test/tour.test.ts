@@ -41,6 +41,8 @@ describe('the tour of the README', () => {
     const settings = started.split('\n').filter((line) => line.startsWith('export '))
     expect(settings.length).to.be.greaterThan(4)
     await shell.paste(settings.join('\n'))
+    const watched = await shell.paste('bin/billing-cli watch --once --json')
+    expect(JSON.parse(watched).daemon, 'watch sees the daemon').to.include({ answers: true })
     const port = String(await freePort())
     for (const { commands, prints } of others) {
       // What went out a moment ago is at the receiver before somebody has pasted the next block.

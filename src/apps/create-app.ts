@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { command, type CommandTx } from '#commands/command.ts'
 import type { Config } from '#config.ts'
 import { newApiSecret, randomHex } from '#shared/crypto.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { name } from '#shared/validate.ts'
 import { insertApp, secretPlace, type App } from './store.ts'
 import { webhookUrl } from './webhook-url.ts'
@@ -25,7 +26,8 @@ export interface CreatedApp {
 export const createApp = command({
   name: 'app.create',
   input: createAppInput,
-  async run(tx, { name, auth, sandbox, webhook_url = null }): Promise<CreatedApp> {
+  async run(tx, { name, auth, sandbox, webhook_url = null, ...others }): Promise<CreatedApp> {
+    noFieldsLeft(others)
     const apiKey = `pk_${sandbox ? 'test' : 'live'}_${randomHex(12)}`
     return registerApp(tx, { name, auth, isSandbox: sandbox, webhookUrl: webhook_url, apiKey, clockOffsetMs: 0 })
   },

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { given } from '#shared/patch.ts'
 import { emailAddress, name, webAddress } from '#shared/validate.ts'
 import { unreadable } from './accent.ts'
 
@@ -47,6 +48,14 @@ export const pageSettingsInput = {
   receipts: z.boolean().nullish(),
 }
 export type PageSettingsInput = z.infer<z.ZodObject<typeof pageSettingsInput>>
+
+/** Parts the settings that are given from the other fields of an input. */
+export function takeSettings<Fields extends PageSettingsInput>(fields: Fields) {
+  const { time_zone, bank_app_links, accent, support, terms_url, privacy_url, statement_name, receipts, ...others } =
+    fields
+  const settings = { time_zone, bank_app_links, accent, support, terms_url, privacy_url, statement_name, receipts }
+  return { settings: given(settings), others }
+}
 
 /** The settings after a change; null if all have their default. */
 export function changeSettings(

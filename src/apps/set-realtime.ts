@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { command } from '#commands/command.ts'
 import type { Config } from '#config.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { validate, webAddress } from '#shared/validate.ts'
 import { isLoopbackHost } from '#shared/loopback.ts'
 import { presentApp } from './present.ts'
@@ -31,7 +32,8 @@ const setRealtimeInput = ({ env }: Config) => {
 export const setRealtime = command({
   name: 'app.set-realtime',
   input: setRealtimeInput,
-  async run(tx, { databaseUrl, serviceAccount, path }, { app }: { readonly app: App }) {
+  async run(tx, { databaseUrl, serviceAccount, path, ...others }, { app }: { readonly app: App }) {
+    noFieldsLeft(others)
     if (app.auth !== 'identity') {
       throw new AppError(
         'invalid_request',

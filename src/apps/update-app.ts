@@ -4,9 +4,10 @@ import type { Config } from '#config.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { sha256Hex } from '#shared/crypto.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given } from '#shared/patch.ts'
 import { emailAddress, name } from '#shared/validate.ts'
-import { changeSettings, pageSettingsInput } from './page-settings.ts'
+import { changeSettings, pageSettingsInput, takeSettings } from './page-settings.ts'
 import { presentApp } from './present.ts'
 import { realtimePath } from './realtime-path.ts'
 import { returnOrigins } from './return-origins.ts'
@@ -38,11 +39,13 @@ export const updateApp = command({
     if (changes.path && !app.realtimeDatabaseUrl)
       throw invalidField('path', 'needs a realtime database: use app set-realtime')
     refuseForServers(app, changes)
-    const { name, webhook_url, mail_from, path, client_amounts, return_origins, logo, ...settings } = changes
+    const { name, webhook_url, mail_from, path, client_amounts, return_origins, logo, ...rest } = changes
+    const { settings, others } = takeSettings(rest)
+    noFieldsLeft(others)
     await updateAppRow(
       tx,
       app.id,
-      given({
+      given<App>({
         name,
         webhookUrl: webhook_url,
         mailFrom: mail_from,

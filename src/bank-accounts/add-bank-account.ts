@@ -3,6 +3,7 @@ import { command } from '#commands/command.ts'
 import type { Tx } from '#commands/transaction.ts'
 import { randomDigits } from '#shared/crypto.ts'
 import { invalidField } from '#shared/errors.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { emailAddress, name } from '#shared/validate.ts'
 import { findBank } from './banks.ts'
 import { findBankAccount, insertBankAccount, type BankAccount } from './store.ts'
@@ -25,7 +26,8 @@ const AddBankAccountInput = z.strictObject({
 export const addBankAccount = command({
   name: 'bank-account.add',
   input: AddBankAccountInput,
-  async run(tx, { bank: bankText, number, holder, mailbox = null }) {
+  async run(tx, { bank: bankText, number, holder, mailbox = null, ...others }) {
+    noFieldsLeft(others)
     const bank = findBank(bankText)
     if (!bank) throw invalidField('bank', 'must be the short code, BIN or name of a bank of the VietQR list')
     const account = await insertAccount(tx, { bank: bank.code, bin: bank.bin, number, holder, mailbox })

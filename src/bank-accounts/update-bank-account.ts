@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { command } from '#commands/command.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { emailAddress } from '#shared/validate.ts'
 import { requireBankAccount } from './require-bank-account.ts'
 import { setMailbox } from './store.ts'
@@ -13,8 +14,9 @@ const UpdateBankAccountInput = z.strictObject({
 export const updateBankAccount = command({
   name: 'bank-account.update',
   input: UpdateBankAccountInput,
-  async run(tx, input, { accountId }: { readonly accountId: number }) {
-    const mailbox = input.mailbox === '' ? null : input.mailbox
+  async run(tx, { mailbox: address, ...others }, { accountId }: { readonly accountId: number }) {
+    noFieldsLeft(others)
+    const mailbox = address === '' ? null : address
     const account = await requireBankAccount(tx, accountId)
     if (account.mailbox === mailbox) return account
     await setMailbox(tx, accountId, mailbox)

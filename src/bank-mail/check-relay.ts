@@ -30,14 +30,14 @@ function settingResults({ config: { relay, env } }: Context, isUsed: boolean): C
   }
   const results: CheckResult[] = []
   if (authservIds.length === 0) {
-    const mend = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
+    const fix = 'set BILLING_RELAY_AUTHSERV_IDS to the authserv-id of your receiving mail server'
     results.push(
-      (isUsed ? failed : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', mend),
+      (isUsed ? failed : warning)('relay', 'no receiving mail server is believed: every bank mail is untrusted', fix),
     )
   }
   if (address === null && env === 'production') {
-    const mend = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
-    results.push(warning('relay', 'operators are not shown the forward address of bank accounts', mend))
+    const fix = 'set BILLING_RELAY_ADDRESS, such as bank+{code}@pay.example.com'
+    results.push(warning('relay', 'operators are not shown the forward address of bank accounts', fix))
   }
   return results
 }
@@ -73,12 +73,12 @@ async function transferResults(ctx: Context): Promise<CheckResult[]> {
     const name = `app ${appId} has ${bankTransfer.method} enabled and does not offer it:`
     const results: CheckResult[] = []
     if (app.bankAccountId === null || !usable.has(app.bankAccountId)) {
-      const mend = `run billing-cli bank-account assign ${appId} <bank_account_id>`
-      results.push(warning('relay', `${name} no active bank account is assigned`, mend))
+      const fix = `run billing-cli bank-account assign ${appId} <bank_account_id>`
+      results.push(warning('relay', `${name} no active bank account is assigned`, fix))
     }
     if (!withReports.has(appId) && reporter) {
-      const mend = `run billing-cli method enable ${appId} ${reporter.method}`
-      results.push(warning('relay', `${name} it needs ${reporter.texts.en.name} too`, mend))
+      const fix = `run billing-cli method enable ${appId} ${reporter.method}`
+      results.push(warning('relay', `${name} it needs ${reporter.texts.en.name} too`, fix))
     }
     if (results.length === 0 && ctx.config.relay.secret === null) {
       const detail = `app ${appId} takes bank transfers, and no bank mail can arrive`

@@ -37,6 +37,7 @@ export interface Suggestion {
 }
 
 const MAX_CANDIDATES = 2000
+const MAX_MAILS = 100
 
 /**
  * A page of the relay's mails, the newest first; `unmatched` lists those that wait for an operator. Outside development these came to
@@ -49,8 +50,26 @@ export async function listBankMails(
 ): Promise<Page<ListedMail>> {
   const list = (request: PageRequest) => listBankMailRows(ctx.db, { waiting: options.unmatched === true, ...request })
   const mails = await listPage(page, list, ({ receivedAt }) => receivedAt)
-  const candidates = mails.rows.some(({ review }) => review !== null) ? await listCandidates(ctx) : []
+  const candidates = await candidatesFor(ctx, mails.rows)
   return presentPage(mails, (mail) => present(mail, candidates))
+}
+
+/** One mail as lists show it, with its suggestions; null if there is none. */
+export async function listedMail(ctx: Context, mailId: number): Promise<ListedMail | null> {
+  const mail = await findBankMail(ctx.db, mailId)
+  return mail && present(mail, await candidatesFor(ctx, [mail]))
+}
+
+async function candidatesFor(ctx: Context, mails: readonly BankMail[]): Promise<PaymentCandidate[]> {
+  if (mails.every(({ review }) => review === null)) return []
+  return candidatesAmong(ctx, await listAwaitingTransfers(ctx.db, MAX_CANDIDATES))
+}
+
+/** The newest mails whose money waits for a match and may be meant for one of these transactions; they alone are suggested. */
+export async function listMailsFor(ctx: Context, transactions: readonly Transaction[]): Promise<ListedMail[]> {
+  const mails = await listBankMailRows(ctx.db, { waiting: true, below: null, limit: MAX_MAILS })
+  const candidates = mails.length === 0 ? [] : await candidatesAmong(ctx, transactions)
+  return mails.map((mail) => present(mail, candidates)).filter(({ suggestions }) => suggestions.length > 0)
 }
 
 interface PaymentCandidate {
@@ -64,12 +83,11 @@ interface PaymentCandidate {
   readonly mayHavePaidOn: (bankAccountId: number) => boolean
 }
 
-async function listCandidates(ctx: Context): Promise<PaymentCandidate[]> {
+async function candidatesAmong(ctx: Context, awaiting: readonly Transaction[]): Promise<PaymentCandidate[]> {
   const apps = new Map((await listApps(ctx.db)).map((app) => [app.id, app]))
   const owners = new Map<number, Set<number>>()
   for (const { appId, bankAccountId } of await listAssignments(ctx.db))
     owners.set(bankAccountId, (owners.get(bankAccountId) ?? new Set()).add(appId))
-  const awaiting = await listAwaitingTransfers(ctx.db, MAX_CANDIDATES)
   return awaiting.map((transaction) => {
     const app = apps.get(transaction.appId)
     return {

@@ -1,3 +1,4 @@
+import { printable } from './printable.ts'
 import type { Command } from 'commander'
 import type { BankAccount } from '#bank-accounts/store.ts'
 import type { ListedMail } from '#bank-mail/list-bank-mails.ts'
@@ -10,6 +11,8 @@ import { withExamples } from './examples.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, type PageOptions } from './pages.ts'
 import { banner, inSession, performAs, withSandbox, type Session } from './session.ts'
+import { terminalWidth } from './terminal-width.ts'
+import { wrap } from './wrap.ts'
 
 /** `bank-account …` and `bank-mail …`: where customers transfer to, and what the banks write about it. */
 export function registerBankCommands(program: Command): void {
@@ -156,7 +159,10 @@ function registerMails(mail: Command): void {
       const unmatched = options.unmatched === true
       const limit = options.limit === undefined ? (unmatched ? Infinity : 200) : readLimit(options.limit)
       await inSession(command, async ({ ctx, out }) => {
-        const { listBankMails } = await import('#bank-mail/list-bank-mails.ts')
+        const [{ listBankMails }, { fitOf }] = await Promise.all([
+          import('#bank-mail/list-bank-mails.ts'),
+          import('#bank-mail/fits.ts'),
+        ])
         const found = await gatherRows(out, limit, options, (page) => listBankMails(ctx, { unmatched }, page))
         const mails = await withSandbox(ctx, found)
         out.result(mails, () => {
@@ -168,14 +174,17 @@ function registerMails(mail: Command): void {
             row.amount === null ? null : moneyCell(row.amount, 'VND'),
             stateCell(row.reason ?? row.status),
             row.review === null ? null : new Coloured(REVIEWS[row.review], 'red'),
-            row.transaction_id ?? suggested(row),
+            row.transaction_id,
           ])
           out.table({
             head: ['id', 'received (UTC)', 'app', 'bank', 'amount', 'outcome', 'needs review', 'for'],
             rows,
             none: unmatched ? 'No money waits for a match.' : 'no mails',
             codes: ['outcome'],
+            right: ['id', 'amount', 'for'],
           })
+          for (const fit of mails.map((mail) => fitOf(mail)).filter((one) => one !== null))
+            out.lines(wrap(`${printable(fit.what)}: ${fit.command}`, terminalWidth()))
         })
       })
     })
@@ -213,12 +222,6 @@ function registerForwarding(mail: Command): void {
       })
     })
   withExamples(forwarding, 'bank-mail forwarding', 'bank-mail forwarding --json')
-}
-
-/** `5?`: transactions that the money may be meant for. */
-function suggested(mail: ListedMail): string | null {
-  const ids = mail.suggestions.map(({ transaction_id }) => `${transaction_id}?`)
-  return ids.length === 0 ? null : ids.join(' ')
 }
 
 interface MatchOptions {
@@ -334,7 +337,9 @@ async function matchOne(
   const note = await askNote(options.note)
   await goAhead(options.yes, `Book the money of bank mail ${mailId} for transaction ${transaction}?`)
   const matched = await matchBankMail(ctx, caller, { ...matchTarget, note })
-  out.result(answerOf(matched), () => out.line(`the money is booked for transaction ${transaction}: ${matched.status}`))
+  const { outcomeOf } = await import('#support/outcome-of.ts')
+  const outcome = await outcomeOf(ctx, transaction)
+  out.result(answerOf(matched), () => out.line(outcome))
 }
 
 function mailChoice(mail: ListedMail): { value: string; name: string } {

@@ -59,3 +59,22 @@ export function stageCell(reminderDay: number): string {
 export function countedUnit(count: number | null, unit: string | null): string {
   return counted(count ?? 1, unit ?? '')
 }
+
+/** `₫99,000/month`, `₫270,000/3 months`, `₫2,900,000 lifetime` */
+export function priceCell(price: {
+  readonly amount: number
+  readonly currency: string
+  readonly interval_unit: string
+  readonly interval_count: number | null
+}): string {
+  const { amount, currency, interval_unit: unit, interval_count: count } = price
+  const money = moneyCell(amount, currency)
+  if (unit === 'lifetime') return `${money} lifetime`
+  return `${money}/${count === 1 ? unit : countedUnit(count, unit)}`
+}
+
+/** The method of a stored provider's code: `card` of `stripe`. */
+export async function methodCells(): Promise<(code: string | null) => string | null> {
+  const { providerOfCode } = await import('#providers/providers.ts')
+  return (code) => (code === null ? null : (providerOfCode(code)?.method ?? code))
+}

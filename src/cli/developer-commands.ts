@@ -136,7 +136,11 @@ function registerTrigger(program: Command): void {
           )
           const type = types.find((one) => one === picked)
           if (!type) throw new UsageError(`event must be one of ${types.join(', ')}`)
-          const done = await triggerEvent(ctx, caller, app, type, { email })
+          const address =
+            type === 'subscription.renewal_reminder_sent'
+              ? await required(email, '--email', 'Where is the reminder sent?')
+              : email
+          const done = await triggerEvent(ctx, caller, app, type, { email: address })
           out.result({ app_id: app.id, sandbox: app.isSandbox, ...done }, () => {
             out.line(`${banner(app)}${done.external_ref === null ? '' : `: ${done.external_ref}`}`)
             out.table({

@@ -15,7 +15,9 @@ export function registerDoctorCommands(program: Command): void {
     .action(async (_options: object, command: Command) => {
       const out = outputOf(command)
       const results = await findAll(out)
-      out.result(results, () => show(out, results))
+      // `mend` is the older name of `fix`: deprecated.
+      const shown = results.map((one) => ({ ...one, mend: one.fix }))
+      out.result(shown, () => show(out, results))
       if (results.some(({ ok }) => !ok)) process.exitCode = 1
     })
   withExamples(doctor, 'doctor', 'doctor --json')
@@ -41,18 +43,18 @@ async function findAll(out: Output): Promise<CheckResult[]> {
   try {
     openKeyring(config)
   } catch (error) {
-    const mend = 'make BILLING_HOME a folder that this user can write to, or set BILLING_ENCRYPTION_KEYS'
-    return [settings, failed('keys', `they cannot be opened: ${explainError(error)}`, mend)]
+    const fix = 'make BILLING_HOME a folder that this user can write to, or set BILLING_ENCRYPTION_KEYS'
+    return [settings, failed('keys', `they cannot be opened: ${explainError(error)}`, fix)]
   }
   let opened
   try {
     opened = await openContext({ config, thread: 'cli', poolSize: 4 })
   } catch (error) {
-    const mend =
+    const fix =
       config.databaseUrl === null
         ? 'install MariaDB (bin/system-packages), or set BILLING_DATABASE_URL'
         : 'check BILLING_DATABASE_URL, and that the server is up and takes this user'
-    return [settings, failed('database', explainError(error), mend)]
+    return [settings, failed('database', explainError(error), fix)]
   }
   try {
     return [
@@ -68,17 +70,17 @@ async function findAll(out: Output): Promise<CheckResult[]> {
 }
 
 function show(out: Output, results: readonly CheckResult[]): void {
-  const rows = results.flatMap(({ check, ok, detail, mend }) => [
-    [check, stateCell(stateOf(ok, mend)), detail],
-    ...(mend === null ? [] : [['', 'fix', mend]]),
+  const rows = results.flatMap(({ check, ok, detail, fix }) => [
+    [check, stateCell(stateOf(ok, fix)), detail],
+    ...(fix === null ? [] : [['', 'fix', fix]]),
   ])
   out.table({ head: ['check', 'state', 'result'], rows, none: '' })
   const failed = results.filter(({ ok }) => !ok).length
-  const warnings = results.filter(({ ok, mend }) => ok && mend !== null).length
+  const warnings = results.filter(({ ok, fix }) => ok && fix !== null).length
   out.line(`${failed} failed, ${counted(warnings, 'warning')}`)
 }
 
-function stateOf(ok: boolean, mend: string | null): 'PASS' | 'WARN' | 'FAIL' {
+function stateOf(ok: boolean, fix: string | null): 'PASS' | 'WARN' | 'FAIL' {
   if (!ok) return 'FAIL'
-  return mend === null ? 'PASS' : 'WARN'
+  return fix === null ? 'PASS' : 'WARN'
 }

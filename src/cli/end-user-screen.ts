@@ -1,5 +1,5 @@
 import type { EndUserView } from '#support/view-end-user.ts'
-import { countedUnit, minuteCell, moneyCell, receivedCell, stageCell, standingCell, stateCell } from './cells.ts'
+import { minuteCell, moneyCell, priceCell, receivedCell, stageCell, standingCell, stateCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { printable } from './printable.ts'
 import { markOf } from './session.ts'
@@ -53,7 +53,12 @@ export function printEndUser(out: Output, view: EndUserView): void {
   // A line of its own, to be copied whole.
   if (view.renewal_link !== null) out.lines(`renewal link:\n${view.renewal_link}`)
   if (view.next_steps.length === 0) out.line('next step: nothing to do')
-  for (const { what, command } of view.next_steps) {
+  printSteps(out, view.next_steps)
+}
+
+/** Each with its command on a line of its own, to be copied. */
+export function printSteps(out: Output, steps: EndUserView['next_steps']): void {
+  for (const { what, command } of steps) {
     out.lines(wrap(`next step: ${printable(what)}`, terminalWidth()))
     out.line(`  ${command}`)
   }
@@ -66,7 +71,7 @@ function factsOf({ subscription, customer, events, ...view }: EndUserView): Reco
       ? {
           subscription: stateCell(subscription.status),
           plan: `${subscription.plan_ref}${subscription.in_trial ? ' (trial)' : ''}`,
-          price: subscription.price && priceWords(subscription.price),
+          price: subscription.price && priceCell(subscription.price),
           ends: endWords(subscription.current_period_end),
         }
       : { subscription: 'none' }),
@@ -79,13 +84,4 @@ function factsOf({ subscription, customer, events, ...view }: EndUserView): Reco
 
 function endWords(end: string | null): string {
   return end === null ? 'lifetime' : `${minuteCell(end) ?? ''} UTC`
-}
-
-function priceWords({
-  amount,
-  currency,
-  interval_unit: unit,
-  interval_count: count,
-}: NonNullable<NonNullable<EndUserView['subscription']>['price']>): string {
-  return `${moneyCell(amount, currency)} for ${unit === 'lifetime' ? 'lifetime' : countedUnit(count, unit)}`
 }

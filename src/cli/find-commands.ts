@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { FindOptions, Match } from '#support/find.ts'
 import { required } from './ask.ts'
 import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
-import { printEndUser } from './end-user-screen.ts'
+import { printEndUser, printSteps } from './end-user-screen.ts'
 import { withExamples } from './examples.ts'
 import { inSession, withSandbox, type Session } from './session.ts'
 
@@ -19,9 +19,9 @@ function registerFind(program: Command): void {
   const find = program
     .command('find [text]')
     .description(
-      'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
+      'find what a name, id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
     )
-    .option('--on <date>', 'the text is an amount of money of this day, such as 2026-11-21')
+    .option('--on <date>', 'the text is an amount of money of this day, such as 2026-11-21 or 21/11/2026')
     .option('--app <app>', 'only of this app')
     .action(async (text: string | undefined, options: { on?: string; app?: string }, command: Command) => {
       await inSession(command, async (session) => {
@@ -30,8 +30,8 @@ function registerFind(program: Command): void {
           import('#support/view-end-user.ts'),
         ])
         const { ctx, out } = session
-        const asked = await required(text, '<text>', 'E-mail, reference, id, code or link:')
-        const { matches, endUsers } = await findText(ctx, asked, await findOptions(session, options))
+        const asked = await required(text, '<text>', 'Name, e-mail, reference, id, code or link:')
+        const { matches, endUsers, nextSteps } = await findText(ctx, asked, await findOptions(session, options))
         const people = await Promise.all(
           endUsers.slice(0, MAX_SCREENS).map(({ appId, externalRef }) => viewEndUser(ctx, appId, externalRef)),
         )
@@ -39,14 +39,19 @@ function registerFind(program: Command): void {
         const kinds = Map.groupBy(matches, ({ kind }) => kind)
         if ([...kinds.values()].some(({ length }) => length >= MAX_PER_KIND))
           out.note(`Only the newest ${MAX_PER_KIND} of a kind are shown: narrow the search, or give --app.`)
-        out.result({ matches: shown, end_users: people }, () => {
+        if (shown.length === 0 && /^\d+$/.test(asked.trim()) && options.on === undefined)
+          out.note('No id is this number. If it is an amount of money, add its day: --on 2026-11-21.')
+        // The screen of an end user says its own steps.
+        const said = new Set(people.flatMap((person) => person.next_steps.map(({ command: step }) => step)))
+        const steps = nextSteps.filter(({ command: step }) => !said.has(step))
+        out.result({ matches: shown, end_users: people, next_steps: steps }, () => {
           // An end user's screen says more than its row.
           const rest = shown.filter(({ kind }) => kind !== 'end user' || endUsers.length > people.length)
           if (shown.length === 0 || rest.length > 0)
             out.table({
               head: ['what', 'id', 'app', 'external_ref', 'amount', 'state', 'at (UTC)', 'more'],
               rows: rest.map((row) => [
-                row.kind,
+                row.event_type === null ? row.kind : `${row.kind} ${row.event_type}`,
                 row.kind === 'end user' ? null : row.id,
                 appCell(row),
                 row.external_ref,
@@ -55,9 +60,10 @@ function registerFind(program: Command): void {
                 minuteCell(row.at),
                 moreOf(row),
               ]),
-              none: 'Nothing found. Search for a whole id, reference, code, link or\ne-mail address.',
+              none: 'Nothing found. Search for a part of a name, or a whole id, reference,\ncode, link or e-mail address; for an amount of money with --on.',
               optional: ['at (UTC)', 'more'],
             })
+          printSteps(out, steps)
           for (const person of people) printEndUser(out, person)
           if (endUsers.length > people.length)
             out.line(`They are about ${endUsers.length} end users: search for one of them, or give --app.`)
@@ -68,6 +74,7 @@ function registerFind(program: Command): void {
     find,
     'find an@example.com',
     'find user-42 --app 1',
+    'find "nguyen thi"',
     'find 99,000 --on 2026-11-21',
     'find https://pay.example.com/renew/0f…',
   )
@@ -87,7 +94,7 @@ function moreOf({ kind, id, app_id: app }: Match): string | null {
     case 'bank mail':
       return 'bank-mail list'
     case 'event':
-      return `webhook list ${app ?? ''}`
+      return `webhook show ${id}`
     case 'price':
     case 'checkout':
     case 'end user':

@@ -25,23 +25,24 @@ export interface Output {
   drawn(text: string): void
   /** For people only, on standard error. */
   hint(text: string): void
-  /** On standard error, for scripts too: what a result leaves out. */
+  /** On standard error, for scripts too, below the result: what it leaves out. */
   note(text: string): void
   /** The progress of a long command; shown on a terminal only. */
   progress(text: string): void
 }
 
-const START_OF_LINE = '\r\u001b[K'
-/** Whether the last line of the screen shows progress. It is erased before anything else is printed. */
-let isProgressShown = false
+/** The progress in the last line of the screen. It is erased before anything else is printed. */
+let shownProgress = ''
 
+/** By spaces rather than an escape code, which some terminals (`TERM=dumb`) would show. */
 function clearProgress(): void {
-  if (isProgressShown) process.stderr.write(START_OF_LINE)
-  isProgressShown = false
+  if (shownProgress !== '') process.stderr.write(`\r${' '.repeat(shownProgress.length)}\r`)
+  shownProgress = ''
 }
 
 export function openOutput(isJson: boolean): Output {
   let last: 'nothing' | 'line' | 'block' = 'nothing'
+  const notes: string[] = []
   /** A blank line parts tables and fields from what stands above and below them. */
   const print = (kind: 'line' | 'block', text: string): void => {
     console.log(last === 'block' || (last === 'line' && kind === 'block') ? `\n${text}` : text)
@@ -53,6 +54,7 @@ export function openOutput(isJson: boolean): Output {
       clearProgress()
       if (isJson) console.log(printableLines(exactJson(value, process.stdout.isTTY ? 2 : 0)))
       else show()
+      for (const text of notes.splice(0)) console.error(errorText(text))
     },
     table: (options) => print(options.rows.length === 0 ? 'line' : 'block', formatTable(options)),
     fields: (fields) => print('block', formatFields(fields)),
@@ -63,11 +65,12 @@ export function openOutput(isJson: boolean): Output {
     hint(text) {
       if (!isJson) console.error(errorText(text))
     },
-    note: (text) => console.error(errorText(text)),
+    note: (text) => void notes.push(text),
     progress(text) {
       if (isJson || !process.stderr.isTTY) return
-      isProgressShown = true
-      process.stderr.write(`${START_OF_LINE}${printable(text)}`)
+      clearProgress()
+      shownProgress = printable(text)
+      process.stderr.write(shownProgress)
     },
   }
 }

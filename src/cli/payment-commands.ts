@@ -2,13 +2,15 @@ import type { Command } from 'commander'
 import type { PresentedPayment } from '#payments/list-payments.ts'
 import type { ListedPayment } from '#payments/store.ts'
 import { goAhead, required, requiredChoice } from './ask.ts'
-import { appCell, minuteCell, moneyCell, stateCell } from './cells.ts'
+import { appCell, methodCells, minuteCell, moneyCell, stateCell } from './cells.ts'
 import { inChange, noteFor, withDryRun } from './change.ts'
 import { Coloured } from './coloured.ts'
 import { withExamples } from './examples.ts'
+import { readMoneyFilter, withMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf } from './number-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
-import { bannerOf, inSession, performAs, withSandbox, type Session } from './session.ts'
+import { banner, bannerOf, inSession, performAs, withSandbox, type Session } from './session.ts'
+import { listOf } from './table.ts'
 
 /** `payment …`: money that arrived, what it was booked for, and what of it waits for a decision. */
 export function registerPaymentCommands(program: Command): void {
@@ -20,7 +22,7 @@ export function registerPaymentCommands(program: Command): void {
   registerClose(payment)
 }
 
-interface ListOptions extends PageOptions {
+interface ListOptions extends PageOptions, MoneyFilterOptions {
   readonly app?: string
   readonly unallocated?: boolean
   readonly limit: string
@@ -36,37 +38,49 @@ function registerList(payment: Command): void {
       const limit = readLimit(options.limit)
       await inSession(command, async (session) => {
         const { listPayments, presentListedPayment } = await import('#payments/list-payments.ts')
-        const appId = options.app === undefined ? null : (await session.app(options.app)).id
+        const app = options.app === undefined ? null : await session.app(options.app)
+        const filter = { appId: app?.id ?? null, waiting: options.unallocated === true }
+        const money = await readMoneyFilter(options)
         const rows = await gatherRows(session.out, limit, options, (page) =>
-          listPayments(session.ctx, { appId, waiting: options.unallocated === true }, page),
+          listPayments(session.ctx, { ...filter, ...money }, page),
         )
         const shown = await withSandbox(session.ctx, rows.map(presentListedPayment))
+        const methodCell = await methodCells()
         session.out.result(shown, () => {
+          if (app) session.out.line(banner(app))
           session.out.table({
-            head: ['id', 'received (UTC)', 'app', 'amount', 'needs review', 'for', 'reference'],
-            rows: shown.map((row) => [
-              row.payment_id,
-              minuteCell(row.received_at),
-              appCell(row),
-              `${moneyCell(row.amount, row.currency)} by ${row.provider_code}`,
-              reviewCell(row),
-              row.transaction_id,
-              row.reference,
+            ...listOf(shown, [
+              ['id', (row) => row.payment_id],
+              ['received (UTC)', (row) => minuteCell(row.received_at)],
+              !app && ['app', appCell],
+              ['method', (row) => methodCell(row.provider_code)],
+              ['amount', (row) => moneyCell(row.amount, row.currency)],
+              shown.some(({ reason }) => reason !== null) && ['needs review', reviewCell],
+              ['for', (row) => row.transaction_id],
+              ['reference', (row) => row.reference],
             ]),
             none: options.unallocated ? 'No money needs review.' : 'no payments',
             optional: ['reference'],
-            codes: ['amount', 'needs review'],
+            codes: ['method', 'needs review'],
+            right: ['id', 'amount', 'for'],
           })
         })
       })
     })
+  withMoneyFilter(list, 'received')
   withPages(list)
-  withExamples(list, 'payment list --unallocated', 'payment list --app 1 --json')
+  withExamples(
+    list,
+    'payment list --unallocated',
+    'payment list --app 1 --json',
+    'payment list --since 2026-10-01 --method payos',
+  )
 }
 
-/** The part of a payment that waits for a decision, and why. */
-function reviewCell({ amount_unapplied: waiting, currency, reason }: PresentedPayment): Coloured | null {
-  return reason === null ? null : new Coloured(`${moneyCell(waiting, currency)} ${reason}`, 'red')
+/** Why a payment waits for a decision, with the amount if only a part of it does. */
+function reviewCell({ amount, amount_unapplied: waiting, currency, reason }: PresentedPayment): Coloured | null {
+  if (reason === null) return null
+  return new Coloured(waiting === amount ? reason : `${moneyCell(waiting, currency)} ${reason}`, 'red')
 }
 
 function registerShow(payment: Command): void {
@@ -157,11 +171,12 @@ function registerMove(payment: Command): void {
             await goAhead(options.yes, `Book money of payment ${paymentId} for transaction ${transactionId}?`)
           const moved = await change(session, note)
           const money = await moneyOf(session, paymentId, moved.amount)
-          session.out.result(moved, () =>
-            session.out.line(
-              `${money} of payment ${paymentId} is booked for transaction ${transactionId}: ${moved.status}`,
-            ),
-          )
+          const { outcomeOf } = await import('#support/outcome-of.ts')
+          const outcome = options.dryRun ? moved.status : await outcomeOf(session.ctx, transactionId)
+          session.out.result(moved, () => {
+            session.out.line(`${money} of payment ${paymentId} is booked for transaction ${transactionId}`)
+            session.out.line(outcome)
+          })
         })
       },
     )

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import type { App } from '#apps/store.ts'
 import type { PlanWithPrices } from '#plans/store.ts'
 import { required } from './ask.ts'
-import { countedUnit, moneyCell, stateCell } from './cells.ts'
+import { countedUnit, moneyCell, priceCell, stateCell } from './cells.ts'
 import { inChange, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -46,7 +46,7 @@ function registerReads(plan: Command): void {
           session.out.line(banner(app))
           session.out.table({
             head: ['id', 'code', 'name', 'status', 'prices'],
-            rows: shown.map((row) => [row.id, row.code, row.name, stateCell(row.status), row.prices.length]),
+            rows: shown.map((row) => [row.id, row.code, row.name, stateCell(row.status), row.prices.map(priceCell)]),
             none: 'No plans yet: billing-cli plan create',
           })
         })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command } from 'commander'
 import { errorText } from './error-text.ts'
+import { terminalWidth } from './terminal-width.ts'
 
 type Register = (program: Command) => void
 
@@ -20,7 +21,7 @@ const GROUPS: readonly Group[] = [
   {
     section: 'Search',
     words: {
-      find: 'find what an id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
+      find: 'find what a name, id, link or address refers to, with a screen about the end user: subscription, payments, mails, next step',
       open: 'the page of a checkout, a transaction, an end user or a customer; opened if there is a desktop',
     },
     load: async () => (await import('./find-commands.ts')).registerFindCommands,
@@ -74,6 +75,11 @@ const GROUPS: readonly Group[] = [
     load: async () => (await import('./payment-commands.ts')).registerPaymentCommands,
   },
   {
+    section: 'Payments',
+    words: { reconcile: 'look up pending payments at their providers now' },
+    load: async () => (await import('./reconcile-commands.ts')).registerReconcileCommands,
+  },
+  {
     section: 'Webhooks and mails',
     words: { webhook: 'events that were delivered to apps, and those that were not' },
     load: async () => (await import('./webhook-commands.ts')).registerWebhookCommands,
@@ -97,7 +103,6 @@ const GROUPS: readonly Group[] = [
     words: {
       reminders: 'renewal mails',
       mail: 'the mail server',
-      reconcile: 'look up pending payments at their providers now',
       realtime: 'the realtime databases of client-side apps',
       receipts: 'mails about money that was received or refunded',
     },
@@ -173,7 +178,11 @@ export async function createProgram(word?: string): Promise<Command> {
     .option('--json', 'print one JSON value instead of tables')
     .showHelpAfterError('(add --help for how to use it)')
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (message, write) => write(errorText(withoutWords(message))) })
+    .configureOutput({
+      outputError: (message, write) => write(errorText(withoutWords(message))),
+      getOutHelpWidth: terminalWidth,
+      getErrHelpWidth: terminalWidth,
+    })
   // Of the program alone: commands may have an option of this name.
   if (word === '') program.version(productVersion(), '--version', 'print the version')
   for (const { section, words, load } of GROUPS) {

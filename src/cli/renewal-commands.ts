@@ -6,11 +6,10 @@ import { oneOf } from './one-of.ts'
 import { banner, inSession } from './session.ts'
 import { UsageError } from './usage-error.ts'
 
-/** `reminders …`, `reconcile`, `realtime …` and `mail …`: the daemon's background work, shown or run now. */
+/** `reminders …`, `realtime …` and `mail …`: the daemon's background work, shown or run now. */
 export function registerRenewalCommands(program: Command): void {
   registerReminders(program)
   registerMailTest(program)
-  registerReconcile(program)
   registerRealtime(program)
 }
 
@@ -70,34 +69,6 @@ function registerMailTest(program: Command): void {
       })
     })
   withExamples(test, 'mail test me@example.com', 'mail test me@example.com --locale vi')
-}
-
-function registerReconcile(program: Command): void {
-  const reconcile = program
-    .command('reconcile')
-    .description('look up pending payments at their providers now')
-    .option('--app <app>', 'only of this app')
-    .action(async (options: { app?: string }, command: Command) => {
-      await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { reconcilePayments } = await import('#providers/reconcile-payments.ts')
-        const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
-        const counts = await reconcilePayments(ctx, { ...appId, all: true })
-        const answer = {
-          looked_up: counts.lookedUp,
-          paid: counts.paid,
-          closed: counts.closed,
-          still_open: counts.stillOpen,
-          failed: counts.failed,
-        }
-        out.result(answer, () => {
-          out.line(
-            `${counts.lookedUp} looked up: ${counts.paid} paid, ${counts.closed} closed, ${counts.stillOpen} still open, ${counts.failed} without answer`,
-          )
-        })
-        if (counts.failed > 0) process.exitCode = 1
-      })
-    })
-  withExamples(reconcile, 'reconcile', 'reconcile --app 1')
 }
 
 interface ResyncOptions {

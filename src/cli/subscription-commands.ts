@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import type { App } from '#apps/store.ts'
+import type { Context } from '#context.ts'
 import type { SubscriptionView } from '#subscriptions/present.ts'
 import { required } from './ask.ts'
-import { minuteCell, stateCell } from './cells.ts'
+import { minuteCell, priceCell, stateCell } from './cells.ts'
 import { inChange, noteFor, withDryRun } from './change.ts'
 import { withExamples } from './examples.ts'
 import { oneOf } from './one-of.ts'
@@ -49,12 +50,13 @@ function registerReads(subscription: Command): void {
         const filter = { status: options.status ?? null, withinMs }
         const rows = await gatherRows(out, limit, options, (page) => listSubscriptions(ctx, app, filter, page))
         const found = rows.map((row) => ({ app_id: app.id, sandbox: app.isSandbox, ...row }))
+        const prices = await pricesOf(ctx, app)
         out.result(found, () => {
           out.line(banner(app))
           const cells = found.map((row) => [
             row.external_ref,
             row.plan_ref,
-            row.price_id,
+            prices.get(row.price_id),
             stateCell(row.status),
             minuteCell(row.current_period_end) ?? 'lifetime',
             row.in_trial,
@@ -87,6 +89,18 @@ function registerReads(subscription: Command): void {
       })
     })
   withExamples(show, 'subscription show 1 user-42')
+}
+
+/** The prices of an app's plans, as lists show them, by their public ids. */
+async function pricesOf(ctx: Context, app: App): Promise<Map<string, string>> {
+  const [{ listPlansOf }, { presentPlan }] = await Promise.all([
+    import('#plans/list-plans.ts'),
+    import('#plans/present.ts'),
+  ])
+  const plans = await listPlansOf(ctx, app.id, {})
+  return new Map(
+    plans.flatMap((plan) => presentPlan(plan, { all: true }).prices.map(({ id, ...price }) => [id, priceCell(price)])),
+  )
 }
 
 function registerChanges(subscription: Command): void {

@@ -29,7 +29,7 @@ export function registerSystemdCommands(program: Command): void {
     .description('Paygate as a service of systemd')
     .command('install')
     .description(
-      'write the unit, the settings to fill in, an encryption key and a billing-cli for root; keeps what is there',
+      'write the unit, the settings to fill in, an encryption key, a token for metrics and a billing-cli for root; keeps what is there',
     )
     .option('--dry-run', 'only say what would be written')
     .option('--print', 'print the unit and write nothing')
@@ -66,11 +66,15 @@ async function plannedFiles(paths: InstallPaths): Promise<PlannedFile[]> {
   const kept = (path: string): Action => (existsSync(join(paths.prefix, path)) ? 'kept' : 'written')
   const keyFile = join(CREDENTIALS_FOLDER, 'BILLING_ENCRYPTION_KEYS')
   const key = `k1:${randomBytes(32).toString('base64')}\n`
+  // Without one nobody can read /metrics behind a proxy, not even watch.
+  const tokenFile = join(CREDENTIALS_FOLDER, 'BILLING_METRICS_TOKEN')
+  const token = `${randomBytes(32).toString('hex')}\n`
   return [
     { path: UNIT_FILE, content: renderUnit(paths), mode: 0o644, action: 'written' },
     { path: CLI_FILE, content: renderCli(paths), mode: 0o755, action: 'written' },
     { path: ENVIRONMENT_FILE, content: SAMPLE_ENVIRONMENT, mode: 0o644, action: kept(ENVIRONMENT_FILE) },
     { path: keyFile, content: key, mode: 0o600, action: kept(keyFile) },
+    { path: tokenFile, content: token, mode: 0o600, action: kept(tokenFile) },
   ]
 }
 
@@ -110,6 +114,6 @@ function show(out: Output, { dryRun }: InstallOptions, files: readonly { path: s
   out.line('4. billing-cli migrate')
   out.line('5. systemctl daemon-reload && systemctl enable --now billing-daemon')
   out.line('6. billing-cli doctor')
-  out.line('Each further secret (BILLING_SMTP_URL, BILLING_RELAY_SECRET,')
-  out.line('BILLING_METRICS_TOKEN) is a file there too; run this again when you add one.')
+  out.line('Each further secret (BILLING_SMTP_URL, BILLING_RELAY_SECRET) is a file')
+  out.line('there too; run this again when you add one.')
 }

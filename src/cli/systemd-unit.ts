@@ -14,15 +14,15 @@ export const CREDENTIALS_FOLDER = '/etc/paygate/credentials'
 export const UNIT_FILE = '/etc/systemd/system/billing-daemon.service'
 export const CLI_FILE = '/usr/local/bin/billing-cli'
 
-/** Secret settings: files with these names, never lines of the environment file. The first two are required. */
+/** Secret settings: files with these names, never lines of the environment file. The first three are required. */
 export const CREDENTIALS = [
   'BILLING_DATABASE_URL',
   'BILLING_ENCRYPTION_KEYS',
+  'BILLING_METRICS_TOKEN',
   'BILLING_SMTP_URL',
   'BILLING_RELAY_SECRET',
-  'BILLING_METRICS_TOKEN',
 ] as const
-const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 2))
+const NEEDED: ReadonlySet<string> = new Set(CREDENTIALS.slice(0, 3))
 
 /** The unit with real paths. An optional credential without a file is left out, since systemd would refuse to start. */
 export function renderUnit({ root, prefix }: InstallPaths): string {

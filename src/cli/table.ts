@@ -15,6 +15,20 @@ export interface TableOptions {
   readonly optional?: readonly string[]
   /** Columns of our own codes, such as `bank_transfer`, which a narrow terminal may break after `_`, `.` and `-`. */
   readonly codes?: readonly string[]
+  /** Columns of numbers and amounts, which stand below each other by their ends. */
+  readonly right?: readonly string[]
+}
+
+/** A column of a list: its head, and its cell for a row. */
+export type ListColumn<T> = readonly [head: string, cell: (row: T) => unknown]
+
+/** Head and rows of a list that is declared column by column; `false` stands for a column that is not shown. */
+export function listOf<T>(
+  shown: readonly T[],
+  columns: readonly (ListColumn<T> | false)[],
+): Pick<TableOptions, 'head' | 'rows'> {
+  const kept = columns.filter((column) => column !== false)
+  return { head: kept.map(([head]) => head), rows: shown.map((row) => kept.map(([, cell]) => cell(row))) }
 }
 
 interface Cell {
@@ -38,22 +52,22 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?( UTC)?$/
 
 /**
  * A table as wide as the terminal, 80 columns if there is none. Columns stand apart by blanks alone, since
- * a frame takes the room of a column. Long cells wrap between words. Where not every word and timestamp can be whole, optional columns
- * are left out; where that does not help, heads and codes are broken; where even that does not help, each row becomes a block of its own,
+ * a frame takes the room of a column. Long cells wrap between words, heads after `_` too. Where not every word and timestamp can be whole, optional columns
+ * are left out; where that does not help, codes are broken; where even that does not help, each row becomes a block of its own,
  * a line for each field: identifiers stay whole, to be copied.
  * The head is bold and states have their colours on a terminal that wants colours.
  */
 export function formatTable(options: TableOptions, width = terminalWidth()): string {
-  const { head, rows, none, optional = [], codes = [] } = options
+  const { head, rows, none, optional = [], codes = [], right = [] } = options
   if (rows.length === 0) return printableLines(none)
   const cells = rows.map((row) => row.map(cellOf))
-  for (const breakable of [null, codes]) {
+  for (const breakable of [[], codes]) {
     for (const count of [...optional, ''].keys()) {
       const left = optional.slice(0, count)
       const kept = <T>(row: readonly T[]): T[] => row.filter((_, column) => !left.includes(head[column] ?? ''))
       const shown = cells.map(kept)
       const widths = fitWidths(columnsOf(kept(head), shown.map(textsOf)), width, breakable)
-      if (widths) return `${drawTable(kept(head), shown, widths)}${leftOut(left, width)}`
+      if (widths) return `${drawTable(kept(head), shown, widths, right)}${leftOut(left, width)}`
     }
   }
   return cells.map((row) => drawBlock(head, row, width)).join('\n')
@@ -80,6 +94,7 @@ function drawTable(
   head: readonly string[] | null,
   rows: readonly (readonly Cell[])[],
   widths: readonly number[],
+  right: readonly string[] = [],
 ): string {
   const table = new Table({
     head: (head ?? []).map((text, column) => wrap(text, widths[column] ?? 0)),
@@ -93,6 +108,7 @@ function drawTable(
       'padding-right': 0,
     },
     colWidths: [...widths],
+    colAligns: (head ?? []).map((text) => (right.includes(text) ? 'right' : 'left')),
     // For characters that take two columns; all others are wrapped already.
     wordWrap: true,
     wrapOnWordBoundary: false,
@@ -175,11 +191,11 @@ function columnsOf(head: readonly string[], rows: readonly (readonly string[])[]
  * The columns' widths: natural where they fit, else narrowed as far as words and timestamps stay whole, but for the heads and the columns
  * in `breakable`; null if that is not enough.
  */
-function fitWidths(columns: readonly Column[], width: number, breakable: readonly string[] | null): number[] | null {
+function fitWidths(columns: readonly Column[], width: number, breakable: readonly string[]): number[] | null {
   const widths = columns.map(({ head, texts }) => longest([head, ...texts]))
   const least = columns.map(({ head, texts }) => {
-    const heads = breakable ? unbreakableCodes(head) : unbreakable(head)
-    return longest([...heads, ...texts.flatMap(breakable?.includes(head) ? unbreakableCodes : unbreakable)])
+    const parts = texts.flatMap(breakable.includes(head) ? unbreakableCodes : unbreakable)
+    return longest([...unbreakableCodes(head), ...parts])
   })
   const isTooWide = () => widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) > width
   while (isTooWide()) {

@@ -3,13 +3,15 @@ import type { Resolution } from '#operations/resolution.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { askNote, goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
-import { appCell, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
+import { appCell, methodCells, minuteCell, moneyCell, receivedCell, standingCell } from './cells.ts'
 import { printEffects } from './change.ts'
 import { withExamples } from './examples.ts'
+import { readMoneyFilter, withMoneyFilter, type MoneyFilterOptions } from './money-filter.ts'
 import { numberOf } from './number-of.ts'
 import { oneOf } from './one-of.ts'
 import { gatherRows, readLimit, withPages, type PageOptions } from './pages.ts'
-import { inSession, withSandbox, type Session } from './session.ts'
+import { banner, inSession, withSandbox, type Session } from './session.ts'
+import { listOf } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 /** `transaction …` and `ledger …`: payments, and those that need review. */
@@ -23,7 +25,7 @@ export function registerTransactionCommands(program: Command): void {
 
 const STATUSES = ['pending', 'completed', 'refunded', 'void'] as const
 
-interface ListOptions extends PageOptions {
+interface ListOptions extends PageOptions, MoneyFilterOptions {
   readonly app?: string
   readonly flagged?: boolean
   readonly status?: string
@@ -52,34 +54,44 @@ function registerList(transaction: Command): void {
           external_ref: options.externalRef,
           flagged: options.flagged ? 'true' : undefined,
         }
+        const money = await readMoneyFilter(options)
         const rows = await gatherRows(session.out, limit, options, (page) =>
-          listTransactions(session.ctx, app?.id ?? null, { ...filter, ...page }),
+          listTransactions(session.ctx, app?.id ?? null, { ...filter, ...page }, money),
         )
         const shown = await withSandbox(
           session.ctx,
           rows.map((row) => ({ app_id: row.appId, ...presentTransaction(row) })),
         )
+        const methodCell = await methodCells()
         session.out.result(shown, () => {
+          if (app) session.out.line(banner(app))
           session.out.table({
-            head: ['id', 'opened (UTC)', 'app', 'external_ref', 'plan', 'amount', 'status'],
-            rows: shown.map((row) => [
-              row.transaction_id,
-              minuteCell(row.created_at),
-              appCell(row),
-              row.external_ref,
-              row.plan_ref,
-              `${receivedCell(row)}${row.provider_code === null ? '' : ` by ${row.provider_code}`}`,
-              standingCell(row.status, row.flag_reason),
+            ...listOf(shown, [
+              ['id', (row) => row.transaction_id],
+              ['opened (UTC)', (row) => minuteCell(row.created_at)],
+              !app && ['app', appCell],
+              ['external_ref', (row) => row.external_ref],
+              ['plan', (row) => row.plan_ref],
+              ['method', (row) => methodCell(row.provider_code)],
+              ['amount', receivedCell],
+              ['status', (row) => standingCell(row.status, row.flag_reason)],
             ]),
             none: options.flagged ? 'Nothing needs review.' : 'no transactions',
             optional: ['plan'],
-            codes: ['amount', 'status'],
+            codes: ['method', 'status'],
+            right: ['id', 'amount'],
           })
         })
       })
     })
+  withMoneyFilter(list, 'opened')
   withPages(list)
-  withExamples(list, 'transaction list --flagged', 'transaction list --app 1 --status pending')
+  withExamples(
+    list,
+    'transaction list --flagged',
+    'transaction list --app 1 --status pending',
+    'transaction list --since 2026-10-01 --until 2026-10-31 --method bank_transfer',
+  )
 }
 
 function registerShow(transaction: Command): void {
@@ -160,10 +172,13 @@ async function resolveOne(session: Session, id: string | undefined, options: Res
   const resolved = await resolveTransaction(ctx, caller, { transactionId, action, note, ...terms })
   const { refundsOf } = await import('#payments/list-payments.ts')
   const refunds = action === 'refund' ? await refundsOf(ctx, transactionId) : []
+  const { outcomeOf } = await import('#support/outcome-of.ts')
+  const outcome = action === 'complete' ? await outcomeOf(ctx, transactionId) : null
   out.result({ ...presentTransaction(resolved), ...(action === 'refund' ? { refunds } : {}) }, () => {
     out.line(
       `transaction ${resolved.id} is ${resolved.status}, ${resolved.flagReason === null ? 'not flagged' : `flagged ${resolved.flagReason}`}`,
     )
+    if (outcome !== null) out.line(outcome)
     for (const refund of refunds)
       out.line(
         `refund ${refund.refund_id} of ${englishMoney(refund.amount, resolved.currency)} ${refund.status === 'pending' ? 'is pending' : refund.status}`,

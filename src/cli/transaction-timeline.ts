@@ -14,8 +14,19 @@ export function printTimeline(out: Output, { app, transaction, timeline }: Trans
       amount_received: moneyCell(received, currency),
       status: standingCell(status, reason),
     }
-    out.fields({ ...transaction, ...words })
+    const hasMoved = app.clock_offset_seconds !== 0
+    const { created_at, completed_at } = transaction
+    const own = hasMoved ? { created_at: byTestClock(created_at), completed_at: byTestClock(completed_at) } : {}
+    out.fields({ ...transaction, ...words, ...own })
     const rows = timeline.map(({ at, part, text }) => [at, part, text])
-    out.table({ head: ['at (UTC)', 'part', 'what happened'], rows, none: 'nothing happened yet' })
+    out.table({
+      head: [hasMoved ? 'at (real time, UTC)' : 'at (UTC)', 'part', 'what happened'],
+      rows,
+      none: 'nothing happened yet',
+    })
   })
+}
+
+function byTestClock(time: string | null): string | null {
+  return time && `${time} UTC (test clock)`
 }

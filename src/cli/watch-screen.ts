@@ -46,7 +46,9 @@ function linesOf(text: string): string[] {
 function healthFields(reading: WatchReading, columns: number): string {
   const { daemon, outbox, flagged } = reading
   const fields = {
-    daemon: daemon.answers ? new Coloured('answers', 'green') : new Coloured(daemon.error ?? '', 'red'),
+    daemon: daemon.answers
+      ? new Coloured('answers', 'green')
+      : new Coloured(`${daemon.error ?? ''}; ${daemon.fix ?? ''}`, 'red'),
     requests: rateWords(reading.requests_per_second),
     deliveries: rateWords(reading.deliveries_per_second),
     outbox: outboxCell(outbox),

@@ -1,5 +1,8 @@
-/** A blank between two words, but for those within a timestamp, `2026-12-21 20:42 UTC`, and before the id of an app, `[TEST] 21`. */
-const BETWEEN_WORDS = / (?!(?<=\d{4}-\d\d-\d\d )\d\d:\d\d|(?<=\d\d:\d\d )UTC|(?<=\[(?:TEST|LIVE)\] )\d)/
+/**
+ * A blank between two words, but for those within a timestamp, `2026-12-21 20:42 UTC`, before the id of an app, `[TEST] 21`, and before
+ * the `of` of `₫90,000 of ₫99,000`.
+ */
+const BETWEEN_WORDS = / (?!(?<=\d{4}-\d\d-\d\d )\d\d:\d\d|(?<=\d\d:\d\d )UTC|(?<=\[(?:TEST|LIVE)\] )\d|(?<=\d )of )/
 /** `bank_transfer`, `app.rotate-webhook-secret`: our own codes and names. What has digits may be an identifier, which is copied. */
 const CODE = /^[a-z]+(?:[._-][a-z]+)+$/
 

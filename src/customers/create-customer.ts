@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import type { RealTime } from '#shared/time.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
@@ -23,14 +24,16 @@ export const createCustomer = command({
 
 /** The row of a new customer. */
 export function newCustomerOf(app: App, fields: z.infer<typeof CreateCustomerInput>, now: RealTime): NewCustomer {
+  const { name, email, merchant_customer_id, cc_emails, bcc_emails, locale, ...others } = fields
+  noFieldsLeft(others)
   return {
     appId: app.id,
-    name: fields.name,
-    email: fields.email,
-    merchantCustomerId: fields.merchant_customer_id ?? null,
-    ccEmails: fields.cc_emails ?? [],
-    bccEmails: fields.bcc_emails ?? [],
-    locale: fields.locale ?? 'en',
+    name,
+    email,
+    merchantCustomerId: merchant_customer_id ?? null,
+    ccEmails: cc_emails ?? [],
+    bccEmails: bcc_emails ?? [],
+    locale: locale ?? 'en',
     createdAt: now,
     updatedAt: now,
   }

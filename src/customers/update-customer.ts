@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { optionalFields, requiredFields } from './customer-fields.ts'
 import { presentCustomer } from './present.ts'
@@ -28,12 +29,13 @@ export const updateCustomer = command({
   },
 })
 
-function changesOf(fields: z.infer<typeof UpdateCustomerInput>): Partial<Omit<Customer, 'id' | 'appId'>> {
-  const { cc_emails, bcc_emails, locale } = fields
-  return given({
-    name: fields.name,
-    email: fields.email,
-    merchantCustomerId: fields.merchant_customer_id,
+function changesOf(fields: z.infer<typeof UpdateCustomerInput>): Partial<Customer> {
+  const { name, email, merchant_customer_id, cc_emails, bcc_emails, locale, ...others } = fields
+  noFieldsLeft(others)
+  return given<Customer>({
+    name,
+    email,
+    merchantCustomerId: merchant_customer_id,
     ccEmails: cc_emails === null ? [] : cc_emails,
     bccEmails: bcc_emails === null ? [] : bcc_emails,
     locale: locale === null ? ('en' as const) : locale,

@@ -7,7 +7,7 @@ import { perform } from '#commands/perform.ts'
 import type { Context } from '#context.ts'
 import type { Position } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { AppError, type ErrorCode } from '#shared/errors.ts'
+import { AppError, invalidField, type ErrorCode } from '#shared/errors.ts'
 import { given } from '#shared/patch.ts'
 import type { RealTime } from '#shared/time.ts'
 import { refuseOverload } from './admission.ts'
@@ -39,7 +39,7 @@ interface RouteWords {
   readonly description?: string
   /** The error codes of this call, besides those of every call. */
   readonly errors?: readonly ErrorCode[]
-  /** The query parameters. */
+  /** The query parameters; any other is refused. */
   readonly filter?: z.ZodObject
 }
 
@@ -214,6 +214,8 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   const caller = await auth.authenticate(ctx, { method: http.method, target, headers: http.req.headers, body })
   auth.admit(caller, route.access)
   await rateLimit.take(caller.appId, auth.subject(caller))
+  // Not kept under an `Idempotency-Key`: the corrected call has the same path and body.
+  refuseUnknownParameters(route.words.filter, http.query)
   const request = (): ApiRequest<Caller> => ({
     caller,
     params: http.params,
@@ -246,6 +248,13 @@ async function serve<Caller extends CommandCaller & { readonly appId: number }>(
   http.status = answer.status
   http.type = 'application/json'
   http.body = answer.body
+}
+
+/** A misspelt filter would otherwise answer with what it had to leave out. */
+function refuseUnknownParameters(filter: z.ZodObject | undefined, query: ApiRequest<unknown>['query']): void {
+  const known = Object.keys(filter?.shape ?? {})
+  const unknown = Object.keys(query).find((name) => !known.includes(name))
+  if (unknown !== undefined) throw invalidField(unknown, 'is not a query parameter of this call')
 }
 
 function requestIdOf(answer: Answer): string {

@@ -5,7 +5,7 @@ import { pendingMigrations } from '#db/migrate.ts'
 import { counted } from '#shared/counted.ts'
 import { SECOND_MS } from '#shared/time.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { readServerFacts, type ServerFacts } from './store.ts'
+import { readDurability, readServerFacts, type ServerFacts } from './store.ts'
 
 const MAX_SKEW_MS = 2 * SECOND_MS
 
@@ -59,10 +59,25 @@ function wrongWith(place: string, { isPrimary, state, schemaMethod }: ClusterNod
   ]
 }
 
+/** Whether a payment that was acknowledged survives a loss of power of the database's machine. */
+export async function checkDurability(ctx: Context): Promise<CheckResult[]> {
+  const { flushesLog, hasBinaryLog, syncsBinaryLog } = await readDurability(ctx.db)
+  const wrong = [
+    ...(flushesLog === 1 ? [] : [['innodb_flush_log_at_trx_commit', flushesLog] as const]),
+    ...(!hasBinaryLog || syncsBinaryLog === 1 ? [] : [['sync_binlog', syncsBinaryLog] as const]),
+  ]
+  if (wrong.length === 0) return [passed('durability', 'each commit is on disk before it is acknowledged')]
+  const { databaseUrl, env } = ctx.config
+  const isTrial = databaseUrl === null && env === 'development'
+  const detail = `${wrong.map(([name, value]) => `${name} is ${value}`).join(', ')}: a loss of power may lose acknowledged payments`
+  const fix = `in the server's configuration and by SET GLOBAL: ${wrong.map(([name]) => `${name} = 1`).join(', ')}`
+  return [(isTrial ? warning : failed)('durability', detail, fix)]
+}
+
 /** A sentence where this machine's clock, which signatures and periods go by, and the database's differ; else null. */
 export async function skewWarning(ctx: Context): Promise<string | null> {
-  const { detail, mend } = clockResult((await inspectServer(ctx)).skewMs)
-  return mend === null ? null : `${detail}: ${mend}`
+  const { detail, fix } = clockResult((await inspectServer(ctx)).skewMs)
+  return fix === null ? null : `${detail}: ${fix}`
 }
 
 /** By how many seconds the database's clock is ahead of ours. */

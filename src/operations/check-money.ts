@@ -17,9 +17,9 @@ export async function checkFlagged(ctx: Context): Promise<CheckResult[]> {
   const sums = await sumFlagged(ctx.db)
   if (sums.length === 0) return [passed('flagged', 'no transaction needs review')]
   const live = sums.filter(({ isSandbox }) => !isSandbox)
-  const mend = 'billing-cli transaction list --flagged, then transaction show <id> and transaction resolve <id>'
-  if (live.length === 0) return [warning('flagged', `on sandbox apps: ${wordsOf(sums)}`, mend)]
-  return [failed('flagged', wordsOf(live), mend)]
+  const fix = 'billing-cli transaction list --flagged, then transaction show <id> and transaction resolve <id>'
+  if (live.length === 0) return [warning('flagged', `on sandbox apps: ${wordsOf(sums)}`, fix)]
+  return [failed('flagged', wordsOf(live), fix)]
 }
 
 function wordsOf(sums: readonly FlaggedSum[]): string {
@@ -38,8 +38,8 @@ export async function checkPayments(ctx: Context): Promise<CheckResult[]> {
   const results = unallocated.map(({ isSandbox, currency, payments, unknown, amount }) => {
     const unsaid = unknown === 0 ? '' : `, ${unknown} of unknown amount`
     const detail = `${counted(payments, 'payment')} with ${englishMoney(amount, currency)} not allocated to a transaction${unsaid}`
-    const mend = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
-    return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, mend)
+    const fix = 'billing-cli payment list --unallocated, then payment move, refund or close <id>'
+    return warning('payments', isSandbox ? `on sandbox apps: ${detail}` : detail, fix)
   })
   const beyond = surplus
     .filter(({ isSandbox }) => !isSandbox)
@@ -65,14 +65,14 @@ export async function checkBankMails(ctx: Context): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   if (waiting.length > 0) {
     const detail = waiting.map(({ review, mails }) => `${mails} ${REVIEWS[review]}`).join('; ')
-    const mend = 'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or close <id>'
-    results.push(warning('mails', `bank mails to review: ${detail}`, mend))
+    const fix = 'billing-cli bank-mail list --unmatched, then bank-mail match <id> <transaction_id> or close <id>'
+    results.push(warning('mails', `bank mails to review: ${detail}`, fix))
   }
   if (misaddressed > 0) {
     const detail = `${misaddressed} bank mails with a payment's code were invalid_recipient in ${REFUSED_DAYS} days`
-    const mend =
+    const fix =
       'compare mailbox and forward address in billing-cli bank-account list with the address that the bank writes to'
-    results.push(warning('mails', detail, mend))
+    results.push(warning('mails', detail, fix))
   }
   return results.length > 0 ? results : [passed('mails', 'no bank mail needs review')]
 }
@@ -86,9 +86,9 @@ export async function checkNotifications(ctx: Context): Promise<CheckResult[]> {
     const subject = transactionId === null ? '' : ` (transaction ${transactionId})`
     return `${provider} ${eventId}${subject}${note === null ? '' : `: ${note}`}`
   })
-  const mend = 'compare with the provider’s dashboard: billing-cli transaction show <id>, billing-cli reconcile'
+  const fix = 'compare with the provider’s dashboard: billing-cli transaction show <id>, billing-cli reconcile'
   const detail = `${refused.length} refused in ${REFUSED_DAYS} days, the newest: ${named.join('; ')}`
-  return [warning('notifications', detail, mend)]
+  return [warning('notifications', detail, fix)]
 }
 
 /** Whether the ledgers add up. */

@@ -40,8 +40,8 @@ async function checkLookUps(ctx: Context): Promise<CheckResult[]> {
   const { count, transactionId } = await countFailing(ctx.db, MANY_FAILURES)
   if (transactionId === null) return results
   const detail = `${counted(count, 'session')} that may still be paid could not be polled or closed for an hour or longer, the newest of transaction ${transactionId}`
-  const mend = `search the log for "a look-up failed", and check the session in the provider's dashboard`
-  return [...results, warning('providers', detail, mend)]
+  const fix = `search the log for "a look-up failed", and check the session in the provider's dashboard`
+  return [...results, warning('providers', detail, fix)]
 }
 
 function pauseResult({ appId, provider, failures, reason, since, pausedUntil }: ProviderPause): CheckResult {
@@ -70,19 +70,19 @@ async function enabledAccounts(ctx: Context): Promise<EnabledAccount[]> {
 
 async function checkOne(ctx: Context, { appId, method, spec }: EnabledAccount): Promise<CheckResult> {
   const name = `app ${appId}, ${method}:`
-  const mend = `run billing-cli method enable ${appId} ${method} with the right credentials`
+  const fix = `run billing-cli method enable ${appId} ${method} with the right credentials`
   try {
     const account = await currentAccount(ctx, method, spec.schema, appId)
     const { result, message } = account ? await spec.check(ctx.config, account.credentials) : MISSING
     if (result === 'ok') return passed('providers', `${name} ${message}`)
-    if (result === 'refused') return failed('providers', `${name} ${message}`, mend)
+    if (result === 'refused') return failed('providers', `${name} ${message}`, fix)
     return warning(
       'providers',
       `${name} ${message}`,
       'check this machine’s internet connection, then run billing-cli doctor again',
     )
   } catch (error) {
-    const opens = `follow the fix of keys, above; if that key is lost, ${mend}`
+    const opens = `follow the fix of keys, above; if that key is lost, ${fix}`
     return failed('providers', `${name} its credentials do not open: ${messageOf(error)}`, opens)
   }
 }

@@ -80,8 +80,8 @@ export async function checkWebhooks(ctx: Context): Promise<CheckResult[]> {
 }
 
 function secretResult({ id }: App): CheckResult {
-  const mend = `run billing-cli app rotate-webhook-secret ${id}, and give the secret to the app's owner`
-  return warning('webhooks', `app ${id}: has a webhook address but no webhook secret, so no events are sent`, mend)
+  const fix = `run billing-cli app rotate-webhook-secret ${id}, and give the secret to the app's owner`
+  return warning('webhooks', `app ${id}: has a webhook address but no webhook secret, so no events are sent`, fix)
 }
 
 /** What an app of the sandbox or a disabled one does not take is no harm to anybody. */
@@ -91,8 +91,8 @@ function standingResult(
 ): CheckResult {
   if (lastError === 'secret_unreadable') {
     const detail = `app ${appId}: its events are held, because its webhook secret cannot be decrypted`
-    const mend = `see keys: the events go out within a minute once the key is back; if it is lost, run billing-cli app rotate-webhook-secret ${appId}`
-    return failed('webhooks', detail, mend)
+    const fix = `see keys: the events go out within a minute once the key is back; if it is lost, run billing-cli app rotate-webhook-secret ${appId}`
+    return failed('webhooks', detail, fix)
   }
   const counts = `${counted(failures, 'event')} failed, ${retrying} waiting for a retry`
   const retry = `webhook retry --failed ${appId}`
@@ -127,10 +127,10 @@ async function heldBackFindings(ctx: Context): Promise<CheckResult[]> {
   return (await countHeldBack(ctx)).map(({ app, mails, limit }) => {
     const detail = `app ${app.id}: ${counted(mails, 'mail')} held back until tomorrow (UTC): daily limit of ${limit} reached`
     const plan = `billing-cli reminders plan ${app.id} --days 0 shows them`
-    const mend = app.isSandbox
+    const fix = app.isSandbox
       ? `${plan}; a sandbox app has 200 a day at most`
       : `${plan}; BILLING_MAILS_PER_APP_PER_DAY is the limit`
-    return warning('reminders', detail, mend)
+    return warning('reminders', detail, fix)
   })
 }
 
@@ -138,17 +138,17 @@ async function refusedResults(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listRefusedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
   const detail = `${counted(await countRefusedReminders(ctx), 'mail')} to addresses that the mail server permanently refuses, the newest to ${newest.external_ref}`
-  const mend =
+  const fix =
     'run billing-cli reminders refused; ask the app for the right address, or fix the mail server and add --retry'
-  return [warning('reminders', detail, mend)]
+  return [warning('reminders', detail, fix)]
 }
 
 async function unconfirmedResults(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listUnconfirmedReminders(ctx, { limit: '1' })).rows
   if (!newest) return []
   const detail = `${counted(await countUnconfirmedReminders(ctx), 'mail')} may or may not have been sent, the newest reminder ${newest.reminder_id} to ${newest.external_ref}`
-  const mend = 'check the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
-  return [warning('reminders', detail, mend)]
+  const fix = 'check the mail server’s log, then billing-cli reminders settle <id> --sent or --not-sent'
+  return [warning('reminders', detail, fix)]
 }
 
 /** Receipts that may or may not have been sent. */
@@ -156,8 +156,8 @@ export async function checkReceipts(ctx: Context): Promise<CheckResult[]> {
   const [newest] = (await listUnconfirmedReceipts(ctx, { limit: '1' })).rows
   if (!newest) return [passed('receipts', 'none unconfirmed')]
   const detail = `${counted(await countUnconfirmedReceipts(ctx), 'receipt')} may or may not have been sent, the newest receipt ${newest.receipt_id} of transaction ${newest.transaction_id}`
-  const mend = 'check the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
-  return [warning('receipts', detail, mend)]
+  const fix = 'check the mail server’s log, then billing-cli receipts settle <id> --sent or --not-sent'
+  return [warning('receipts', detail, fix)]
 }
 
 /** Realtime nodes that are not what they should be. */

@@ -1,7 +1,9 @@
 import { checkRelay } from '#bank-mail/check-relay.ts'
 import type { Context } from '#context.ts'
 import { messageOf } from '#shared/errors.ts'
-import { checkDatabase, checkSchema } from './check-database.ts'
+import { checkBaseAddress, checkMetrics } from './check-addresses.ts'
+import { checkDatabase, checkDurability, checkSchema } from './check-database.ts'
+import { checkDisk } from './check-disk.ts'
 import { checkBankMails, checkFlagged, checkLedger, checkNotifications, checkPayments } from './check-money.ts'
 import { checkProviders } from './check-providers.ts'
 import { checkSecrets } from './check-secrets.ts'
@@ -12,7 +14,15 @@ import { failed, type CheckResult } from '#shared/check-result.ts'
 type Check = (ctx: Context) => Promise<CheckResult[]>
 
 /** What needs nothing but a server that answers. */
-const FIRST: Readonly<Record<string, Check>> = { database: checkDatabase, schema: checkSchema, smtp: checkMail }
+const FIRST: Readonly<Record<string, Check>> = {
+  database: checkDatabase,
+  durability: checkDurability,
+  schema: checkSchema,
+  disk: checkDisk,
+  address: checkBaseAddress,
+  metrics: checkMetrics,
+  smtp: checkMail,
+}
 
 /** What reads the tables, so that it says nothing of a schema that is behind. */
 const THEN: Readonly<Record<string, Check>> = {

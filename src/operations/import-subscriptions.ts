@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { appNow } from '#apps/app-time.ts'
 import type { App } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { newCustomerOf } from '#customers/create-customer.ts'
 import { findCustomerFor, insertCustomer } from '#customers/store.ts'
 import type { Caller } from '#commands/caller.ts'
 import { command } from '#commands/command.ts'
@@ -12,7 +13,7 @@ import { findPrice, type PriceWithPlan } from '#plans/store.ts'
 import { AppError, clipped, messageOf } from '#shared/errors.ts'
 import { parseId } from '#shared/ids.ts'
 import { formatTimestampOrNull, parseAppTime } from '#shared/time.ts'
-import { emailAddress, externalRef, name, text } from '#shared/validate.ts'
+import { emailAddress, externalRef, name } from '#shared/validate.ts'
 import { checkRealtimeKey } from '#realtime/realtime-key.ts'
 import { decisionReason } from '#subscriptions/decision-reason.ts'
 import { intervalOf } from '#subscriptions/decide-payment.ts'
@@ -181,13 +182,5 @@ async function customerOf(
   if (!email) return null
   const known = await findCustomerFor(tx, app.id, externalRef, email)
   if (known) return known.id
-  const blank = { merchantCustomerId: null, ccEmails: [], bccEmails: [], locale: 'en' as const }
-  return insertCustomer(tx, {
-    ...blank,
-    appId: app.id,
-    name: name || email,
-    email,
-    createdAt: tx.now,
-    updatedAt: tx.now,
-  })
+  return insertCustomer(tx, newCustomerOf(app, { name: name || email, email }, tx.now))
 }

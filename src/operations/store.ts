@@ -23,6 +23,32 @@ export async function readServerFacts(db: Queries): Promise<ServerFacts> {
   return facts
 }
 
+/** What the server does so that a committed payment survives a loss of power. */
+export interface Durability {
+  readonly flushesLog: number
+  readonly hasBinaryLog: boolean
+  readonly syncsBinaryLog: number
+}
+
+export async function readDurability(db: Queries): Promise<Durability> {
+  const found = await db.one(
+    shape({ flushesLog: bigint(), hasBinaryLog: flag(), syncsBinaryLog: bigint() }),
+    `SELECT @@GLOBAL.innodb_flush_log_at_trx_commit AS flushesLog, @@GLOBAL.log_bin AS hasBinaryLog, @@GLOBAL.sync_binlog AS syncsBinaryLog`,
+  )
+  if (!found) throw new Error('the database did not report its settings')
+  return found
+}
+
+/** The folders of the server's data and logs, as the server names them. */
+export async function readDataFolders(db: Queries): Promise<string[]> {
+  const found = await db.one(
+    shape({ data: text(), redo: text().nullable(), binaryLog: text().nullable() }),
+    `SELECT @@datadir AS data, NULLIF(@@innodb_log_group_home_dir, './') AS redo, @@log_bin_basename AS binaryLog`,
+  )
+  const folders = found ? [found.data, found.redo, found.binaryLog] : []
+  return folders.filter((folder) => folder !== null).filter((folder) => folder.startsWith('/'))
+}
+
 /** Columns of sealed secrets. The name is part of what a secret is sealed to. */
 const SECRET_COLUMNS = ['api_secret', 'webhook_secret', 'realtime_service_account'] as const
 export type AppSecretColumn = (typeof SECRET_COLUMNS)[number]

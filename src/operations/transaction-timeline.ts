@@ -30,12 +30,13 @@ import {
   listChanges,
   listProviderEvents,
   listReceiptsOf,
+  type ProviderEvent,
   type Transaction,
   type TransactionChange,
 } from '#transactions/store.ts'
 import { listAttempts, listEventsOfTransaction, type Event } from '#webhooks/store.ts'
 
-/** One thing that happened; `at` is real time, in UTC. */
+/** One thing that happened; `at` is real time, in UTC. The text marks times of a test clock. */
 export interface TimelineEntry {
   readonly at: string
   /** `checkout`, `money`, `provider`, `effect`, `event`, `webhook`, `mail`, `audit` */
@@ -45,7 +46,13 @@ export interface TimelineEntry {
 
 /** What happened to a transaction: what came, what it did, what was sent to whom, who decided. */
 export interface TransactionTimeline {
-  readonly app: { readonly app_id: number; readonly name: string; readonly sandbox: boolean }
+  readonly app: {
+    readonly app_id: number
+    readonly name: string
+    readonly sandbox: boolean
+    /** How far the test clock, by which the transaction was created and completed, is ahead of real time. */
+    readonly clock_offset_seconds: number
+  }
   readonly transaction: ReturnType<typeof presentTransaction>
   readonly timeline: readonly TimelineEntry[]
 }
@@ -65,15 +72,20 @@ export async function getTransactionTimeline(ctx: Context, transactionId: number
     checkoutMoments(ctx, app, transaction),
     providerMoments(ctx, transaction),
     moneyMoments(ctx, transaction),
-    effectMoments(ctx, transaction),
-    eventMoments(ctx, transaction),
-    reminderMoments(ctx, transaction),
+    effectMoments(ctx, app, transaction),
+    eventMoments(ctx, app, transaction),
+    reminderMoments(ctx, app, transaction),
     receiptMoments(ctx, transaction),
     auditMoments(ctx, transaction),
   ])
   const moments = parts.flat().sort((a, b) => a.at.getTime() - b.at.getTime())
   return {
-    app: { app_id: app.id, name: app.name, sandbox: app.isSandbox },
+    app: {
+      app_id: app.id,
+      name: app.name,
+      sandbox: app.isSandbox,
+      clock_offset_seconds: Math.round(app.clockOffsetMs / 1000),
+    },
     transaction: presentTransaction(transaction),
     timeline: moments.map(({ at, part, text }) => ({ at: formatTimestamp(at), part, text })),
   }
@@ -82,7 +94,7 @@ export async function getTransactionTimeline(ctx: Context, transactionId: number
 async function checkoutMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
   const session = await findSessionOfTransaction(ctx.db, transaction.id)
   const opened = session
-    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${englishMoney(transaction.amount, transaction.currency)}, link until ${formatUtc(session.expiresAt)}`
+    ? `${session.origin} ${formatId('cs', session.id)} opened for ${transaction.externalRef}: ${englishMoney(transaction.amount, transaction.currency)}, link until ${ownTime(app, session.expiresAt)}`
     : `opened for ${transaction.externalRef}: ${englishMoney(transaction.amount, transaction.currency)}`
   // The test clock may have been moved since.
   const offset = app.isSandbox ? await findClockOffsetAt(ctx.db, app.id, transaction.createdAt) : null
@@ -98,12 +110,26 @@ async function providerMoments(ctx: Context, { id }: Transaction): Promise<Momen
       part: 'provider',
       text: `opened at ${session.provider} (${session.reference ?? 'no answer yet'}), now ${session.status}`,
     })),
-    ...events.map((event) => ({
+    ...events.filter(isFirstReport).map((event) => ({
       at: event.receivedAt,
       part: 'provider',
-      text: `${event.provider} sent ${event.eventType}: ${event.outcome}${event.note === null ? '' : ` (${event.note})`}`,
+      text: `${receivedText(event)}${event.note === null ? '' : ` (${event.note})`}`,
     })),
   ]
+}
+
+/** A bank mail is recorded under two ids: that of the message and that of the money. */
+function isFirstReport(event: ProviderEvent, index: number, all: readonly ProviderEvent[]): boolean {
+  const isSame = (other: ProviderEvent): boolean =>
+    other.receivedAt.getTime() === event.receivedAt.getTime() && receivedText(other) === receivedText(event)
+  return all.findIndex(isSame) === index
+}
+
+function receivedText({ provider, eventType, outcome }: ProviderEvent): string {
+  const isMail = eventType.startsWith('bank_mail.')
+  if (outcome === 'applied')
+    return isMail ? 'bank e-mail received and booked' : `${provider} reported the payment: ${eventType}`
+  return `${isMail ? 'bank e-mail received' : `${provider} sent ${eventType}`}: ${outcome}`
 }
 
 async function moneyMoments(ctx: Context, { id, currency }: Transaction): Promise<Moment[]> {
@@ -167,14 +193,14 @@ function byWhom({ actor, note }: { readonly actor: string | null; readonly note:
   return actor === null ? '' : `, by ${actor} ("${note ?? ''}")`
 }
 
-async function effectMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
+async function effectMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
   const application = await findApplicationOfTransaction(ctx.db, transaction.id)
   const changes = await listChanges(ctx.db, transaction.id)
   const completion = await plainCompletion(ctx, transaction, changes)
   return [...changes, ...completion].map((change) => ({
     at: change.at,
     part: change.kind === 'bank_page' ? 'checkout' : 'effect',
-    text: `${changeText(change, transaction, application)}${byWhom(change)}`,
+    text: `${changeText(app, change, transaction, application)}${byWhom(change)}`,
   }))
 }
 
@@ -190,13 +216,14 @@ async function plainCompletion(
 }
 
 function changeText(
+  app: App,
   { kind, flagReason }: Pick<TransactionChange, 'kind' | 'flagReason'>,
   { transferCode }: Transaction,
   application: PaymentApplication | null,
 ): string {
   switch (kind) {
     case 'completed':
-      return application ? effectText(application) : 'completed, nothing applied to a subscription'
+      return application ? effectText(app, application) : 'completed, nothing applied to a subscription'
     case 'refunded':
       return 'ended as refunded'
     case 'flagged':
@@ -208,26 +235,23 @@ function changeText(
   }
 }
 
-function effectText(application: {
-  readonly kind: string
-  readonly endBefore: AppTime | null
-  readonly endAfter: AppTime | null
-}): string {
-  const before = endWords(application.endBefore, 'none')
-  return `completed; period ${application.kind}: ${before} → ${endWords(application.endAfter, 'lifetime')}`
+function effectText(app: App, { kind, endBefore, endAfter }: PaymentApplication): string {
+  const before = endBefore ? ownTime(app, endBefore) : 'none'
+  return `completed; period ${kind}: ${before} → ${endAfter ? ownTime(app, endAfter) : 'lifetime'}`
 }
 
-function endWords(end: AppTime | null, otherwise: string): string {
-  return end ? formatUtc(end) : otherwise
+/** A time of the app's own; marked where the test clock has moved, since the entries stand in real time. */
+function ownTime({ clockOffsetMs }: App, instant: AppTime): string {
+  return `${formatUtc(instant)}${clockOffsetMs === 0 ? '' : ' (test clock)'}`
 }
 
-async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]> {
+async function eventMoments(ctx: Context, app: App, { id }: Transaction): Promise<Moment[]> {
   const moments: Moment[] = []
   for (const event of await listEventsOfTransaction(ctx.db, id)) {
     moments.push({
       at: event.writtenAt,
       part: 'event',
-      text: `${formatId('evt', event.id)} ${event.eventType}: ${standingOf(event)}`,
+      text: `${formatId('evt', event.id)} ${event.eventType}: ${standingOf(event, app)}`,
     })
     for (const attempt of await listAttempts(ctx.db, event.id)) {
       const result = attempt.error ?? `acknowledged with ${attempt.httpStatus ?? '-'}`
@@ -241,13 +265,19 @@ async function eventMoments(ctx: Context, { id }: Transaction): Promise<Moment[]
   return moments
 }
 
+function unconfiguredReason({ webhookUrl, webhookSecret }: App): string {
+  if (webhookUrl === null) return 'the app has no webhook URL'
+  return webhookSecret === null ? 'the app has no webhook secret' : 'the app had no webhook URL or secret then'
+}
+
 /** The outcome of all attempts: single ones are deleted after 400 days. */
-function standingOf({ deliveryStatus, deliveredAt, attempts }: Event): string {
+function standingOf({ deliveryStatus, deliveredAt, attempts }: Event, app: App): string {
+  if (deliveryStatus === 'not_configured') return `not sent (${unconfiguredReason(app)})`
   const at = deliveryStatus === 'delivered' && deliveredAt ? ` ${formatUtc(deliveredAt)}` : ''
   return attempts === 0 ? deliveryStatus : `${deliveryStatus}${at}, attempts: ${attempts}`
 }
 
-async function reminderMoments(ctx: Context, transaction: Transaction): Promise<Moment[]> {
+async function reminderMoments(ctx: Context, app: App, transaction: Transaction): Promise<Moment[]> {
   const subscription =
     transaction.mode === 'subscription' ? await findSubscriptionOfEndUser(ctx.db, transaction.endUserId) : null
   if (!subscription) return []
@@ -255,7 +285,7 @@ async function reminderMoments(ctx: Context, transaction: Transaction): Promise<
   return reminders.map((reminder) => ({
     at: reminder.claimedAt,
     part: 'mail',
-    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${formatUtc(reminder.periodEnd)}: ${reminder.status}`,
+    text: `${reminder.stage === 0 ? 'expired notice' : `${reminder.stage}-day reminder`} for ${ownTime(app, reminder.periodEnd)}: ${reminder.status}`,
   }))
 }
 

@@ -7,12 +7,13 @@ import {
   listRefundsOfTransaction,
   type BookedPayment,
   type ListedPayment,
+  type PaymentFilter,
 } from './store.ts'
 
 /** A page of payments, the newest first. `waiting` lists those of which money waits for a decision; `appId` null lists those of all apps. */
 export async function listPayments(
   ctx: Context,
-  filter: { readonly appId: number | null; readonly waiting: boolean },
+  filter: Omit<PaymentFilter, keyof PageRequest>,
   page: unknown,
 ): Promise<Page<ListedPayment>> {
   const list = (request: PageRequest) => listPaymentRows(ctx.db, { ...filter, ...request })

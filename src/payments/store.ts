@@ -263,20 +263,29 @@ const UNALLOCATED = `
   SELECT id AS payment_id, NULL AS transaction_id, NULL AS flag_reason, amount_left AS waiting FROM payments
   WHERE closed_at IS NULL AND (amount_left > 0 OR amount_left IS NULL)`
 
-/** The newest payments first; with `waiting`, only those with money that waits for a decision. */
-export async function listPaymentRows(
-  db: Queries,
-  filter: {
-    readonly appId: number | null
-    readonly waiting: boolean
-    readonly below: Position | null
-    readonly limit: number
-  },
-): Promise<ListedPayment[]> {
-  const { appId, waiting, limit } = filter
+export interface PaymentFilter {
+  /** Null: of all apps. */
+  readonly appId: number | null
+  /** Only those with money that waits for a decision. */
+  readonly waiting: boolean
+  readonly below: Position | null
+  readonly limit: number
+  /** Received from then on. */
+  readonly since?: Date | null
+  /** Received before then. */
+  readonly until?: Date | null
+  readonly provider?: string | null
+}
+
+/** The newest payments first. */
+export async function listPaymentRows(db: Queries, filter: PaymentFilter): Promise<ListedPayment[]> {
+  const { appId, waiting, limit, since, until, provider } = filter
   const listed = where(
     appId === null ? null : ['p.app_id = ?', appId],
     waiting ? ['w.payment_id IS NOT NULL'] : null,
+    since ? ['p.received_at >= ?', since] : null,
+    until ? ['p.received_at < ?', until] : null,
+    provider ? ['p.provider = ?', provider] : null,
     below(filter.below, 'p.received_at'),
   )
   const waits = `SELECT payment_id, MIN(transaction_id) AS transaction_id, MIN(flag_reason) AS flag_reason,

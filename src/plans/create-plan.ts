@@ -3,6 +3,7 @@ import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { onDuplicate } from '#db/database-error.ts'
 import { AppError } from '#shared/errors.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { longText, name } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { PriceInput, priceRow } from './price-input.ts'
@@ -42,7 +43,8 @@ export const CreatePlanInput = z
 export const createPlan = command({
   name: 'plan.create',
   input: CreatePlanInput,
-  async run(tx, { code, name, description = null, prices }, { app }: { readonly app: App }) {
+  async run(tx, { code, name, description = null, prices, ...others }, { app }: { readonly app: App }) {
+    noFieldsLeft(others)
     const row = {
       appId: app.id,
       code,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { INTERVAL_UNITS, LARGEST_COUNT, TRIAL_UNITS, type IntervalUnit } from '#shared/interval.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { currencyCode, integer, name } from '#shared/validate.ts'
 import type { RealTime } from '#shared/time.ts'
 import type { Price } from './store.ts'
@@ -45,20 +46,26 @@ export const PriceInput = z
 
 /** The row of a new price, on sale. */
 export function priceRow(planId: number, input: z.infer<typeof PriceInput>, now: RealTime): Omit<Price, 'id'> {
-  const { trial } = input
+  const { name, amount, currency, interval_unit, interval_count, trial, ...others } = input
+  noFieldsLeft(others)
   return {
     planId,
-    name: input.name ?? null,
-    amount: input.amount,
-    currency: input.currency,
-    intervalUnit: input.interval_unit,
-    intervalCount: input.interval_count ?? 1,
-    trialAmount: trial?.amount ?? null,
-    trialIntervalUnit: trial?.interval_unit ?? null,
-    trialIntervalCount: trial?.interval_count ?? null,
+    name: name ?? null,
+    amount,
+    currency,
+    intervalUnit: interval_unit,
+    intervalCount: interval_count ?? 1,
+    ...(trial ? trialColumns(trial) : NO_TRIAL),
     status: 'active',
     createdAt: now,
   }
+}
+
+const NO_TRIAL = { trialAmount: null, trialIntervalUnit: null, trialIntervalCount: null }
+
+function trialColumns({ amount, interval_unit, interval_count, ...others }: z.infer<typeof TrialInput>) {
+  noFieldsLeft(others)
+  return { trialAmount: amount, trialIntervalUnit: interval_unit, trialIntervalCount: interval_count }
 }
 
 function tooLong(unit: Exclude<IntervalUnit, 'lifetime'>) {

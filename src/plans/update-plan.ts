@@ -1,10 +1,11 @@
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { longText, name } from '#shared/validate.ts'
 import { presentPlan } from './present.ts'
 import { saleStatus } from './sale-status.ts'
-import { getPlan, updatePlanRow } from './store.ts'
+import { getPlan, updatePlanRow, type Plan } from './store.ts'
 
 export const UpdatePlanInput = patchOf({
   name: name(191).optional(),
@@ -19,9 +20,11 @@ export const UpdatePlanInput = patchOf({
 export const updatePlan = command({
   name: 'plan.update',
   input: UpdatePlanInput,
-  async run(tx, changes, { app, planId }: { readonly app: App; readonly planId: number }) {
+  async run(tx, { name, description, status, ...others }, scope: { readonly app: App; readonly planId: number }) {
+    noFieldsLeft(others)
+    const { app, planId } = scope
     const current = await getPlan(tx, app.id, planId)
-    await updatePlanRow(tx, planId, given(changes))
+    await updatePlanRow(tx, planId, given<Plan>({ name, description, status }))
     const updated = await getPlan(tx, app.id, planId)
     const [before, after] = [presentPlan(current, { all: true }), presentPlan(updated, { all: true })]
     await tx.audit({ appId: app.id, subject: `plan ${planId}`, before, after })

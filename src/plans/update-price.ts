@@ -1,6 +1,7 @@
 import type { App } from '#apps/store.ts'
 import { command } from '#commands/command.ts'
 import { notFound } from '#shared/errors.ts'
+import { noFieldsLeft } from '#shared/no-fields-left.ts'
 import { given, patchOf } from '#shared/patch.ts'
 import { name } from '#shared/validate.ts'
 import { presentPrice } from './present.ts'
@@ -12,6 +13,12 @@ export const UpdatePriceInput = patchOf({
   status: saleStatus.optional(),
 }).meta({ examples: [{ status: 'archived' }] })
 
+interface Scope {
+  readonly app: App
+  readonly planId: number
+  readonly priceId: number
+}
+
 /**
  * Renames, archives or restores a price: amount, currency and interval never change (specification 2). Existing subscriptions keep
  * renewing at an archived price. Throws `not_found` if the plan has no such price.
@@ -19,10 +26,11 @@ export const UpdatePriceInput = patchOf({
 export const updatePrice = command({
   name: 'price.update',
   input: UpdatePriceInput,
-  async run(tx, changes, scope: { readonly app: App; readonly planId: number; readonly priceId: number }) {
+  async run(tx, { name, status, ...others }, scope: Scope) {
+    noFieldsLeft(others)
     const { app, planId, priceId } = scope
     const current = priceOf(await getPlan(tx, app.id, planId), priceId)
-    await updatePriceRow(tx, priceId, given(changes))
+    await updatePriceRow(tx, priceId, given<Price>({ name, status }))
     await touchPlan(tx, planId)
     const updated = await getPlan(tx, app.id, planId)
     const [before, after] = [presentPrice(current), presentPrice(priceOf(updated, priceId))]

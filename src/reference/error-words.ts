@@ -3,7 +3,7 @@ import type { ErrorCode } from '#shared/errors.ts'
 /** What each error code means, in Markdown. */
 export const ERROR_WORDS: Readonly<Record<ErrorCode, string>> = {
   invalid_request:
-    'A field, a query value, a header or the body is wrong: `message` says what, `field` names the field.',
+    'A field, a query parameter, a header or the body is wrong or unknown: `message` says what, `field` names it.',
   price_not_found: 'The price is unknown, archived, or of an archived plan.',
   payment_method_unavailable:
     'The app has not enabled the payment method, or it cannot take the amount or the currency.',

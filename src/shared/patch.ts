@@ -11,10 +11,10 @@ export function patchOf<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<
     )
 }
 
-/** The fields that were given, null included: an absent field stays as it is. */
-export function given<Fields extends object>(
-  fields: Fields,
-): { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+/** The fields that were given, null included: an absent field stays as it is. `given<Row>` refuses what is no column of the row. */
+export function given<Fields extends object>(fields: {
+  readonly [Name in keyof Fields]?: Fields[Name] | undefined
+}): Partial<Fields> {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(entries) as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
+  return Object.fromEntries(entries) as Partial<Fields>
 }

@@ -75,6 +75,13 @@ export function parseTimestamp(text: string): Date | null {
   return !Number.isNaN(instant.getTime()) && formatTimestamp(instant) === text ? instant : null
 }
 
+/** The beginning of a UTC day, `2026-10-28` or, day first, `28/10/2026`; null if it is no such day. */
+export function parseDay(text: string): Date | null {
+  const [, day = '', month = '', year = ''] = /^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})$/.exec(text) ?? []
+  const iso = year === '' ? text : `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`
+  return parseTimestamp(`${iso} 00:00:00`)
+}
+
 /** `parseTimestamp` of a time that an operator or a caller gives in an app's own time. */
 export function parseAppTime(text: string): AppTime | null {
   const instant = parseTimestamp(text)

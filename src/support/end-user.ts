@@ -1,3 +1,4 @@
+import type { Fit } from '#bank-mail/fits.ts'
 import type { presentCustomer } from '#customers/present.ts'
 import type { presentSubscription } from '#subscriptions/present.ts'
 import type { presentTransaction } from '#transactions/present.ts'
@@ -51,6 +52,8 @@ export interface EndUser {
     readonly transfer_code: string | null
     readonly link: string | null
   })[]
+  /** Unmatched money that fits one of the transactions. */
+  readonly unmatched: readonly Fit[]
   readonly mails: readonly MailView[]
   /** Those of `transactions`, the newest first. */
   readonly receipts: readonly ReceiptView[]

@@ -1,17 +1,25 @@
 import { listApps } from '#apps/store.ts'
 import { BANK_READERS } from '#bank-mail/banks/readers.ts'
+import { fitOf } from '#bank-mail/fits.ts'
+import { listedMail } from '#bank-mail/list-bank-mails.ts'
 import type { Context } from '#context.ts'
+import type { Position } from '#db/conditions.ts'
 import { listProviders } from '#providers/providers.ts'
 import { invalidField } from '#shared/errors.ts'
 import { formatId, parseId, parseNumericId, type IdKind } from '#shared/ids.ts'
-import { DAY_MS, HOUR_MS, addMs, asRealTime, formatTimestampOrNull, parseTimestamp } from '#shared/time.ts'
+import { DAY_MS, HOUR_MS, addMs, asRealTime, formatTimestampOrNull, parseDay } from '#shared/time.ts'
+import { amountsIn, isMeant, isWrittenAmount } from './amounts.ts'
+import { foldName, wordsOfName } from './names.ts'
+import { matchStep, type NextStep } from './next-steps.ts'
 import {
   findByAmount,
   findById,
   findByMail,
   findByText,
   findByToken,
+  listCustomerNames,
   listEndUsersOfCustomer,
+  MAX_PER_KIND,
   type Found,
   type FoundKind,
 } from './store.ts'
@@ -29,6 +37,8 @@ export interface Match {
   readonly currency: string | null
   readonly state: string | null
   readonly at: string | null
+  /** `subscription.updated` of an event; null of any other kind. */
+  readonly event_type: string | null
 }
 
 /** An end user that the matches are about. */
@@ -38,7 +48,7 @@ export interface FoundEndUser {
 }
 
 export interface FindOptions {
-  /** `2026-11-21`: the text is an amount of money of that day, in whatever time zone. */
+  /** `2026-11-21` or `21/11/2026`: the text is an amount of money of that day, in whatever time zone. */
   readonly on?: string
   /** Only of this app. */
   readonly appId?: number
@@ -55,23 +65,38 @@ const LINK = /(?:\/(?:checkout|renew)\/|^)([0-9a-f]{64})(?![0-9a-f])/
 /** The Message-ID of a reminder or a receipt, as mail servers log it. */
 const OWN_MAIL = /^<?(reminder|receipt)\.(\d{1,15})[\d.]*@[^\s@]+$/
 const MAX_TEXT = 2000
+/** Of each app, the newest customers whose names are read, so many at a time: no index serves a part of a name. */
+const MAX_NAMES = 100_000
+const NAMES_AT_ONCE = 5000
 /** The day of a bank's statement begins at most so long before it does in UTC, and ends at most so long after. */
 const EARLIEST_ZONE_MS = 14 * HOUR_MS
 const LATEST_ZONE_MS = 12 * HOUR_MS
 
 /**
- * What a text names, of all apps: an id, an end user, an e-mail address, a transfer code, a reference of a bank or a provider, an event,
- * a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. Returns the newest matches,
- * `MAX_PER_KIND` of each kind at most, and the end users that they are about. Throws `invalid_request` for a text that cannot be
- * searched.
+ * What a text names, of all apps: an id, an end user, an e-mail address, a part of a customer's name, a transfer code, a reference of a
+ * bank or a provider, an event, a link of a checkout or a renewal, the Message-ID of a mail of ours; with `on` an amount of money. Returns the newest matches,
+ * `MAX_PER_KIND` of each kind at most, the end users that they are about, and what to do about unmatched money. Throws `invalid_request` for a text that cannot be
+ * searched, and for an amount without `on` that names nothing else.
  */
 export async function find(
   ctx: Context,
   text: string,
   options: FindOptions = {},
-): Promise<{ matches: Match[]; endUsers: FoundEndUser[] }> {
+): Promise<{ matches: Match[]; endUsers: FoundEndUser[]; nextSteps: NextStep[] }> {
   const found = await search(ctx, text, options)
-  return { matches: found.map(present), endUsers: await endUsersOf(ctx, found) }
+  return {
+    matches: found.map(present),
+    endUsers: await endUsersOf(ctx, found),
+    nextSteps: await stepsOfMails(ctx, found),
+  }
+}
+
+/** What to do about unmatched money that was found. */
+async function stepsOfMails(ctx: Context, found: readonly Found[]): Promise<NextStep[]> {
+  const mails = found.filter(({ kind }) => kind === 'bank mail')
+  const listed = await Promise.all(mails.map(({ id }) => listedMail(ctx, id)))
+  const fits = listed.map((mail) => mail && fitOf(mail)).filter((fit) => fit !== null)
+  return fits.map(matchStep)
 }
 
 /** As `find`, with the numbers of the rows. */
@@ -97,8 +122,33 @@ async function findNamed(ctx: Context, { appId, apps }: Scope, given: string): P
   if (kind !== undefined) return findByMail(ctx.db, appId, kind as 'reminder' | 'receipt', Number(number))
   const providers = listProviders().map(({ code }) => code)
   const banks = BANK_READERS.map(({ code }) => code)
-  const byText = await findByText(ctx.db, appId, given, { apps, providers, banks })
-  return [...(await findNumbered(ctx, appId, given)), ...byText]
+  const numbered = await findNumbered(ctx, appId, given)
+  const named = numbered.length > 0 ? [] : await customersNamed(ctx, apps, given)
+  const found = [...numbered, ...(await findByText(ctx.db, appId, given, { apps, providers, banks, named }))]
+  if (found.length === 0 && isWrittenAmount(given))
+    throw invalidField('on', 'is missing: an amount of money needs its day, such as --on 2026-11-21')
+  return found
+}
+
+/** The newest customers whose names have every word of the text in them, without regard to case and diacritics. */
+async function customersNamed(ctx: Context, apps: readonly number[], given: string): Promise<number[]> {
+  const words = wordsOfName(given)
+  if (words.length === 0) return []
+  const found: number[] = []
+  for (const appId of apps) {
+    const ofApp: number[] = []
+    for (let read = 0, from: Position | null = null; read < MAX_NAMES; read += NAMES_AT_ONCE) {
+      const rows = await listCustomerNames(ctx.db, appId, from, NAMES_AT_ONCE)
+      for (const { id, name } of rows) {
+        const folded = foldName(name)
+        if (words.every((word) => folded.includes(word))) ofApp.push(id)
+      }
+      from = rows.at(-1) ?? null
+      if (rows.length < NAMES_AT_ONCE || ofApp.length >= MAX_PER_KIND) break
+    }
+    found.push(...ofApp.slice(0, MAX_PER_KIND))
+  }
+  return found
 }
 
 /** `cus_5`, or `17`: a transaction, a payment or a bank mail. */
@@ -114,22 +164,18 @@ async function findNumbered(ctx: Context, appId: number | null, given: string): 
 }
 
 async function findMoney(ctx: Context, { appId, apps }: Scope, given: string, on: string): Promise<Found[]> {
-  const day = parseTimestamp(`${on} 00:00:00`)
-  if (!day) throw invalidField('on', 'must be a day, such as 2026-11-21')
+  const day = parseDay(on)
+  if (!day) throw invalidField('on', 'must be a day, such as 2026-11-21 or 21/11/2026')
+  const meant = amountsIn(given)
+  if (meant.length === 0) throw invalidField('text', 'must be an amount of money, such as 99,000, 99k or $14.99')
   const begin = asRealTime(day)
   const time = { from: addMs(begin, -EARLIEST_ZONE_MS), until: addMs(begin, DAY_MS + LATEST_ZONE_MS) }
-  return findByAmount(ctx.db, appId, amountsOf(given), apps, time)
+  const amounts = [...new Set(meant.map(({ amount }) => amount))]
+  const found = await findByAmount(ctx.db, appId, amounts, apps, time)
+  return found.filter((row) => meant.some((one) => isMeant(one, row)))
 }
 
-/** `99.000 đ` is 99000 of a currency without decimals; `10.50` is 1050 of one with two, and so may `10` be 1000. */
-function amountsOf(given: string): number[] {
-  const digits = given.replace(/[^0-9]/g, '')
-  if (digits === '' || digits.length > 13) throw invalidField('text', 'must be an amount of money, such as 99,000')
-  const amount = Number(digits)
-  return /[.,]\d{2}(?!\d)/.test(given) ? [amount] : [amount, amount * 100]
-}
-
-function present({ kind, id, appId, externalRef, amount, currency, state, at }: Found): Match {
+function present({ kind, id, appId, externalRef, amount, currency, state, at, eventType }: Found): Match {
   const prefix = PUBLIC[kind]
   return {
     kind,
@@ -140,6 +186,7 @@ function present({ kind, id, appId, externalRef, amount, currency, state, at }: 
     currency: amount === null ? null : currency,
     state,
     at: formatTimestampOrNull(at),
+    event_type: eventType,
   }
 }
 

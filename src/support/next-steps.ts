@@ -1,3 +1,4 @@
+import type { Fit } from '#bank-mail/fits.ts'
 import { counted } from '#shared/counted.ts'
 import { DAY_MS, addMs, parseAppTime, type AppTime } from '#shared/time.ts'
 import type { EndUser } from './end-user.ts'
@@ -21,11 +22,15 @@ export function nextSteps(view: EndUser, now: AppTime): NextStep[] {
   ]
 }
 
-function moneySteps({ transactions }: Pick<EndUser, 'transactions'>): NextStep[] {
+function moneySteps({ transactions, unmatched }: Pick<EndUser, 'transactions' | 'unmatched'>): NextStep[] {
   const flagged = transactions.filter((row) => row.flagged)
-  const waiting = transactions.find((row) => !row.flagged && row.transfer_code !== null && row.status === 'pending')
+  const fitting = new Set(unmatched.map(({ transaction_id: id }) => id))
+  const waiting = transactions.find(
+    (row) => !row.flagged && row.transfer_code !== null && row.status === 'pending' && !fitting.has(row.transaction_id),
+  )
   const open = transactions.find((row) => row.link !== null && row.transfer_code === null)
   return [
+    ...unmatched.map(matchStep),
     ...flagged.map((row) => ({
       what: `transaction ${row.transaction_id} needs review: ${row.flag_reason ?? ''}`,
       command: `billing-cli transaction resolve ${row.transaction_id}`,
@@ -47,6 +52,11 @@ function moneySteps({ transactions }: Pick<EndUser, 'transactions'>): NextStep[]
         ]
       : []),
   ]
+}
+
+/** The step for unmatched money: booking it for the transaction that it fits. */
+export function matchStep({ what, command }: Fit): NextStep {
+  return { what, command: `billing-cli ${command}` }
 }
 
 function mailSteps(view: EndUser): NextStep[] {

@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { EndpointError, requestEndpoint } from '#http/outbound.ts'
+import { askMetrics } from '#operations/ask-metrics.ts'
 import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
 import { listPayments, presentListedPayment } from '#payments/list-payments.ts'
 import { SECOND_MS, formatTimestamp } from '#shared/time.ts'
@@ -12,6 +12,8 @@ export interface WatchReading {
     readonly answers: boolean
     /** Why it does not answer; null if it does. */
     readonly error: string | null
+    /** What to do about it. */
+    readonly fix: string | null
   }
   /** Null at the first reading, and while the daemon does not answer. */
   readonly requests_per_second: number | null
@@ -41,25 +43,23 @@ interface Counters {
   readonly deliveries: number
 }
 
-const DEADLINE_MS = 1500
 const PAYMENTS = '10'
 
 /** Each call reads what `watch` shows: from the database by a few indexed statements, and from `/metrics` of this machine's daemon. */
 export function openWatch(ctx: Context): () => Promise<WatchReading> {
   let before: Counters | null = null
   return async () => {
-    const url = metricsUrl(ctx)
-    const [scraped, { metrics }, payments] = await Promise.all([
-      scrape(ctx, url),
+    const [{ url, text, error, fix }, { metrics }, payments] = await Promise.all([
+      askMetrics(ctx),
       readHealthMetrics(ctx),
       listPayments(ctx, { appId: null, waiting: false }, { limit: PAYMENTS }),
     ])
-    const now = typeof scraped === 'string' ? null : scraped
+    const now = text === null ? null : countersIn(text, ctx.clock.now().getTime())
     const rates = ratesOf(before, now)
     before = now
     return {
       at: formatTimestamp(ctx.clock.now()),
-      daemon: { url, answers: now !== null, error: typeof scraped === 'string' ? scraped : null },
+      daemon: { url, answers: now !== null, error, fix },
       ...rates,
       ...healthOf(metrics),
       payments: payments.rows.map(presentListedPayment),
@@ -77,25 +77,12 @@ function healthOf({ outbox, reminderLagSeconds, realtimeFailed, flagged, jobs }:
   }
 }
 
-function metricsUrl({ config: { host, port } }: Context): string {
-  const reachable = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}/metrics`
-}
-
-/** The counters, or why there are none. */
-async function scrape({ config, clock }: Context, url: string): Promise<Counters | string> {
-  const headers = config.metricsToken === null ? {} : { authorization: `Bearer ${config.metricsToken}` }
-  try {
-    const { status, body } = await requestEndpoint({ method: 'GET', url, headers, deadlineMs: DEADLINE_MS })
-    if (status !== 200) return `/metrics answered ${status}`
-    return {
-      atMs: clock.now().getTime(),
-      requests: sumOf(body, 'paygate_http_request_seconds_count'),
-      deliveries: sumOf(body, 'paygate_webhook_deliveries_total'),
-    }
-  } catch (error) {
-    if (error instanceof EndpointError) return `no answer: ${error.failure}`
-    throw error
+/** The counters of what the daemon answered. */
+function countersIn(text: string, atMs: number): Counters {
+  return {
+    atMs,
+    requests: sumOf(text, 'paygate_http_request_seconds_count'),
+    deliveries: sumOf(text, 'paygate_webhook_deliveries_total'),
   }
 }
 

@@ -1,4 +1,5 @@
 import { bigint, id, realTime, text } from '#db/columns.ts'
+import { below, where, type Position } from '#db/conditions.ts'
 import type { Param, Queries } from '#db/queries.ts'
 import { shape } from '#db/table.ts'
 import type { RealTime } from '#shared/time.ts'
@@ -17,6 +18,8 @@ export interface Found {
   readonly currency: string | null
   readonly state: string | null
   readonly at: RealTime | null
+  /** `subscription.updated` of an event; null of any other kind. */
+  readonly eventType: string | null
 }
 
 const FOUND = shape({
@@ -28,6 +31,7 @@ const FOUND = shape({
   currency: text().nullable(),
   state: text().nullable(),
   at: realTime().nullable(),
+  eventType: text().nullable(),
 })
 
 /** For each kind, the columns and the table, which is called `x`. */
@@ -69,7 +73,8 @@ async function findBy(db: Queries, appId: number | null, searches: readonly Sear
   const found: Found[] = []
   const [ofApp, ...app] = appId === null ? [''] : ['HAVING appId = ?', appId]
   for (const { kind, where, params } of searches) {
-    const sql = `SELECT ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MAX_PER_KIND}`
+    const type = kind === 'event' ? 'x.event_type' : 'NULL'
+    const sql = `SELECT ${type} AS eventType, ${SOURCES[kind]} WHERE ${where} ${ofApp} ORDER BY x.id DESC LIMIT ${MAX_PER_KIND}`
     found.push(...(await db.all(FOUND, sql, [...params, ...app])))
   }
   const known = new Set<string>()
@@ -112,13 +117,19 @@ export async function findByToken(db: Queries, appId: number | null, token: stri
 
 /**
  * What a text names: an app's key, an end user, a customer's e-mail or the seller's id of it, a transfer code, a reference of a bank or
- * a provider, a provider's event. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns.
+ * a provider, a provider's event. `apps`, `providers` and `banks` are complete lists, for indexes that begin with these columns; `named`
+ * are customers of this name.
  */
 export async function findByText(
   db: Queries,
   appId: number | null,
   given: string,
-  { apps, providers, banks }: Record<'apps' | 'providers' | 'banks', readonly (string | number)[]>,
+  {
+    apps,
+    providers,
+    banks,
+    named,
+  }: Record<'apps' | 'named', readonly number[]> & Record<'providers' | 'banks', readonly string[]>,
 ): Promise<Found[]> {
   const references = [given, ...banks.map((bank) => `${bank} ${given}`)]
   // A list in SQL cannot be empty.
@@ -128,6 +139,7 @@ export async function findByText(
     { kind: 'end user', where: 'x.app_id IN (?) AND x.external_ref = ?', params: [appIds, given] },
     { kind: 'customer', where: 'x.app_id IN (?) AND x.email IN (?)', params: [appIds, [given, given.toLowerCase()]] },
     { kind: 'customer', where: 'x.app_id IN (?) AND x.merchant_customer_id = ?', params: [appIds, given] },
+    ...(named.length === 0 ? [] : [{ kind: 'customer', where: 'x.id IN (?)', params: [named] } as const]),
     { kind: 'transaction', where: 'x.transfer_code = ?', params: [given.replaceAll(' ', '').toUpperCase()] },
     {
       kind: 'transaction',
@@ -164,14 +176,33 @@ export async function findByAmount(
   ])
 }
 
-/** The end users to whose subscriptions the customer is attached. */
+/** The end users of a customer: those whose subscriptions it is attached to, and those of its open and paid transactions. */
 export async function listEndUsersOfCustomer(db: Queries, appId: number, customerId: number): Promise<string[]> {
   const rows = await db.all(
     shape({ externalRef: text() }),
-    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ? ORDER BY id LIMIT ${MAX_PER_KIND}`,
-    [appId, customerId],
+    `SELECT external_ref AS externalRef FROM subscriptions WHERE app_id = ? AND customer_id = ?
+     UNION SELECT external_ref FROM transactions WHERE app_id = ? AND customer_id = ? AND status <> 'void'
+     LIMIT ${MAX_PER_KIND}`,
+    [appId, customerId, appId, customerId],
   )
   return rows.map(({ externalRef }) => externalRef)
+}
+
+const CUSTOMER_NAME = shape({ id: id(), name: text(), createdAt: realTime() })
+
+/** The names of an app's customers, the newest first. */
+export async function listCustomerNames(
+  db: Queries,
+  appId: number,
+  from: Position | null,
+  limit: number,
+): Promise<{ readonly id: number; readonly name: string; readonly createdAt: RealTime }[]> {
+  const listed = where(['app_id = ?', appId], below(from))
+  return db.all(
+    CUSTOMER_NAME,
+    `SELECT id, name, created_at AS createdAt FROM customers ${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`,
+    [...listed.params, limit],
+  )
 }
 
 /** How many of an end user's events are pending or failed, and the newest failed one. */

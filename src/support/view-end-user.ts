@@ -2,6 +2,8 @@ import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
 import { checkoutUrl } from '#checkout/create-session.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
+import { fitOf, type Fit } from '#bank-mail/fits.ts'
+import { listMailsFor } from '#bank-mail/list-bank-mails.ts'
 import type { Context } from '#context.ts'
 import { findCustomer } from '#customers/store.ts'
 import { databaseNow } from '#db/database-now.ts'
@@ -10,6 +12,7 @@ import { findPrice, type Price } from '#plans/store.ts'
 import { renewalLink } from '#renewals/renewal-link.ts'
 import { isUnconfirmed } from '#renewals/unconfirmed-reminders.ts'
 import { listRemindersOf } from '#renewals/store.ts'
+import { dueOf } from '#payments/balance.ts'
 import { receiptState } from '#renewals/unconfirmed-receipts.ts'
 import { formatId } from '#shared/ids.ts'
 import { formatTimestamp, formatTimestampOrNull, type AppTime, type RealTime } from '#shared/time.ts'
@@ -53,11 +56,24 @@ export async function viewEndUser(ctx: Context, appId: number, externalRef: stri
     reminders_stopped_at: formatTimestampOrNull(subscription?.remindersStoppedAt ?? null),
     renewal_link: subscription?.currentPeriodEnd ? renewalLink(ctx.config.baseUrl, subscription.renewalToken) : null,
     transactions: await Promise.all(transactions.map((row) => presentWithLink(ctx, app, row))),
+    unmatched: await unmatchedFor(ctx, transactions),
     mails: subscription ? await mailsOf(ctx, subscription, realNow) : [],
     receipts: await receiptsOf(ctx, transactions, realNow),
     events: { pending, failed, last_failed: lastFailed === null ? null : formatId('evt', lastFailed) },
   }
   return { ...view, next_steps: nextSteps(view, now) }
+}
+
+/** Unmatched money of exactly what one of the transactions waits for. */
+async function unmatchedFor(ctx: Context, transactions: readonly Transaction[]): Promise<Fit[]> {
+  const waiting = transactions.filter(({ status, transferCode }) => status === 'pending' && transferCode !== null)
+  if (waiting.length === 0) return []
+  return (await listMailsFor(ctx, waiting)).flatMap((mail) =>
+    waiting.flatMap((transaction) => {
+      const fit = dueOf(transaction) === mail.amount ? fitOf(mail, transaction.id) : null
+      return fit ? [fit] : []
+    }),
+  )
 }
 
 async function presentWithPrice(ctx: Context, subscription: Subscription, now: AppTime) {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Context } from '#context.ts'
 import { listQueryFields, pageOf, parseCursor, type Page } from '#http/page-of.ts'
 import { text, validate } from '#shared/validate.ts'
-import { listTransactionRows, type Transaction } from './store.ts'
+import { listTransactionRows, type Transaction, type TransactionFilter } from './store.ts'
 
 /** What may follow `GET /api/v1/transactions?`. */
 export const ListTransactionsQuery = z.object({
@@ -19,8 +19,16 @@ export const ListTransactionsQuery = z.object({
     .describe('Only transactions that an operator must review (`true`), or only the others (`false`).'),
 })
 
-/** A page of an app's transactions, newest first (contract 3). `query` is the request's query; `appId` null lists those of all apps. */
-export async function listTransactions(ctx: Context, appId: number | null, query: unknown): Promise<Page<Transaction>> {
+/** What operators may ask for besides. */
+type OperatorFilter = Pick<TransactionFilter, 'since' | 'until' | 'provider'>
+
+/** A page of an app's transactions, newest first. `query` is the request's query; `appId` null lists those of all apps. */
+export async function listTransactions(
+  ctx: Context,
+  appId: number | null,
+  query: unknown,
+  filter: OperatorFilter = {},
+): Promise<Page<Transaction>> {
   const { limit, cursor, external_ref, status, flagged } = validate(ListTransactionsQuery, query)
   const rows = await listTransactionRows(ctx.db, {
     appId,
@@ -29,6 +37,7 @@ export async function listTransactions(ctx: Context, appId: number | null, query
     flagged: flagged ?? null,
     below: parseCursor(cursor),
     limit: limit + 1,
+    ...filter,
   })
   return pageOf(rows, limit)
 }

@@ -270,16 +270,24 @@ export interface TransactionFilter {
   readonly flagged: boolean | null
   readonly below: Position | null
   readonly limit: number
+  /** Opened from then on, in the app's own time. */
+  readonly since?: Date | null
+  /** Opened before then, in the app's own time. */
+  readonly until?: Date | null
+  readonly provider?: ProviderCode | null
 }
 
 /** Transactions, newest first. */
 export async function listTransactionRows(db: Queries, filter: TransactionFilter): Promise<Transaction[]> {
-  const { appId, externalRef, status, flagged } = filter
+  const { appId, externalRef, status, flagged, since, until, provider } = filter
   const listed = where(
     appId === null ? null : ['app_id = ?', appId],
     externalRef === null ? null : ['external_ref = ?', externalRef],
     status === null ? null : ['status = ?', status],
     flagged === null ? null : [`flag_reason IS ${flagged ? 'NOT ' : ''}NULL`],
+    since ? ['created_at >= ?', since] : null,
+    until ? ['created_at < ?', until] : null,
+    provider ? ['provider_code = ?', provider] : null,
     below(filter.below),
   )
   return db.all(transactions, `${listed.sql} ORDER BY created_at DESC, id DESC LIMIT ?`, [

@@ -145,7 +145,7 @@ describe('what a bank writes beside its notices', () => {
   it('is counted by doctor', async () => {
     await open()
     const mails = async () => (await examine(shop.service.ctx)).find(({ check }) => check === 'mails')
-    expect(await mails()).to.include({ ok: true, mend: null })
+    expect(await mails()).to.include({ ok: true, fix: null })
     const payment = await shop.pay()
     await answerTo('ACB', transferFor(payment, { content: 'no code' }), {})
     await answerTo('ACB', transferFor(payment), {}, 'news')
@@ -155,7 +155,7 @@ describe('what a bank writes beside its notices', () => {
     expect(found?.detail).to.equal(
       'bank mails to review: 1 with unmatched money; 2 not understood; 1 of unknown senders at a bank',
     )
-    expect(found?.mend).to.include('bank-mail list --unmatched').and.include('close <id>')
+    expect(found?.fix).to.include('bank-mail list --unmatched').and.include('close <id>')
   })
 
   describe('and an operator decides about', () => {

@@ -115,11 +115,11 @@ describe('the mailbox of a bank account', () => {
     await open('TIMO', {}, {})
     const { ctx } = shop.service
     const warnings = async () =>
-      (await examine(ctx)).filter(({ check, mend }) => check === 'relay' && mend?.includes('--mailbox') === true)
+      (await examine(ctx)).filter(({ check, fix }) => check === 'relay' && fix?.includes('--mailbox') === true)
     expect(await warnings()).to.have.lengthOf(1)
     expect((await warnings())[0]).to.include({
       ok: true,
-      mend: `run billing-cli bank-account update ${shop.account.id} --mailbox <address>`,
+      fix: `run billing-cli bank-account update ${shop.account.id} --mailbox <address>`,
     })
     await updateBankAccount(ctx, 'linh', shop.account.id, { mailbox: MAILBOX })
     expect(await warnings()).to.deep.equal([])
@@ -140,7 +140,7 @@ describe('the mailbox of a bank account', () => {
       .to.include('1 bank mails')
       .and.include('invalid_recipient')
     shop.service.ctx.clock.advance('8d')
-    expect(await mails()).to.include({ mend: null })
+    expect(await mails()).to.include({ fix: null })
   })
 
   it('is one address', async () => {

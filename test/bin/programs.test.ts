@@ -74,6 +74,21 @@ describe('the programs in bin', () => {
     expect((await run(join(ROOT, 'bin', 'system-packages'), ['--all'])).code).to.equal(2)
   })
 
+  it('test says before it begins that root cannot become another user here, and how the tests can run', async () => {
+    const project = join(directory, 'confined')
+    cpSync(join(ROOT, 'bin'), join(project, 'bin'), { recursive: true })
+    cpSync(join(ROOT, 'test', 'support', 'as-nobody'), join(project, 'test', 'support', 'as-nobody'))
+    writeFileSync(join(project, 'id'), '#!/bin/sh\necho 0\n', { mode: 0o755 })
+    const refusal = 'setpriv: setresuid failed: Operation not permitted'
+    writeFileSync(join(project, 'setpriv'), `#!/bin/sh\necho '${refusal}' >&2\nexit 1\n`, { mode: 0o755 })
+    writeFileSync(join(project, 'npm'), '#!/bin/sh\necho npm was started >&2\n', { mode: 0o755 })
+    const { code, stdout, stderr } = await run(join(project, 'bin', 'test'), [], {
+      PATH: `${project}:${PATH_OF_TOOLS}`,
+    })
+    expect([code, stdout]).to.deep.equal([1, '0 passed, 1 failed\n'])
+    expect(stderr).to.include(refusal).and.to.include('as an ordinary user').and.not.to.include('npm was started')
+  })
+
   it('npm-packages is silent if nothing is missing', async () => {
     for (const options of [[], ['--test']]) {
       const outcome = await run(join(ROOT, 'bin', 'npm-packages'), options)

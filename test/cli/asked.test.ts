@@ -100,7 +100,7 @@ describe('a missing argument is asked for on a terminal', () => {
         'https://demo-proj.firebaseio.com',
       ],
       ['app clock', [APP], 'it is 20'],
-      ['find', [type('E-mail, reference, id, code or link', 'nobody')], 'Nothing found.'],
+      ['find', [type('Name, e-mail, reference, id, code or link', 'nobody')], 'Nothing found.'],
       ['open', [type('Checkout, transaction, end user or customer', 'api')], '/docs', ['--print']],
       ['app export', [APP, type('Folder', join(folder, 'export'))], 'customers'],
       ['method enable', [APP, pick('Which method?', METHODS.indexOf('bank_transfer'))], /bank_transfer +yes/],
@@ -205,12 +205,17 @@ describe('a missing argument is asked for on a terminal', () => {
             type('Why?', 'the payer called'),
             yes(`Book the money of bank mail ${money.mail} for transaction ${money.transaction}?`),
           ],
-          /- the transaction completes[\s\S]+- valid until: no subscription → 20[\s\S]+: processed/,
+          /- the transaction completes[\s\S]+- valid until: no subscription → 20[\s\S]+user-1 has Premium until 20/,
         ],
         ['transaction show', [pick('Which flagged transaction?')], 'flagged underpaid'],
         ['webhook list', [second], 'subscription.updated'],
         ['webhook show', [type('<event_id>', `evt_${event.id}`)], 'no attempt yet'],
         ['trigger', [second, pick('Which event?', 3)], 'transaction.completed'],
+        [
+          'trigger',
+          [second, pick('Which event?', 2), type('Where is the reminder sent?', 'me@example.com')],
+          'subscription.renewal_reminder_sent',
+        ],
         ['request', [second, type('<method>', 'GET'), type('<path>', '/plans')], 'X-Signature', ['--dry-run']],
         ['listen', [second], 'evt_', ['--since', '1h', '--count', '1']],
         ['webhook retry', [type('<event_id>', `evt_${event.id}`)], `evt_${event.id} is due again`],
@@ -250,7 +255,9 @@ describe('a missing argument is asked for on a terminal', () => {
     ])
     const target = type('<transaction_id>', String(money.transaction))
     const part = ['--amount', '30'] as const
-    await hold([['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'already_completed', part]])
+    await hold([
+      ['payment move', [PAYMENT, target, why, yes('Book money of payment')], 'flagged duplicate_payment', part],
+    ])
     await hold([['payment close', [PAYMENT, why, yes('Close payment')], 'is closed']])
     expect(await openCli().table(['bank-mail', 'list', '--unmatched'])).to.include('No money waits')
     expect(receiver.received).to.have.length(1)

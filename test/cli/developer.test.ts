@@ -116,7 +116,8 @@ describe('the command line: tools for developers', () => {
       [1, ['trigger', String(live.app.id), 'subscription.updated'], 'sandbox apps only'],
       [2, ['trigger', id, 'subscription.lost'], 'subscription.renewed'],
       [2, ['trigger', id], '<event>'],
-      [1, ['trigger', id, 'subscription.renewal_reminder_sent'], 'email'],
+      [2, ['trigger', id, 'subscription.renewal_reminder_sent'], 'missing required option --email'],
+      [1, ['trigger', id, 'subscription.renewal_reminder_sent', '--email', 'nobody'], 'email'],
     )
   })
 

@@ -2,6 +2,7 @@ import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
 import type { Context } from '#context.ts'
 import type { Param, Queries } from '#db/queries.ts'
+import { bankMails } from '#bank-mail/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
 import { desktopOpener } from '#config.ts'
 import { checkoutSessions } from '#checkout/store.ts'
@@ -15,7 +16,7 @@ import { find, MAX_PER_KIND } from '#support/find.ts'
 import { insertProviderEvent, receipts, transactions } from '#transactions/store.ts'
 import { testContext } from '../support/context.ts'
 import { testDatabase } from '../support/database.ts'
-import { aCheckout, aPlan, priceId } from '../support/factories.ts'
+import { aCheckout, aCustomer, aPlan, priceId } from '../support/factories.ts'
 import { shownOn } from '../support/screen.ts'
 import { aBankMail, aBusyService, type BusyService } from './states.ts'
 import { itRunsEveryForm } from './forms.ts'
@@ -66,6 +67,84 @@ describe('find and open', () => {
     expect(await cli.table(['find', 'nobody'])).to.include('Nothing found.')
   })
 
+  it('finds a customer by any part of the name, without regard to case and diacritics', async () => {
+    const lan = await aCustomer(ctx, made.reader, { name: 'Nguyễn Thị Lan', email: 'lan@example.com' })
+    const duc = await aCustomer(ctx, made.reader, { name: 'Đặng Văn Đức'.normalize('NFD'), email: 'duc@example.com' })
+    const other = await aCustomer(ctx, made.shop, { name: 'Nguyen Thi Lan', email: 'lan@example.org' })
+    for (const text of ['nguyen thi', 'NGUYỄN THỊ', 'LAN', 'thị lan', 'lan nguyễn', 'guyễn Th'])
+      expect(await namesOf(text), text).to.deep.equal([`customer cus_${lan.id}`])
+    for (const text of ['dang', 'đặng', 'ĐỨC', 'duc'])
+      expect(await namesOf(text), text).to.deep.equal([`customer cus_${duc.id}`])
+    for (const text of ['lan%', '_an', 'nguyen x', 'n']) expect(await namesOf(text), text).to.deep.equal([])
+    const { matches } = await cli.json(['find', 'thi lan'])
+    expect(matches.map(({ id }: any) => id)).to.deep.equal([`cus_${other.id}`, `cus_${lan.id}`])
+  })
+
+  it('leads from an e-mail address or a name to the end user of an open or paid transaction, before any subscription', async () => {
+    const lan = await aCustomer(ctx, made.shop, { name: 'Nguyễn Thị Lan', email: 'lan@example.com' })
+    const plan = await aPlan(ctx, made.shop)
+    const open = { external_ref: 'user-lan', price_id: priceId(plan), customer_id: `cus_${lan.id}` }
+    const { transaction_id: transaction } = await aCheckout(ctx, made.shop, open)
+    for (const text of ['lan@example.com', 'nguyen thi lan', `cus_${lan.id}`]) {
+      const { end_users: people } = await cli.json(['find', text])
+      expect(
+        people.map((person: any) => person.external_ref),
+        text,
+      ).to.deep.equal(['user-lan'])
+      expect(people[0].transactions[0]).to.include({ transaction_id: transaction, status: 'pending' })
+    }
+    await ctx.db.run("UPDATE transactions SET status = 'void' WHERE id = ?", [transaction!])
+    expect((await cli.json(['find', 'lan@example.com'])).end_users).to.deep.equal([])
+    await ctx.db.run("UPDATE transactions SET status = 'completed' WHERE id = ?", [transaction!])
+    expect((await cli.json(['find', 'lan@example.com'])).end_users).to.have.length(1)
+  })
+
+  it('says the type of an event', async () => {
+    const [event] = await cli.json(['webhook', 'list', app])
+    const { value, text } = await cli.both(['find', event.id])
+    expect(value.matches[0]).to.include({ kind: 'event', event_type: event.event_type })
+    expect(text).to.include(event.event_type).and.include(event.id)
+  })
+
+  it('says that an amount needs its day, unless something else has this name', async () => {
+    for (const text of ['99.000', '99k', '99.000đ', '$14.99'])
+      expect(await cli.refused(['find', text]), text).to.include('--on')
+    const { code, stderr, stdout } = await cli.run(['find', '98765', '--json'])
+    expect([code, JSON.parse(stdout).matches]).to.deep.equal([0, []])
+    expect(stderr).to.include('--on')
+    await aCheckout(ctx, made.shop, { external_ref: '99k', price_id: priceId(await aPlan(ctx, made.shop)) })
+    expect((await cli.json(['find', '99k'])).matches[0]).to.include({ kind: 'end user', external_ref: '99k' })
+  })
+
+  it('offers the whole command to match unmatched money to the payment that waits for its amount', async () => {
+    const today = formatDay(ctx.clock.now())
+    const waiting = (await ctx.db.one(transactions, 'WHERE transfer_code IS NOT NULL AND app_id = ?', [
+      made.shop.app.id,
+    ]))!
+    const [mail] = await cli.json(['bank-mail', 'list', '--unmatched'])
+    const command = `billing-cli bank-mail match ${mail.id} ${waiting.id}`
+    const day = new Date().toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+    const what = `₫99,000 of ${day} fits transaction ${waiting.id} (user-1, pending)`
+    const person = await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])
+    expect(person.end_users[0].next_steps[0]).to.deep.equal({ what, command })
+    for (const words of [
+      ['99.000', '--on', today],
+      ['99,000', '--on', today],
+      ['99k', '--on', today],
+    ])
+      expect(await cli.table(['find', ...words, '--app', String(made.shop.app.id)])).to.include(`  ${command}\n`)
+    const reference = (await ctx.db.one(bankMails, 'WHERE id = ?', [mail.id]))!.bankReference!
+    expect((await cli.json(['find', reference])).next_steps).to.deep.equal([{ what, command }])
+    const list = (await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')
+    expect(list).to.include(`${what}: bank-mail match ${mail.id} ${waiting.id}`)
+    await ctx.db.run('UPDATE transactions SET amount = 98000 WHERE id = ?', [waiting.id])
+    const [step] = (await cli.json(['find', 'user-1', '--app', String(made.shop.app.id)])).end_users[0].next_steps
+    expect(step.command).to.equal('billing-cli bank-mail list --unmatched')
+    expect((await cli.table(['bank-mail', 'list', '--unmatched'])).replaceAll('\n', ' ')).to.include(
+      `₫99,000 of ${day} may be for transaction ${waiting.id} (user-1, ₫98,000 due)`,
+    )
+  })
+
   it('finds a transfer code, a reference of a bank or a provider, and an event of a provider', async () => {
     const now = ctx.clock.now()
     await inTransaction(ctx, async (tx) => {
@@ -102,11 +181,14 @@ describe('find and open', () => {
 
   it('finds an amount on the day of a statement, in any notation', async () => {
     const today = formatDay(ctx.clock.now())
-    for (const written of ['90000', '90.000 đ', '₫90,000']) {
+    const [year, month, day] = today.split('-')
+    for (const written of ['90000', '90.000 đ', '₫90,000', '90k', '90.000', '90,000']) {
       const found = await namesOf(written, '--on', today)
       expect(found, written).to.have.length(1)
       expect(found[0]).to.match(/^payment /)
     }
+    expect(await namesOf('90k', '--on', `${Number(day)}/${Number(month)}/${year}`)).to.have.length(1)
+    expect(await namesOf('$900', '--on', today)).to.deep.equal([])
     expect(await namesOf('2,900,000', '--on', today)).to.have.length(2)
     expect(await namesOf('90000', '--on', '2020-01-01')).to.deep.equal([])
     await cli.expectErrors(
@@ -138,7 +220,7 @@ describe('find and open', () => {
       return ctx.db.all(source, text, params)
     }
     const recorded = { ...ctx, db: { ...ctx.db, all } }
-    const words = ['user-1', '17', 'cus_1', 'receipt.1@a.example', 'reminder.1.2.3@a.example', '0'.repeat(64)]
+    const words = ['user-1', 'nguyen', '17', 'cus_1', 'receipt.1@a.example', 'reminder.1.2.3@a.example', '0'.repeat(64)]
     for (const word of words) await find(recorded, word)
     await find(recorded, 'an@example.com', { appId: Number(app) })
     await find(recorded, '99,000', { on: formatDay(ctx.clock.now()) })
@@ -149,8 +231,9 @@ describe('find and open', () => {
         `EXPLAIN ${sql}`,
         [...params],
       )
-      // There are few apps, so a search may read all of them.
-      const read = plan.filter(({ table }) => table !== null && table !== 'apps' && !table.startsWith('<'))
+      // There are few apps and bank accounts, so a search may read all of them.
+      const small = ['apps', 'bank_account_assignments']
+      const read = plan.filter(({ table }) => table !== null && !small.includes(table) && !table.startsWith('<'))
       for (const { table, possible_keys: keys } of read) expect(keys, `${table}: ${sql}`).not.to.equal(null)
       tablesRead += read.length
     }
@@ -190,7 +273,7 @@ describe('find and open', () => {
       `billing-cli open ${made.flagged}`,
       `billing-cli webhook retry ${person.events.last_failed}`,
     ])
-    for (const part of ['[TEST] Reader', 'premium', '₫99,000 for 1 month', 'An Nguyen', 'underpaid', 'renewal link:'])
+    for (const part of ['[TEST] Reader', 'premium', '₫99,000/month', 'An Nguyen', 'underpaid', 'renewal link:'])
       expect(text).to.include(part)
     expect(text).to.include(`  billing-cli transaction resolve ${made.flagged}\n`)
     const stranger = await cli.json(['find', 'user-3', '--app', app])

@@ -60,6 +60,12 @@ describe("the command line's help", () => {
     expect(headings).not.to.include('Commands:')
   })
 
+  it('lists reconcile, which looks up payments, under payments', async () => {
+    const { stdout } = await openCli().run(['--help'])
+    const [, payments = ''] = /^Payments:\n(.*?)\n\n/ms.exec(stdout) ?? []
+    expect(payments).to.include('transaction').and.to.include('reconcile')
+  })
+
   it('has the version of package.json beside it', async () => {
     const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
       version: string

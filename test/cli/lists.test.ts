@@ -39,17 +39,17 @@ describe('lists of the command line', () => {
     const lines = await screenOf(['transaction', 'list'])
     const shown = lines.map(({ text }) => text).join('\n')
     expect(lines[0]!.text).to.match(/^id +opened \(UTC\) +app/)
-    expect(shown).to.match(/^\d+ +\d{4}-\d\d-\d\d \d\d:\d\d /m)
-    for (const part of ['₫99,000 by', 'bank_transfer', '[LIVE]', '[TEST]']) expect(shown).to.include(part)
+    expect(shown).to.match(/^ *\d+ +\d{4}-\d\d-\d\d \d\d:\d\d /m)
+    for (const part of ['₫99,000', '[LIVE]', '[TEST]']) expect(shown).to.include(part)
     expect(coloursOf(lines, 'completed')).to.include(GREEN)
     expect(coloursOf(lines, 'pending')).to.include(YELLOW).and.include(RED)
     expect(coloursOf(lines, 'underpaid')).to.deep.equal([RED])
-    const narrow = (await screenOf(['transaction', 'list'], 72)).map(({ text }) => text).join('\n')
+    const narrow = (await screenOf(['transaction', 'list'], 78)).map(({ text }) => text).join('\n')
     expect(narrow)
       .to.match(/No room for: plan\./)
       .and.not.include('premium')
     // At 80 columns that depends on how long the ids are.
-    const wide = (await screenOf(['transaction', 'list'], 100)).map(({ text }) => text).join('\n')
+    const wide = (await screenOf(['transaction', 'list'], 110)).map(({ text }) => text).join('\n')
     expect(wide).to.include('premium').and.not.include('No room')
   })
 
@@ -58,6 +58,73 @@ describe('lists of the command line', () => {
     expect(await cli.table(['subscription', 'list', reader])).to.match(/user-2 .* lifetime/)
     expect(await cli.table(['subscription', 'show', reader, 'user-2'])).to.match(/current_period_end +lifetime/)
     expect(await cli.table(['plan', 'show', reader, made.plan])).to.match(/₫990,000 +1 year +free for 7 days/)
+  })
+
+  it('show a row of an app on one line at 80 columns, amounts by their ends and the method in its own column', async () => {
+    const app = await anApp(ctx, { name: 'Small' })
+    const own = await aPlan(ctx, app, { prices: [MONTHLY, LIFETIME] })
+    await aSubscription(ctx, app, own, { external_ref: 'user-1' })
+    await aSubscription(ctx, app, own, { external_ref: 'user-2', price_id: priceId(own, 1) })
+    for (const list of ['transaction list', 'payment list']) {
+      const [banner, , head, , ...rows] = (await screenOf([...list.split(' '), '--app', String(app.app.id)]))
+        .map(({ text }) => text)
+        .filter((text, row) => row < 2 || text !== '')
+      expect(banner).to.match(/^\[TEST\] Small \(app \d+\)$/)
+      expect(head)
+        .to.match(/ method +amount /)
+        .and.not.match(/ app /)
+      expect(rows, rows.join('\n')).to.have.length(2)
+      const amounts = rows.map((row) => / test +(₫[\d,]+) /.exec(row)!)
+      expect(amounts.map(([, amount]) => amount)).to.deep.equal(['₫2,900,000', '₫99,000'])
+      const ends = amounts.map(({ index, 0: { length } }) => index + length)
+      expect(new Set([...ends, head!.indexOf('amount') + 'amount '.length])).to.have.property('size', 1)
+    }
+  })
+
+  it('narrow transactions and payments to days, first and last included, and to a method', async () => {
+    await ctx.db.run("UPDATE transactions SET created_at = '2026-10-27 23:59:59' WHERE id = ?", [made.flagged])
+    await ctx.db.run("UPDATE payments SET received_at = '2026-10-28 23:59:59' WHERE provider = 'test'")
+    const idsOf = async (words: string): Promise<number[]> =>
+      (await cli.json(words.split(' '))).map((row: any) => row.transaction_id ?? row.payment_id)
+    expect(await idsOf('transaction list --until 2026-10-27')).to.deep.equal([made.flagged])
+    expect(await idsOf('transaction list --since 27/10/2026 --until 27/10/2026')).to.deep.equal([made.flagged])
+    expect(await idsOf('transaction list --since 2026-10-28')).to.not.include(made.flagged)
+    expect(await idsOf('transaction list --method bank_transfer')).to.deep.equal([made.flagged])
+    const all = await idsOf('payment list')
+    const tests = await idsOf('payment list --method test')
+    expect(tests).to.have.length(3)
+    expect(await idsOf('payment list --since 2026-10-28 --until 28/10/2026')).to.deep.equal(tests)
+    expect(await idsOf('payment list --since 2026-10-29')).to.have.length(all.length - 3)
+    expect(await idsOf('payment list --method card')).to.deep.equal([])
+    for (const list of ['transaction', 'payment'])
+      await cli.expectErrors(
+        [2, [list, 'list', '--method', 'cash'], 'bank_transfer'],
+        [2, [list, 'list', '--since', '31/02/2026'], '--since must be a day'],
+        [2, [list, 'list', '--until', 'today'], '--until must be a day'],
+      )
+  })
+
+  it('show prices with their interval', async () => {
+    const reader = String(made.reader.app.id)
+    expect(await cli.table(['plan', 'list', reader])).to.match(
+      /₫99,000\/month, ₫990,000\/year,\s+₫2,900,000\s+lifetime/,
+    )
+    expect(await cli.table(['subscription', 'list', reader]))
+      .to.match(/user-1 .*₫99,000\/month/)
+      .and.match(/user-2 .*₫2,900,000 /)
+  })
+
+  it('say below the table that there is more', async () => {
+    const lines = (await screenOf(['transaction', 'list', '--limit', '2'])).map(({ text }) => text)
+    const note = lines.findIndex((text) => text.startsWith('Showing 2; see more with'))
+    expect(note).to.be.greaterThan(lines.findIndex((text) => text.startsWith('─')))
+  })
+
+  it('take a terminal of 0 columns for one of 80', async () => {
+    for (const words of [['transaction', 'list'], ['payment', 'list'], ['transaction', 'list', '--help'], ['doctor']]) {
+      const [of0, of80] = await Promise.all([0, 80].map((columns) => onSimulatedTerminal(cli.env, words, [], columns)))
+      expect(of0!.text, words.join(' ')).to.equal(of80!.text)
+    }
   })
 
   it('show the results of doctor in their colours, and leave no line of progress behind', async () => {
@@ -167,7 +234,7 @@ describe('lists of the command line', () => {
         const { raw } = await onSimulatedTerminal(cli.env, words, [], columns)
         const lines = await shownOn(columns, raw.replaceAll('\n', '\r\n'))
         const shown = lines.map(({ text }) => text).join('\n')
-        const parts = codes.flatMap((code) => (columns < 80 ? code.split(/(?<=[_.])/) : [code]))
+        const parts = codes.flatMap((code) => (columns <= 80 ? code.split(/(?<=[_.])/) : [code]))
         for (const identifier of [...whole, ...parts]) expect(shown, words.join(' ')).to.include(identifier)
         // The terminal would wrap a line that is too long into two.
         expect(

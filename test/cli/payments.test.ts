@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, it } from 'mocha'
 import { setRealtime } from '#apps/set-realtime.ts'
 import { getApp } from '#apps/store.ts'
 import type { Context } from '#context.ts'
+import { plans } from '#plans/store.ts'
 import { systemClock } from '#shared/time.ts'
 import { testContext } from '../support/context.ts'
-import { anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
+import { aCheckout, anApp, aPlan, aSubscription, paid, priceId } from '../support/factories.ts'
 import { Receiver } from '../support/receiver.ts'
 import { startRealtimePeer } from '../support/realtime-peer.ts'
 import { aServiceAccountFile } from '../support/service-account.ts'
@@ -124,6 +125,25 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(await cli.json(['ledger', 'verify'])).to.deep.equal({ checked: 1, faults: [] })
   })
 
+  it('says what matched money has done for the person, and tells it in words later', async () => {
+    const app = await anApp(ctx)
+    const { transaction, mail } = await unmatchedMoney(ctx, app, 99_000)
+    const note = ['--note', 'the payer called']
+    const plan = (await ctx.db.one(plans, 'WHERE app_id = ?', [app.app.id]))!
+    const matched = await cli.table(['bank-mail', 'match', String(mail), String(transaction), ...note])
+    const { current_period_end: end } = await cli.json(['subscription', 'show', String(app.app.id), 'user-1'])
+    expect(matched).to.equal(`user-1 has ${plan.name} until ${end.slice(0, 10)}\n`)
+    const timeline = await cli.table(['transaction', 'show', String(transaction)])
+    expect(timeline.replaceAll(/\s+/g, ' '))
+      .to.include('bank e-mail received and booked')
+      .and.include('not sent (the app has no webhook URL)')
+      .and.not.match(/: applied|not_configured|bank_mail\./)
+    const other = await unmatchedMoney(ctx, app, 90_000)
+    expect(await cli.table(['bank-mail', 'match', String(other.mail), String(other.transaction), ...note])).to.equal(
+      `transaction ${other.transaction} of user-1 has ₫90,000 of ₫99,000\n`,
+    )
+  })
+
   it('moves money that came with the code of last month, refunds a part, and closes a payment', async () => {
     const app = await anApp(ctx)
     const { transaction: last, mail } = await unmatchedMoney(ctx, app, 99_000)
@@ -229,7 +249,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       '--note',
       'not a gift',
     ])
-    expect(again).to.include('already_completed')
+    expect(again).to.include('is completed, and flagged duplicate_payment')
     expect(await cli.json(['bank-mail', 'list', '--unmatched'])).to.deep.equal([])
     expect((await cli.json(['ledger', 'verify'])).faults).to.deep.equal([])
   })
@@ -454,6 +474,36 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     )
     const unreachable = openCli({ BILLING_SMTP_URL: 'smtp://127.0.0.1:1', BILLING_MAIL_FROM: 'a@example.com' })
     expect(await unreachable.refused(['mail', 'test', 'me@example.com'])).to.include('BILLING_SMTP_URL')
+  })
+
+  it('transaction show says by which clock each time is, where the test clock has moved', async () => {
+    const app = await anApp(ctx)
+    const price = priceId(await aPlan(ctx, app))
+    await aSubscription(ctx, app, await aPlan(ctx, app), { external_ref: 'before' })
+    const show = async (externalRef: string) => {
+      const [{ transaction_id: id }] = (await cli.json(['transaction', 'list', '--app', String(app.app.id)])).filter(
+        (row: any) => row.external_ref === externalRef,
+      )
+      return cli.both(['transaction', 'show', String(id)])
+    }
+    const before = await show('before')
+    expect(before.value.app.clock_offset_seconds).to.equal(0)
+    expect(before.text)
+      .to.match(/at \(UTC\) /)
+      .and.not.to.include('test clock')
+
+    await cli.json(['app', 'clock', String(app.app.id), '--advance', '40d'])
+    await aCheckout(ctx, { ...app, app: await getApp(ctx.db, app.app.id) }, { external_ref: 'after', price_id: price })
+    const { value, text } = await show('after')
+    expect(value.app.clock_offset_seconds).to.equal(40 * 86_400)
+    const [opened] = value.timeline
+    const dayOf = (time: string) => Math.floor(Date.parse(`${time.slice(0, 10)}T00:00:00Z`) / 86_400_000)
+    const [, until = ''] = /link until (\S+ \S+) UTC \(test clock\)/.exec(opened.text) ?? []
+    expect(dayOf(until) - dayOf(opened.at)).to.be.within(39, 41)
+    expect(text)
+      .to.match(/^created_at +\S+ \S+ UTC \(test clock\)$/m)
+      .and.match(/at \(real time, UTC\) /)
+    expect((await show('before')).text).to.match(/period started: none →\s+\S+ \S+\s+UTC\s+\(test\s+clock\)/)
   })
 
   it('settles receipts that may or may not have been sent, and shows them in the timeline', async () => {

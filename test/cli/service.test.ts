@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'chai'
 import { beforeEach, describe, it } from 'mocha'
@@ -13,6 +13,8 @@ import { TEST_KEYS, testContext } from '../support/context.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { expectFit, openCli, type Cli } from './run-cli.ts'
+import { onTerminal } from './terminal.ts'
+import { shownOn } from '../support/screen.ts'
 import { scratchFolder } from '../support/scratch.ts'
 
 describe('the command line: the service itself', () => {
@@ -28,14 +30,25 @@ describe('the command line: the service itself', () => {
     const failed = results.filter(({ ok }: { ok: boolean }) => !ok)
     expect(failed).not.to.deep.equal([])
     expect([asJson.code, asTable.code]).to.deep.equal([1, 1])
-    for (const result of results) expect(result).to.have.all.keys('check', 'ok', 'detail', 'mend')
-    for (const { check, mend } of failed) expect(mend, check).to.be.a('string')
+    for (const result of results) {
+      expect(result).to.have.all.keys('check', 'ok', 'detail', 'fix', 'mend')
+      expect(result.mend, 'the older name').to.equal(result.fix)
+    }
+    for (const { check, fix } of failed) expect(fix, check).to.be.a('string')
     expect(results.map(({ check }: { check: string }) => check)).to.include.members(['settings', 'database'])
     expectFit(asTable.stdout)
-    const warnings = results.filter(({ ok, mend }: any) => ok && mend !== null).length
+    const warnings = results.filter(({ ok, fix }: any) => ok && fix !== null).length
     expect(asTable.stdout).to.match(new RegExp(`^${failed.length} failed, ${warnings} warnings?$`, 'm'))
     expect(asTable.stdout).to.match(/^settings +PASS/m)
     expect(asTable.stderr, 'progress is for terminals').to.equal('')
+  })
+
+  it('doctor shows its progress without escape codes, which TERM=dumb would print, and leaves none of it', async () => {
+    const { raw } = await onTerminal({ ...cli.env, TERM: 'dumb' }, ['doctor'], [])
+    expect(raw).to.include('checking database').and.not.to.include('\u001b')
+    const lines = (await shownOn(80, raw)).map(({ text }) => text)
+    expect(lines.filter((line) => line.includes('checking'))).to.deep.equal([])
+    expect(lines.join('\n')).to.match(/^settings +PASS/m)
   })
 
   it('doctor examines a service that cannot start', async () => {
@@ -51,13 +64,13 @@ describe('the command line: the service itself', () => {
       [{ BILLING_PORT: 'http' }, 'settings', 'BILLING_PORT', 'README'],
       [{ BILLING_ENCRYPTION_KEYS: '', BILLING_HOME: file }, 'keys', `${file} cannot be written`, 'BILLING_HOME'],
     ]
-    for (const [settings, check, detail, mend] of troubles) {
+    for (const [settings, check, detail, fix] of troubles) {
       const ran = await openCli(settings).run(['doctor', '--json'])
       expect(ran.code, ran.stderr).to.equal(1)
       const failure = JSON.parse(ran.stdout).find(({ ok }: { ok: boolean }) => !ok)
       expect(failure.check).to.equal(check)
       expect(failure.detail).to.include(detail)
-      expect(failure.mend).to.include(mend)
+      expect(failure.fix).to.include(fix)
       expect(ran.stdout + ran.stderr).not.to.include('canary')
     }
   })
@@ -163,7 +176,13 @@ describe('the command line: the service itself', () => {
     const { files } = await cli.json(words)
     expect(files.map(({ path }: { path: string }) => path)).to.deep.equal(planned.files.map(({ path }: any) => path))
     for (const { path } of files) expect(existsSync(join(folder, path)), path).to.equal(true)
+    const token = join(folder, 'etc/paygate/credentials/BILLING_METRICS_TOKEN')
+    const made = readFileSync(token, 'utf8')
+    expect(made, 'without one watch is refused behind the proxy').to.match(/^[0-9a-f]{64}\n$/)
+    expect(statSync(token).mode & 0o777).to.equal(0o600)
+    expect(unit).to.match(/^LoadCredential=BILLING_METRICS_TOKEN:/m)
     expect(await cli.table(words)).to.include('is there, and kept')
+    expect(readFileSync(token, 'utf8')).to.equal(made)
   })
 
   itRunsEveryForm('service.test.ts')

@@ -59,7 +59,9 @@ describe('watch', () => {
     // Ten more in two seconds, less the scrape itself.
     expect(second).to.include({ requests_per_second: 4.5, deliveries_per_second: 2.5 })
     const refused = openWatch({ ...ctx, config: { ...config, metricsToken: null } })
-    expect((await refused()).daemon).to.include({ answers: false, error: '/metrics answered 401' })
+    const { daemon } = await refused()
+    expect(daemon).to.include({ answers: false, error: `http://127.0.0.1:${port}/metrics answered 401` })
+    expect(daemon.fix).to.include('BILLING_METRICS_TOKEN')
     expect(sumOf('a_b{x="1 2"} 3\na_b 4\na_bc 9\n', 'a_b')).to.equal(7)
   })
 
@@ -78,7 +80,16 @@ describe('watch', () => {
       expect(lines.length).to.be.at.most(rows)
       for (const line of lines) expect(line.length, line).to.be.at.most(columns)
       const shown = lines.join('\n')
-      for (const word of ['Paygate', 'q quits', 'daemon', 'no answer: ', 'outbox', 'underpaid', '₫99,000'])
+      for (const word of [
+        'Paygate',
+        'q quits',
+        'daemon',
+        'no answer',
+        '127.0.0.1:1/metrics',
+        'outbox',
+        'underpaid',
+        '₫99,000',
+      ])
         expect(shown, `${columns}×${rows}`).to.include(word)
     }
   })

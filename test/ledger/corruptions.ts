@@ -473,6 +473,16 @@ export const CORRUPTIONS: readonly Corruption[] = [
     finds: ['subscription starts 2026-03-02 10:00:00, but its ledger starts 2026-03-01 10:00:00'],
   },
   {
+    title: 'a lifetime subscription is stored as expired',
+    sql: () => [`UPDATE subscriptions SET status = 'expired' WHERE external_ref = 'owner'`],
+    finds: ['subscription is stored as expired long before its end'],
+  },
+  {
+    title: 'a subscription is stored as expired months before its end',
+    sql: () => [`UPDATE subscriptions SET status = 'expired' WHERE external_ref = 'switcher'`],
+    finds: ['subscription is stored as expired long before its end'],
+  },
+  {
     title: 'a subscription changes without a trace',
     sql: () => [`UPDATE subscriptions SET revision = revision + 1 WHERE external_ref = 'owner'`],
     finds: ['subscription does not have one subscription.updated event for each of its changes'],
@@ -605,6 +615,11 @@ export const CORRUPTIONS: readonly Corruption[] = [
     title: 'a realtime node is of another app’s subscription',
     sql: ({ app }) => [`UPDATE realtime_writes SET app_id = ${app}`],
     finds: [`realtime write of subscription ${NO_SUBSCRIPTION}`],
+  },
+  {
+    title: 'the checkout of a payment is deleted',
+    sql: ({ transactions }) => [`DELETE FROM checkout_sessions WHERE transaction_id = ${transactions.short}`],
+    finds: ['transaction has no checkout'],
   },
   {
     title: 'a checkout is open until 2999',

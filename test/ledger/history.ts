@@ -165,8 +165,9 @@ class Maker {
     const afterTrial = await this.#buy('trialist', priceId(free))
     const sample = await this.#buy('sampler', priceId(cheap))
     await this.#buy('switcher', priceId(basic))
-    const { client } = { client: this.#shop.service.seller(this.#seller) }
-    await client.put('/api/v1/subscriptions/switcher/plan', { price_id: priceId(gold) })
+    await this.#shop.service
+      .seller(this.#seller)
+      .put('/api/v1/subscriptions/switcher/plan', { price_id: priceId(gold) })
     const switched = await this.#buy('switcher', priceId(gold))
     const lifetime = await this.#buy('owner', priceId(basic, 1))
     const ended = await this.#buy('leaver', priceId(basic))
@@ -213,10 +214,11 @@ imported,${priceId(basic)},2026-04-30 10:00:00,31,an@example.com,An\n`
       await this.#shop.relay(await genuineMail('ACB', transferFor(of('short'), { content })))
     const [newest, , oldest] = (await listBankMails(this.#ctx, { unmatched: true })).rows
     await matchBankMail(this.#ctx, MAI, { id: oldest!.id, transactionId: of('matched').id, note: 'the payer called' })
-    const waiting = await this.#ctx.db.query<{ payment_id: string }[]>('SELECT payment_id FROM bank_mails WHERE id = ?', [
-      newest!.id,
-    ])
-    await perform(this.#ctx, MAI, closePayment, { payment_id: Number(waiting[0]!.payment_id), note: 'a gift' }, null)
+    const [closed]: { payment_id: string }[] = await this.#ctx.db.query(
+      'SELECT payment_id FROM bank_mails WHERE id = ?',
+      [newest!.id],
+    )
+    await perform(this.#ctx, MAI, closePayment, { payment_id: Number(closed!.payment_id), note: 'a gift' }, null)
     return Object.fromEntries(names.map((name) => [name, of(name).id])) as Record<(typeof names)[number], number>
   }
 

@@ -28,7 +28,7 @@ describe('backup and restore (docs/operating.md)', () => {
         expect(await pendingMigrations(db)).to.deep.equal([])
         expect(await verifyLedger(restoredCtx, null)).to.deep.equal({ checked: 2, faults: [] })
         expect(await checkSecrets(restoredCtx)).to.deep.equal([
-          { check: 'keys', ok: true, detail: '2 secrets open under key "test"', mend: null },
+          { check: 'keys', ok: true, detail: '2 secrets open under key "test"', fix: null },
         ])
         const [row] = await query(db, 'SELECT name FROM apps')
         expect(row.name).to.equal('Đọc sách')

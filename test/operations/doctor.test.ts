@@ -7,6 +7,9 @@ import { updateApp } from '#apps/update-app.ts'
 import { schedule } from '#daemon/scheduler.ts'
 import { insertJobRun } from '#db/store.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { checkBaseAddress, checkMetrics } from '#operations/check-addresses.ts'
+import { checkDurability } from '#operations/check-database.ts'
+import { checkDisk, diskResult } from '#operations/check-disk.ts'
 import { JOBS, checkRealtime } from '#operations/check-work.ts'
 import { examine } from '#operations/doctor.ts'
 import type { CheckResult } from '#shared/check-result.ts'
@@ -33,7 +36,17 @@ function aContext(settings: Readonly<Record<string, string>> = {}): TestContext 
 
 async function result(ctx: TestContext, check: string): Promise<CheckResult> {
   const found = (await examine(ctx)).filter((one) => one.check === check)
-  return found.find(({ ok }) => !ok) ?? found.find(({ mend }) => mend !== null) ?? found[0]!
+  return found.find(({ ok }) => !ok) ?? found.find(({ fix }) => fix !== null) ?? found[0]!
+}
+
+/** The server of the tests writes its log later, which is faster. */
+async function whileDurable<T>(ctx: TestContext, work: () => Promise<T>): Promise<T> {
+  await ctx.db.query('SET GLOBAL innodb_flush_log_at_trx_commit = 1')
+  try {
+    return await work()
+  } finally {
+    await ctx.db.query('SET GLOBAL innodb_flush_log_at_trx_commit = 2')
+  }
 }
 
 describe('doctor (contract 6)', () => {
@@ -41,10 +54,14 @@ describe('doctor (contract 6)', () => {
     const ctx = aContext()
     const app = await anApp(ctx)
     await aSubscription(ctx, app, await aPlan(ctx, app))
-    const results = await examine(ctx)
+    const results = await whileDurable(ctx, () => examine(ctx))
     expect(results.filter(({ ok }) => !ok)).to.deep.equal([])
     expect(results.map(({ check }) => check)).to.include.members([
       'database',
+      'durability',
+      'disk',
+      'address',
+      'metrics',
       'schema',
       'clock',
       'smtp',
@@ -53,7 +70,78 @@ describe('doctor (contract 6)', () => {
       'providers',
       'jobs',
     ])
-    for (const found of results) expect(found).to.have.all.keys('check', 'ok', 'detail', 'mend')
+    for (const found of results) expect(found).to.have.all.keys('check', 'ok', 'detail', 'fix')
+  })
+
+  it('acknowledged payments that are not durable are a failure, on the embedded development server a warning', async () => {
+    const ctx = aContext()
+    const durability = async (config: Partial<TestContext['config']> = {}) =>
+      (await checkDurability({ ...ctx, config: { ...ctx.config, ...config } }))[0]!
+    const found = await durability()
+    expect(found).to.include({ check: 'durability', ok: false })
+    expect(found.detail).to.include('innodb_flush_log_at_trx_commit is 2')
+    expect(found.fix).to.include('innodb_flush_log_at_trx_commit = 1')
+    expect(await durability({ databaseUrl: null })).to.deep.include({ ok: true, fix: found.fix })
+    expect(await durability({ databaseUrl: null, env: 'production' })).to.include({ ok: false })
+    expect(await whileDurable(ctx, durability)).to.include({ ok: true, fix: null })
+  })
+
+  it('a binary log that is written later is a failure, one that is off is none', async () => {
+    const facts = { flushesLog: 1, hasBinaryLog: true, syncsBinaryLog: 0 }
+    const found = async (changes: Partial<typeof facts>) => {
+      const ctx = aContext()
+      const db = { ...ctx.db, one: () => Promise.resolve({ ...facts, ...changes }) as never }
+      return (await checkDurability({ ...ctx, db }))[0]!
+    }
+    expect((await found({})).fix).to.include('sync_binlog = 1')
+    expect(await found({ syncsBinaryLog: 1 })).to.include({ ok: true })
+    expect(await found({ hasBinaryLog: false })).to.include({ ok: true })
+  })
+
+  it('warns where less than a tenth or less than 2 GB are free, and sees the disks of home, logs and database', async () => {
+    const room = (free: number, size: number) => diskResult('/var/lib/mysql', { free: free * 1e9, size: size * 1e9 })
+    expect(room(50, 100)).to.include({ ok: true, fix: null })
+    expect(room(9, 100).fix).to.be.a('string')
+    expect(room(1.9, 10)).to.include({ ok: true }).and.have.property('fix').that.is.a('string')
+    expect(room(9, 100).detail).to.include('9.0 GB free, 9 %, where /var/lib/mysql lies')
+    const found = await checkDisk(aContext())
+    expect(found.length).to.be.greaterThan(0)
+    for (const { detail } of found) expect(detail).to.match(/^\d+\.\d GB free, \d+ %, where \/\S+ lies$/)
+    expect(await checkDisk(aContext({ BILLING_HOME: '/no/such/folder' }))).to.have.length.greaterThan(0)
+  })
+
+  it('warns where the base address is unreachable or another service, and where watch is refused', async () => {
+    let answer = { status: 200, body: '{"status":"up"}' }
+    const asked: (string | undefined)[] = []
+    const server = createServer((request, response) => {
+      asked.push(request.url)
+      response.writeHead(answer.status).end(answer.body)
+    })
+    const port = await listen(server)
+    const ctx = aContext({ BILLING_BASE_URL: `http://127.0.0.1:${port}/pay`, BILLING_PORT: String(port) })
+    const both = async () => [(await checkBaseAddress(ctx))[0]!, (await checkMetrics(ctx))[0]!] as const
+    try {
+      for (const found of await both()) expect(found).to.include({ ok: true, fix: null })
+      expect(asked).to.deep.equal(['/pay/healthz', '/metrics'])
+      for (const [status, body] of [
+        [200, '<h1>It works!</h1>'],
+        [200, 'null'],
+        [403, '{"status":"up"}'],
+      ] as const) {
+        answer = { status, body }
+        const [address] = await both()
+        expect(address.detail).to.include('another service answers')
+        expect(address).to.include({ ok: true }).and.have.property('fix').that.includes('BILLING_BASE_URL')
+      }
+      const [, metrics] = await both()
+      expect(metrics.detail).to.include(`http://127.0.0.1:${port}/metrics answered 403`)
+      expect(metrics).to.include({ ok: true }).and.have.property('fix').that.includes('BILLING_METRICS_TOKEN')
+    } finally {
+      await stopServer(server)
+    }
+    const [address, metrics] = await both()
+    expect(address.detail).to.include('cannot be reached from here: ')
+    expect(metrics.fix).to.include('BILLING_PORT')
   })
 
   it('knows the jobs of the schedule', () => {
@@ -67,7 +155,7 @@ describe('doctor (contract 6)', () => {
     try {
       const results = await examine(ctx)
       const schema = results.find(({ check }) => check === 'schema')
-      expect(schema).to.include({ ok: false, mend: 'run billing-cli migrate' })
+      expect(schema).to.include({ ok: false, fix: 'run billing-cli migrate' })
       expect(schema?.detail).to.include(row.name)
       expect(results.map(({ check }) => check)).to.not.include('ledger')
     } finally {
@@ -130,7 +218,7 @@ describe('doctor (contract 6)', () => {
     await anApp(ctx)
     const found = await result({ ...ctx, keyring: parseKeyring(`${NEW_KEY},${TEST_KEYS}`) }, 'keys')
     expect(found.ok).to.equal(true)
-    expect(found.mend).to.include('key rotate')
+    expect(found.fix).to.include('key rotate')
   })
 
   it('an unreachable mail server is a failure; in development mails are files', async () => {
@@ -140,22 +228,22 @@ describe('doctor (contract 6)', () => {
       'smtp',
     )
     expect(unreachable.ok).to.equal(false)
-    expect(unreachable.mend).to.include('BILLING_SMTP_URL')
+    expect(unreachable.fix).to.include('BILLING_SMTP_URL')
   })
 
   it('incomplete relay settings are a warning, and a failure where an app uses the relay', async () => {
     const alone = aContext({ BILLING_RELAY_SECRET: 'a-relay-secret-0123' })
     const unfinished = await result(alone, 'relay')
     expect(unfinished, 'no app uses bank transfers').to.include({ ok: true })
-    expect(unfinished.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
+    expect(unfinished.fix).to.include('BILLING_RELAY_AUTHSERV_IDS')
     const noSecret = await result(aContext({ BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }), 'relay')
-    expect(noSecret.mend).to.include('BILLING_RELAY_SECRET')
+    expect(noSecret.fix).to.include('BILLING_RELAY_SECRET')
     const both = { BILLING_RELAY_SECRET: 'a-relay-secret-0123', BILLING_RELAY_AUTHSERV_IDS: 'mx.example.com' }
-    expect(await result(aContext(both), 'relay')).to.include({ ok: true, mend: null })
+    expect(await result(aContext(both), 'relay')).to.include({ ok: true, fix: null })
     await anApp(alone, { methods: ['bank_transfer'] })
     const failure = (await examine(alone)).find(({ check, ok }) => check === 'relay' && !ok)
     expect(failure?.detail).to.include('every bank mail is untrusted')
-    expect(failure?.mend).to.include('BILLING_RELAY_AUTHSERV_IDS')
+    expect(failure?.fix).to.include('BILLING_RELAY_AUTHSERV_IDS')
   })
 
   it('everything that an app with manual bank transfer lacks is reported at once', async () => {
@@ -163,7 +251,7 @@ describe('doctor (contract 6)', () => {
     const { app } = await anApp(ctx, { methods: ['bank_transfer'] })
     const relay = (await examine(ctx)).filter(({ check }) => check === 'relay')
     const name = `app ${app.id} has bank_transfer enabled and does not offer it:`
-    expect(relay.map(({ detail, mend }) => [detail, mend])).to.deep.equal([
+    expect(relay.map(({ detail, fix }) => [detail, fix])).to.deep.equal([
       [`${name} no active bank account is assigned`, `run billing-cli bank-account assign ${app.id} <bank_account_id>`],
       [`${name} it needs QR payment (payOS) too`, `run billing-cli method enable ${app.id} payos`],
     ])
@@ -180,11 +268,11 @@ describe('doctor (contract 6)', () => {
     const refused = await result(ctx, 'providers')
     expect(refused).to.include({ ok: false })
     expect(refused.detail).to.equal(`app ${app.id}, card: Stripe does not know this secret key`)
-    expect(refused.mend).to.include(`method enable ${app.id} card`)
+    expect(refused.fix).to.include(`method enable ${app.id} card`)
     await stopServer(stripe)
     const unreachable = await result(ctx, 'providers')
     expect(unreachable.ok).to.equal(true)
-    expect(unreachable.mend).to.not.equal(null)
+    expect(unreachable.fix).to.not.equal(null)
   })
 
   it('a daemon that is not running is a warning, a job that failed or stopped running is a failure', async () => {
@@ -204,7 +292,7 @@ describe('doctor (contract 6)', () => {
     expect(await result(ctx, 'jobs')).to.include({ ok: false })
     expect((await result(ctx, 'jobs')).detail).to.include('out of paper')
     await run(JOBS[0], 0)
-    expect(await result(ctx, 'jobs')).to.include({ ok: true, mend: null })
+    expect(await result(ctx, 'jobs')).to.include({ ok: true, fix: null })
   })
 
   it('overdue events are a failure', async () => {
@@ -218,7 +306,7 @@ describe('doctor (contract 6)', () => {
       ok: false,
       detail: `1 event pending; the oldest has been due since ${since} UTC`,
     })
-    expect((await result(ctx, 'outbox')).mend).to.match(/if jobs \(above\) reports a running daemon.*start the daemon/)
+    expect((await result(ctx, 'outbox')).fix).to.match(/if jobs \(above\) reports a running daemon.*start the daemon/)
   })
 
   it('names every app with unwritten realtime nodes, and reads no more of them than it counts', async () => {
@@ -241,7 +329,7 @@ describe('doctor (contract 6)', () => {
     expect(found).to.include({
       ok: false,
       detail: 'more than 100000 writes failed, 1 write left unfinished',
-      mend: `run billing-cli realtime resync ${many} --failed, billing-cli realtime resync ${one} --failed; the messages say why`,
+      fix: `run billing-cli realtime resync ${many} --failed, billing-cli realtime resync ${one} --failed; the messages say why`,
     })
     await insert(many!, 'failed', 'seq_300002_to_330000')
     const [, readMore] = await rowsReadBy(ctx, checkRealtime)
@@ -274,7 +362,7 @@ describe('doctor (contract 6)', () => {
         new RegExp(`^${name}: failing since ${failingSince} UTC: 0 events failed, 2 waiting`),
       )
 
-      expect((await result(ctx, 'webhooks')).mend, 'nothing has failed for good').to.equal(
+      expect((await result(ctx, 'webhooks')).fix, 'nothing has failed for good').to.equal(
         `contact the app's owner; run billing-cli webhook test ${app.app.id}`,
       )
 
@@ -287,7 +375,7 @@ describe('doctor (contract 6)', () => {
       expect(await result(ctx, 'webhooks'), 'it recovers by itself').to.deep.include({
         ok: true,
         detail: `${name}: accepts events now; earlier 0 events failed, 2 waiting for a retry`,
-        mend: null,
+        fix: null,
       })
       await ctx.db.query(
         "UPDATE events SET next_attempt_at = NULL, delivery_status = 'failed' WHERE last_error IS NOT NULL",
@@ -295,7 +383,7 @@ describe('doctor (contract 6)', () => {
       expect(await result(ctx, 'webhooks')).to.deep.include({
         ok: true,
         detail: `${name}: accepts events now; earlier 2 events failed, 0 waiting for a retry`,
-        mend: `run billing-cli webhook retry --failed ${app.app.id}`,
+        fix: `run billing-cli webhook retry --failed ${app.app.id}`,
       })
 
       const failingAgain = await deliver(503)
@@ -317,15 +405,15 @@ describe('doctor (contract 6)', () => {
     expect(await result(ctx, 'webhooks')).to.deep.include({
       ok: true,
       detail: 'no event has failed; 1 app without a webhook address',
-      mend: null,
+      fix: null,
     })
     await perform(ctx, operator('linh'), updateApp, { webhook_url: 'http://127.0.0.1:9/hooks' }, { app: app.app })
-    const { ok, detail, mend } = await result(ctx, 'webhooks')
+    const { ok, detail, fix } = await result(ctx, 'webhooks')
     expect([ok, detail]).to.deep.equal([
       true,
       `app ${app.app.id}: has a webhook address but no webhook secret, so no events are sent`,
     ])
-    expect(mend).to.include(`app rotate-webhook-secret ${app.app.id}`)
+    expect(fix).to.include(`app rotate-webhook-secret ${app.app.id}`)
   })
 
   it('credentials under a missing key are not reported as refused by the provider', async () => {
@@ -335,7 +423,7 @@ describe('doctor (contract 6)', () => {
     const found = await result({ ...ctx, keyring: parseKeyring(NEW_KEY) }, 'providers')
     expect(found).to.include({ ok: false })
     expect(found.detail).to.include('its credentials do not open')
-    expect(found.mend).to.include('follow the fix of keys, above')
+    expect(found.fix).to.include('follow the fix of keys, above')
   })
 
   it('each unreachable host of the database is a failure', async () => {
@@ -411,11 +499,11 @@ describe('doctor (contract 6)', () => {
     await ctx.db.query('UPDATE realtime_writes SET wanted_at = ?', [at])
     await ctx.db.query('UPDATE subscriptions SET current_period_end = DATE_ADD(current_period_end, INTERVAL 1 DAY)')
     expect((await result(ctx, 'notifications')).detail).to.include('stripe evt_odd: another amount')
-    expect((await result(ctx, 'reminders')).mend).to.include('reminders settle')
+    expect((await result(ctx, 'reminders')).fix).to.include('reminders settle')
     expect(await result(ctx, 'realtime')).to.include({
       ok: false,
       detail: '0 writes failed, 1 write left unfinished',
-      mend: `run billing-cli realtime resync ${app.app.id} --failed; the messages say why`,
+      fix: `run billing-cli realtime resync ${app.app.id} --failed; the messages say why`,
     })
     expect(await result(ctx, 'ledger')).to.include({ ok: false })
     expect((await result(ctx, 'ledger')).detail).to.include(`subscription ${subscriptionId} ends`)

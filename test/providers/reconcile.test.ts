@@ -362,7 +362,7 @@ describe('payments that stay pending', () => {
         check: 'providers',
         ok: true,
         detail: `app ${first.app.id}, stripe: polling is paused until 2026-03-01 10:11:00 UTC, after 1 failure in a row since 2026-03-01 10:10:00 UTC: answered 401`,
-        mend: `the pause ends by itself; billing-cli reconcile --app ${first.app.id} polls at once`,
+        fix: `the pause ends by itself; billing-cli reconcile --app ${first.app.id} polls at once`,
       })
       clock.advance('1m')
       expect(await pausesSeen()).to.deep.equal([])

@@ -183,7 +183,7 @@ describe('the daily limit of reminder mails (contract 7, Callers)', () => {
     expect(result?.detail).to.equal(
       `app ${scene.seller.app.id}: 2 mails held back until tomorrow (UTC): daily limit of 1 reached`,
     )
-    expect(result?.mend).to.include(`reminders plan ${scene.seller.app.id}`)
+    expect(result?.fix).to.include(`reminders plan ${scene.seller.app.id}`)
     expect((await readHealthMetrics(scene.ctx)).metrics.reminderLagSeconds).to.equal(0)
     expect(scene.ctx.logged.join('')).to.include('has reached its daily limit of reminder mails')
   })

@@ -425,7 +425,7 @@ async function checkBooks({ ctx, acknowledged, options }: Trial): Promise<void> 
       throw new Error(`${ref} was answered ${acknowledged.get(ref)} payments and has ${payments}`)
   const findings = await checkDatabase(ctx)
   const cluster = findings.filter(({ check }) => check === 'cluster')
-  const wrong = cluster.find(({ ok, mend }) => !ok || mend !== null)
+  const wrong = cluster.find(({ ok, fix }) => !ok || fix !== null)
   if (cluster.length === 0 || wrong) throw new Error(`doctor says of the cluster: ${wrong?.detail ?? 'nothing'}`)
 }
 

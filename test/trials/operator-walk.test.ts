@@ -29,6 +29,14 @@ describe('docs/operating.md (the trial operator-walk follows all of it)', () => 
     for (const [, unit] of units) expect(UNIT_FILE.endsWith(`/${unit}.service`), unit).to.equal(true)
   })
 
+  it('keeps the dumps and the keys, which together are every secret, in different folders', () => {
+    const backup = page.block('Back up and restore', 'bash', 'mariadb-dump')
+    const [, dumps] = /mariadb-dump .* > "([^"]+)\//.exec(backup) ?? []
+    const [, keys] = /tar .* -czf (\S+)\/\S+ paygate/.exec(backup) ?? []
+    expect([dumps, keys]).to.deep.equal(['/var/backups/paygate', '/root/paygate-settings'])
+    for (const folder of [dumps, keys]) expect(backup).to.match(new RegExp(`install -d -m 700 .*${folder}`))
+  })
+
   it('has reverse proxies that match the sample settings: one proxy, the client’s address, the port, the largest mail', () => {
     const setting = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(SAMPLE_ENVIRONMENT)?.[1]
     const listens = `${setting('BILLING_HOST')}:${setting('BILLING_PORT')}`

@@ -307,12 +307,14 @@ async function readLogs({ page, internet }: Walk, machine: Machine, seller: Sell
     expectText(log, new RegExp(`^(?!.*${secret})`, 's'))
 }
 
-/** `doctor` reports neither failures nor warnings. */
+/** `doctor` reports neither failures nor warnings; the disk is that of whoever runs the trial. */
 async function expectHealthy(machine: Machine): Promise<void> {
   let unwell: unknown
   const isWell = async () => {
     const { stdout, code } = await machine.try('billing-cli doctor --json')
-    unwell = JSON.parse(stdout).filter(({ mend }: { mend: unknown }) => mend !== null)
+    unwell = JSON.parse(stdout).filter(
+      ({ check, fix }: { check: string; fix: unknown }) => fix !== null && check !== 'disk',
+    )
     return code === 0 && (unwell as unknown[]).length === 0
   }
   await until(() => `doctor finds all well: ${JSON.stringify(unwell)}`, isWell)
@@ -373,8 +375,10 @@ async function restore(walk: Walk, from: Machine, to: Machine): Promise<void> {
   const { page } = walk
   const [, database = ''] = page.blocks('Install as a service', 'bash')
   await to.run(database)
-  const backups = from.path('/var/backups/paygate')
-  for (const file of readdirSync(backups)) copyFileSync(join(backups, file), to.path(`/root/${file}`))
+  for (const folder of ['/var/backups/paygate', '/root/paygate-settings']) {
+    for (const file of readdirSync(from.path(folder)))
+      copyFileSync(from.path(`${folder}/${file}`), to.path(`/root/${file}`))
+  }
   await to.run(page.block('Back up and restore', 'bash', 'zcat'))
   await configureProxy(walk, to, 'nginx')
 }

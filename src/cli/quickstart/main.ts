@@ -19,6 +19,8 @@ interface SandboxApp {
 function exportsOf(home: string, { appId, keys, webhookSecret }: SandboxApp): string {
   const settings = {
     BILLING_HOME: home,
+    // Of the daemon, which `watch` asks.
+    BILLING_PORT: new URL(keys.baseUrl).port,
     BILLING_BASE_URL: keys.baseUrl,
     APP_ID: appId,
     API_KEY: keys.apiKey,

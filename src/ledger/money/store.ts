@@ -83,6 +83,10 @@ const transactionRules: TableRules = {
     },
     { fault: 'was completed in the future', broken: `x.completed_at > ${FAR_FOR_APP}` },
     {
+      fault: 'has no checkout',
+      broken: 'NOT EXISTS (SELECT 1 FROM checkout_sessions o WHERE o.transaction_id = x.id)',
+    },
+    {
       fault: 'names an end user that does not exist or is another',
       broken: namesNone('end_user_id', 'end_users', SAME_END_USER),
     },

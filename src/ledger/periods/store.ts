@@ -20,6 +20,10 @@ const subscriptionRules: TableRules = {
         WHERE r.subscription_id = x.id AND r.status = 'sent')`,
     },
     {
+      fault: 'is stored as expired long before its end',
+      broken: `x.status = 'expired' AND (x.current_period_end IS NULL OR x.current_period_end > ${FAR_FOR_APP})`,
+    },
+    {
       fault: 'names an end user that does not exist or is another',
       broken: namesNone('end_user_id', 'end_users', SAME_END_USER),
     },

@@ -1,0 +1,33 @@
+import { englishMoney } from '#shared/money.ts'
+import type { ListedMail, Suggestion } from './list-bank-mails.ts'
+
+/** Unmatched money beside a transaction that it may be meant for. */
+export interface Fit {
+  readonly bank_mail_id: number
+  readonly transaction_id: number
+  /** `₫99,000 of 28 Oct fits transaction 1 (user-lan, pending)` */
+  readonly what: string
+  /** What follows `billing-cli`. */
+  readonly command: string
+}
+
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** The transaction that the money of a mail fits best, or the one named; null if none may be meant. */
+export function fitOf(mail: ListedMail, transactionId?: number): Fit | null {
+  const { id, amount, suggestions, received_at: at } = mail
+  const best = suggestions.find(({ transaction_id: one }) => transactionId === undefined || one === transactionId)
+  if (!best || amount === null) return null
+  const money = `${englishMoney(amount, 'VND')} of ${DAY.format(new Date(`${at.replace(' ', 'T')}Z`))}`
+  return {
+    bank_mail_id: id,
+    transaction_id: best.transaction_id,
+    what: `${money} ${relationOf(amount, best)}`,
+    command: `bank-mail match ${id} ${best.transaction_id}`,
+  }
+}
+
+function relationOf(amount: number, { transaction_id: id, external_ref: ref, amount_due: due }: Suggestion): string {
+  if (amount === due) return `fits transaction ${id} (${ref}, pending)`
+  return `may be for transaction ${id} (${ref}, ${englishMoney(due, 'VND')} due)`
+}
