@@ -11,7 +11,7 @@ import { createPlan } from '#plans/create-plan.ts'
 import { findDue } from '#renewals/find-due.ts'
 import { DAY_MS, HOUR_MS, addMs, wholeSeconds } from '#shared/time.ts'
 import { testContext } from '../test/support/context.ts'
-import { testDatabase, urlOf } from '../test/support/database.ts'
+import { query, testDatabase, urlOf } from '../test/support/database.ts'
 import { SERVER } from '../test/support/factories.ts'
 import { inRounds, type Bench, type Row } from './row.ts'
 
@@ -94,17 +94,15 @@ async function fill(ctx: Context, count: number, due: number): Promise<void> {
   const now = wholeSeconds(ctx.clock.now())
   await fillNumbers(ctx, count)
   for (let from = 0; from < count; from += BATCH) {
-    await (
-      await ctx.db.dataSource()
-    ).query(
+    await query(
+      ctx.db,
       `INSERT INTO customers (id, app_id, name, email, merchant_customer_id, cc_emails, bcc_emails, locale, created_at, updated_at)
        SELECT ? + n - 1, ?, CONCAT('Customer ', n), CONCAT('c', n, '@example.com'), NULL, '[]', '[]', 'en', ?, ?
        FROM bench_numbers WHERE n > ? AND n <= ? AND n > 1 ORDER BY n`,
       [first.id, app_id, now, now, from, from + BATCH],
     )
-    await (
-      await ctx.db.dataSource()
-    ).query(
+    await query(
+      ctx.db,
       `INSERT INTO subscriptions (app_id, end_user_id, external_ref, plan_id, price_id, customer_id, status, period_start,
          current_period_end, anchor_day, in_trial, revision, renewal_token, reminders_stopped_at, created_at, updated_at)
        SELECT ?, n, CONCAT('user-', n), ?, ?, ? + n - 1, 'active', ?,
@@ -127,25 +125,26 @@ async function fill(ctx: Context, count: number, due: number): Promise<void> {
       ],
     )
   }
-  await (await ctx.db.dataSource()).query('DROP TABLE bench_numbers')
-  await (await ctx.db.dataSource()).query('ANALYZE TABLE customers, subscriptions, reminders')
+  await query(ctx.db, 'DROP TABLE bench_numbers')
+  await query(ctx.db, 'ANALYZE TABLE customers, subscriptions, reminders')
 }
 
 async function fillNumbers(ctx: Context, count: number): Promise<void> {
-  await (await ctx.db.dataSource()).query('CREATE TABLE bench_numbers (n BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB')
-  await (await ctx.db.dataSource()).query('INSERT INTO bench_numbers VALUES (1)')
+  await query(ctx.db, 'CREATE TABLE bench_numbers (n BIGINT NOT NULL PRIMARY KEY) ENGINE=InnoDB')
+  await query(ctx.db, 'INSERT INTO bench_numbers VALUES (1)')
   for (let filled = 1; filled < count; filled *= 2) {
-    await (
-      await ctx.db.dataSource()
-    ).query('INSERT INTO bench_numbers SELECT n + ? FROM bench_numbers WHERE n + ? <= ?', [filled, filled, count])
+    await query(ctx.db, 'INSERT INTO bench_numbers SELECT n + ? FROM bench_numbers WHERE n + ? <= ?', [
+      filled,
+      filled,
+      count,
+    ])
   }
 }
 
 async function markAllSent(ctx: Context): Promise<void> {
   const now = wholeSeconds(ctx.clock.now())
-  await (
-    await ctx.db.dataSource()
-  ).query(
+  await query(
+    ctx.db,
     `INSERT INTO reminders (app_id, subscription_id, period_end, stage, status, claimed_at, handed_over_at, sent_at)
      SELECT app_id, id, current_period_end, 3, 'sent', ?, ?, ? FROM subscriptions WHERE current_period_end <= ?`,
     [now, now, now, addMs(now, 3 * DAY_MS)],

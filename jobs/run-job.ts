@@ -16,8 +16,6 @@ export interface Job {
   readonly onWake: (listener: () => void) => void
   /** Records a run: what was done since `startedAt` or, if absent, since the last record. */
   readonly report: (done: object, startedAt?: RealTime) => Promise<void>
-  /** Marks the start and the end of a sweep. */
-  readonly sweeping: (isSweeping: boolean) => void
 }
 
 const POOL_SIZE = 6
@@ -51,7 +49,6 @@ export async function runJob(work: (ctx: Context, job: Job) => Promise<unknown>)
       signal: stop.signal,
       onWake: (listener) => (wake = listener),
       report: openReport(ctx, settings),
-      sweeping: heartbeats.sweeping,
     })
   } finally {
     heartbeats.stop()
@@ -76,36 +73,26 @@ export interface SweepJob {
 export function sweep(
   work: (ctx: Context, options: SweepJob) => Promise<object | number>,
 ): (ctx: Context, job: Job) => Promise<void> {
-  return async (ctx, { settings: { isHourly }, signal, sweeping, report }) => {
+  return async (ctx, { settings: { isHourly }, signal, report }) => {
     const startedAt = ctx.clock.now()
-    sweeping(true)
     const done = await work(ctx, { signal, isHourly })
-    sweeping(false)
     await report(typeof done === 'number' ? { done } : done, startedAt)
   }
 }
 
 interface Heartbeats {
-  readonly sweeping: (isSweeping: boolean) => void
   /** From then on heartbeats include the use of these connections. */
   readonly connected: (db: Context['db']) => void
   readonly stop: () => void
 }
 
-/** Sends heartbeats: this thread's event loop turns, and its current sweep has been running for so long. */
+/** Sends heartbeats: this thread's event loop turns. */
 function startHeartbeats(heartbeatMs: number, post: (message: JobMessage) => void): Heartbeats {
-  let sweepStartedMs: number | null = null
   let db: Context['db'] | null = null
-  const beat = (): void => {
-    const sweepMs = sweepStartedMs === null ? null : performance.now() - sweepStartedMs
-    post({ type: 'heartbeat', sweepMs, pool: db && poolUse(db.pool) })
-  }
+  const beat = (): void => post({ type: 'heartbeat', pool: db && poolUse(db.pool) })
   const timer = setInterval(beat, heartbeatMs)
   beat()
   return {
-    sweeping: (isSweeping) => {
-      sweepStartedMs = isSweeping ? performance.now() : null
-    },
     connected: (opened) => {
       db = opened
     },

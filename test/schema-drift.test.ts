@@ -1,7 +1,9 @@
+import { globSync, readFileSync } from 'node:fs'
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
 import type { AnyTable } from '#db/table.ts'
 import { testDatabase } from './support/database.ts'
+import { SCHEMA_FILE, schemaText } from './support/schema.ts'
 import { TABLES } from './support/tables.ts'
 
 interface Column {
@@ -31,13 +33,32 @@ describe('the tables that the migrations make', () => {
       expect(ofTable.sort(), described.name).to.deep.equal(linesOf(described).sort())
     }
   })
+
+  it('have exactly the keys, indexes, defaults and collations that stand in schema.txt (npm run schema writes it)', async () => {
+    expect(await schemaText(testDatabase().db)).to.equal(readFileSync(SCHEMA_FILE, 'utf8'))
+  })
+})
+
+describe('the unique keys that the code relies on', () => {
+  it('are made by the migrations', () => {
+    const sources = globSync('src/**/*.ts').map((path) => readFileSync(path, 'utf8'))
+    const named = sources.flatMap((code) =>
+      [...code.matchAll(/(?:insertedNew|unlessDuplicate|isDuplicate)\(\s*(?:error,\s*)?'(\w+)'/g)].map(
+        ([, key]) => key!,
+      ),
+    )
+    const keys = new Set(named.filter((key) => key !== 'PRIMARY'))
+    expect(keys.size).to.be.above(10)
+    const schema = readFileSync(SCHEMA_FILE, 'utf8')
+    expect([...keys].filter((key) => !schema.includes(`UNIQUE KEY \`${key}\``))).to.deep.equal([])
+  })
 })
 
 async function columnsMade(): Promise<Column[]> {
   return testDatabase().db.query(
     `SELECT table_name AS \`table\`, column_name AS name, data_type AS type, character_maximum_length AS length,
             datetime_precision AS \`precision\`, is_nullable AS isNullable, extra LIKE '%auto_increment%' AS isGenerated
-     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name NOT LIKE 'schema\\_%'`,
+     FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name NOT IN ('migrations', 'schema_lease')`,
   )
 }
 

@@ -20,8 +20,6 @@ export interface Counted {
 /** The thread is alive. */
 export interface Heartbeat {
   readonly type: 'heartbeat'
-  /** How long its current sweep has been running; null between sweeps. */
-  readonly sweepMs: number | null
   /** Null until it has connections. */
   readonly pool: PoolUse | null
 }

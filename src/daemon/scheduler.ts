@@ -20,7 +20,7 @@ export interface ScheduledJob {
   readonly name: string
   /** Maximum heap of its thread. */
   readonly memoryMb: number
-  /** A sweep that takes longer is considered endless; null for a job that is one long run. */
+  /** Bree ends a thread that takes longer for its sweep; null for a job that is one long run. */
   readonly longestSweepMs: number | null
   /** For a job that sweeps: when to start a thread. */
   readonly sweep?: SweepSchedule
@@ -184,11 +184,12 @@ function openSupervisor(ctx: Context, env: Readonly<Record<string, string>>, opt
   const watched = new Map(
     jobs.map((job) => [job.name, watchedOf(ctx, job, { job: job.name, daemon, heartbeatMs, isHourly: false })]),
   )
-  const definitionOf = ({ job: { name, memoryMb }, settings }: Watched) => ({
+  const definitionOf = ({ job: { name, memoryMb, longestSweepMs }, settings }: Watched) => ({
     name,
     path: join(root, `${name}.ts`),
     // Bree starts none by itself: it would not try again where a thread cannot be created.
     timeout: false as const,
+    ...(longestSweepMs === null ? {} : { closeWorkerAfterMs: longestSweepMs }),
     worker: {
       env: { ...env },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
@@ -319,39 +320,32 @@ function onMessage(supervisor: Supervisor, name: string, message: JobMessage): v
   }
 }
 
-function onHeartbeat(supervisor: Supervisor, name: string, { sweepMs, pool }: Heartbeat): void {
+function onHeartbeat(supervisor: Supervisor, name: string, { pool }: Heartbeat): void {
   const thread = supervisor.watched.get(name)
   if (!thread) return
   thread.heardMs = performance.now()
   supervisor.heartbeats.set(name, supervisor.ctx.clock.now())
   if (pool) supervisor.pools.set(name, pool)
-  const { longestSweepMs } = thread.job
-  if (sweepMs !== null && longestSweepMs !== null && sweepMs > longestSweepMs) {
-    end(supervisor, thread, 'overdue', `a sweep took more than ${longestSweepMs} ms`)
-  }
 }
 
 function endHung(supervisor: Supervisor): void {
   const limitMs = MISSED_HEARTBEATS * supervisor.heartbeatMs
   for (const thread of supervisor.watched.values()) {
     const isRunning = supervisor.bree.workers.has(thread.job.name)
-    if (isRunning && performance.now() - thread.heardMs > limitMs) {
-      end(supervisor, thread, 'hung', `no heartbeat for ${limitMs} ms`)
-    }
+    if (thread.failure || !isRunning || performance.now() - thread.heardMs <= limitMs) continue
+    thread.failure = { kind: 'hung', error: `no heartbeat for ${limitMs} ms` }
+    void supervisor.bree.workers.get(thread.job.name)?.terminate()
   }
-}
-
-function end(supervisor: Supervisor, thread: Watched, kind: Failure, error: string): void {
-  if (thread.failure) return
-  thread.failure = { kind, error }
-  void supervisor.bree.workers.get(thread.job.name)?.terminate()
 }
 
 /** Bree reports a failure twice: the error itself, and the exit code that follows. */
 function onError({ watched, isStopping }: Supervisor, name: string, error: unknown): void {
   const thread = watched.get(name)
   if (!thread || isStopping) return
+  const { longestSweepMs } = thread.job
   const isMemory = (error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY'
+  if (longestSweepMs !== null && performance.now() - thread.startedMs >= longestSweepMs)
+    thread.failure ??= { kind: 'overdue', error: `a sweep took more than ${longestSweepMs} ms` }
   thread.failure ??= { kind: isMemory ? 'out_of_memory' : 'failed', error }
 }
 

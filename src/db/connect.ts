@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
-import type { PoolOptions, SslOptions } from 'mysql2'
-import type { DataSource } from 'typeorm'
+import type { SslOptions } from 'mysql2'
 import type { Config } from '#config.ts'
 import { addressesOf } from '#shared/database-url.ts'
 import { ConnectionPool } from './pool.ts'
@@ -13,8 +12,8 @@ import { sessionOf } from './session.ts'
 /** The database: statements on any connection of the pool. A transaction has one of its own (`inTransaction`). */
 export interface Database extends Queries {
   readonly pool: ConnectionPool
-  /** TypeORM on connections of its own, for migrations alone; loaded at the first call. */
-  readonly dataSource: () => Promise<DataSource>
+  /** The servers of the settings, for connections beside the pool. */
+  readonly targets: readonly Target[]
 }
 
 export interface OpenDatabase {
@@ -73,35 +72,24 @@ export async function openDatabase(
 async function openPoolOf(targets: readonly Target[], options: OpenOptions): Promise<OpenDatabase> {
   const limit = options.poolSize ?? DEFAULT_POOL_SIZE
   const statementSeconds = options.statementSeconds ?? DEFAULT_STATEMENT_SECONDS
-  const driverOptions: PoolOptions = {
-    ...targets[0],
-    charset: 'utf8mb4',
-    timezone: 'Z',
-    supportBigNumbers: true,
-    bigNumberStrings: false,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    maxPreparedStatements: MAX_PREPARED,
-  }
   const servers = new Servers(targets, {
-    driver: { ...driverOptions, connectionLimit: limit },
+    driver: {
+      ...targets[0],
+      charset: 'utf8mb4',
+      timezone: 'Z',
+      supportBigNumbers: true,
+      bigNumberStrings: false,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      maxPreparedStatements: MAX_PREPARED,
+      connectionLimit: limit,
+    },
     silenceMs: (statementSeconds + ANSWER_SECONDS) * 1000,
     beginSession: sessionOf(statementSeconds, targets.length > 1),
   })
   const pool = new ConnectionPool(servers, limit)
   // Reports a wrong address at once, and the connection is there for the first statement.
   pool.release(await pool.take())
-  let source: Promise<DataSource> | null = null
-  return {
-    db: {
-      ...queriesOver(retryReads(pool.send)),
-      pool,
-      dataSource: () => (source ??= import('./typeorm.ts').then(({ openDataSource }) => openDataSource(driverOptions))),
-    },
-    close: async () => {
-      await pool.end()
-      await (await source)?.destroy()
-    },
-  }
+  return { db: { ...queriesOver(retryReads(pool.send)), pool, targets }, close: () => pool.end() }
 }
 
 /** Retries reads that meet a lost connection or a node without a majority. */

@@ -1,94 +1,66 @@
-import { setTimeout as delay } from 'node:timers/promises'
-import type { DataSource } from 'typeorm'
-import { Apps1795200000001 } from '#migrations/1795200000001-apps.ts'
-import { PlansAndCustomers1795200000002 } from '#migrations/1795200000002-plans-and-customers.ts'
-import { Subscriptions1795200000003 } from '#migrations/1795200000003-subscriptions.ts'
-import { Payments1795200000004 } from '#migrations/1795200000004-payments.ts'
-import { EventsAndOperations1795200000005 } from '#migrations/1795200000005-events-and-operations.ts'
-import { Resolutions1795200000006 } from '#migrations/1795200000006-resolutions.ts'
-import { SubscriptionsByRef1795200000007 } from '#migrations/1795200000007-subscriptions-by-ref.ts'
-import { RefusedAddresses1795200000008 } from '#migrations/1795200000008-refused-addresses.ts'
-import { ForwardingRequests1795200000009 } from '#migrations/1795200000009-forwarding-requests.ts'
-import { LastDeliveries1795200000010 } from '#migrations/1795200000010-last-deliveries.ts'
-import { BankAccountOwners1795200000011 } from '#migrations/1795200000011-bank-account-owners.ts'
-import { BankMailReviews1795200000012 } from '#migrations/1795200000012-bank-mail-reviews.ts'
-import { CustomersOfEndUsers1795200000013 } from '#migrations/1795200000013-customers-of-end-users.ts'
-import { ClientSettings1795200000014 } from '#migrations/1795200000014-client-settings.ts'
-import { LookUpFailures1795200000015 } from '#migrations/1795200000015-look-up-failures.ts'
-import { DailyMails1795200000016 } from '#migrations/1795200000016-daily-mails.ts'
-import { OpenCheckouts1795200000017 } from '#migrations/1795200000017-open-checkouts.ts'
-import { Quotes1795200000018 } from '#migrations/1795200000018-quotes.ts'
-import { MoneyLedger1795200000019 } from '#migrations/1795200000019-money-ledger.ts'
-import { ProviderAccounts1795200000020 } from '#migrations/1795200000020-provider-accounts.ts'
-import { CommitTokens1795200000021 } from '#migrations/1795200000021-commit-tokens.ts'
-import { ReminderRetries1795200000022 } from '#migrations/1795200000022-reminder-retries.ts'
-import { PageSettings1795200000023 } from '#migrations/1795200000023-page-settings.ts'
-import { DeliveryLeases1795200000024 } from '#migrations/1795200000024-delivery-leases.ts'
-import { AppLooks1795200000025 } from '#migrations/1795200000025-app-looks.ts'
-import { Receipts1795200000026 } from '#migrations/1795200000026-receipts.ts'
-import { SearchKeys1795200000027 } from '#migrations/1795200000027-search-keys.ts'
-import { CheaperDeliveries1795200000028 } from '#migrations/1795200000028-cheaper-deliveries.ts'
-import { BegunDeliveries1795200000030 } from '#migrations/1795200000030-begun-deliveries.ts'
-import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-assignments.ts'
-import { VerifiedEmails1795200000032 } from '#migrations/1795200000032-verified-emails.ts'
-import { CustomerSearch1795200000033 } from '#migrations/1795200000033-customer-search.ts'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ConnectionOptions } from 'mysql2'
+import type { MigrationExecutor, QueryRunner } from 'typeorm'
 import type { Migration } from '#migrations/migration.ts'
-import { randomHex } from '#shared/crypto.ts'
 import { readClusterNode } from './cluster.ts'
 import { exact } from './columns.ts'
-import { insertedNew } from './database-error.ts'
+import { underLease } from './migration-lease.ts'
 import type { Queries } from './queries.ts'
-import { dropConnection, liftDeadlines } from './session.ts'
 import { shape } from './table.ts'
 
 type Readable = Pick<Queries, 'all'>
 export type Migrations = readonly (new () => Migration)[]
 
-/** Every change of the schema, in order. */
-export const MIGRATIONS: Migrations = [
-  Apps1795200000001,
-  PlansAndCustomers1795200000002,
-  Subscriptions1795200000003,
-  Payments1795200000004,
-  EventsAndOperations1795200000005,
-  Resolutions1795200000006,
-  SubscriptionsByRef1795200000007,
-  RefusedAddresses1795200000008,
-  ForwardingRequests1795200000009,
-  LastDeliveries1795200000010,
-  BankAccountOwners1795200000011,
-  BankMailReviews1795200000012,
-  CustomersOfEndUsers1795200000013,
-  ClientSettings1795200000014,
-  LookUpFailures1795200000015,
-  DailyMails1795200000016,
-  OpenCheckouts1795200000017,
-  Quotes1795200000018,
-  MoneyLedger1795200000019,
-  ProviderAccounts1795200000020,
-  CommitTokens1795200000021,
-  ReminderRetries1795200000022,
-  PageSettings1795200000023,
-  DeliveryLeases1795200000024,
-  AppLooks1795200000025,
-  Receipts1795200000026,
-  SearchKeys1795200000027,
-  CheaperDeliveries1795200000028,
-  BegunDeliveries1795200000030,
-  EndedAssignments1795200000031,
-  VerifiedEmails1795200000032,
-  CustomerSearch1795200000033,
-]
+const FOLDER = join(import.meta.dirname, '..', '..', 'migrations')
+const FILES = readdirSync(FOLDER).filter((file) => /^\d{13}-/.test(file))
 
-const LEASE_SECONDS = 15
-const RENEW_MS = 5000
-const POLL_MS = 100
+/** Every change of the schema, in order: the classes of the numbered files. */
+export const MIGRATIONS: Migrations = await Promise.all(FILES.sort().map(loadMigration))
+
+async function loadMigration(file: string): Promise<new () => Migration> {
+  const [Migration] = Object.values((await import(`#migrations/${file}`)) as Record<string, new () => Migration>)
+  if (Migration) return Migration
+  throw new Error(`migrations/${file} exports no class`)
+}
+
 const NO_SUCH_TABLE = 1146
+
+/** What a database has of migrations. */
+interface Bookkeeping {
+  readonly applied: ReadonlySet<string>
+  /** Whether the table of version 0.1 is still there. */
+  readonly isOld: boolean
+}
+
+const NAMES = shape({ name: exact('name', 255) })
+
+async function readBookkeeping(db: Readable): Promise<Bookkeeping> {
+  const tables = await db.all(
+    NAMES,
+    `SELECT table_name AS name FROM information_schema.tables
+     WHERE table_schema = DATABASE() AND table_name IN ('migrations', 'schema_migrations')`,
+  )
+  try {
+    const rows = await Promise.all(tables.map(({ name }) => db.all(NAMES, `SELECT name FROM ${name}`)))
+    return {
+      applied: new Set(rows.flat().map(({ name }) => name)),
+      isOld: tables.some(({ name }) => name === 'schema_migrations'),
+    }
+  } catch (error) {
+    // Another process has just taken it over.
+    if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return readBookkeeping(db)
+    throw error
+  }
+}
+
+function missingFrom({ applied }: Bookkeeping, migrations: Migrations): string[] {
+  return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+}
 
 /** The names of the migrations that are not applied, in order. Reads only. */
 export async function pendingMigrations(db: Readable, migrations: Migrations = MIGRATIONS): Promise<string[]> {
-  const applied = await appliedMigrations(db)
-  return migrations.map(({ name }) => name).filter((name) => !applied.has(name))
+  return missingFrom(await readBookkeeping(db), migrations)
 }
 
 /**
@@ -96,94 +68,61 @@ export async function pendingMigrations(db: Readable, migrations: Migrations = M
  * one migrates under a lease and the others wait. The lease of a process that died expires after 15 s.
  */
 export async function runMigrations(
-  db: Readable & { readonly dataSource: () => Promise<DataSource> },
+  db: Readable & { readonly targets: readonly ConnectionOptions[] },
   migrations: Migrations = MIGRATIONS,
 ): Promise<string[]> {
-  if ((await pendingMigrations(db, migrations)).length === 0) return []
-  const source = await db.dataSource()
-  await refuseRollingUpgrade(source)
-  await createBookkeeping(source)
-  const token = randomHex(16)
-  while (!(await takeLease(source, token))) {
-    if ((await pendingMigrations(db, migrations)).length === 0) return []
-    await delay(POLL_MS)
-  }
-  // For a migration that takes longer than the lease. A lost lease is noticed before the next migration.
-  const renewal = setInterval(() => void takeLease(source, token).catch(() => false), RENEW_MS)
+  if (await isUpToDate(db, migrations)) return []
+  const { openMigrator } = await import('./typeorm.ts')
+  const { executor, runner, keeper, close } = await openMigrator(db.targets, migrations)
   try {
-    return await applyPending(source, token, await pendingMigrations(db, migrations), migrations)
+    await refuseRollingUpgrade(runner)
+    const applied = await underLease(
+      keeper,
+      () => isUpToDate(db, migrations),
+      async (renew) => {
+        await takeOver(executor, runner)
+        return applyPending(executor, renew)
+      },
+    )
+    return applied ?? []
   } finally {
-    clearInterval(renewal)
-    await source.query('UPDATE schema_lease SET token = NULL, lease_until = NULL WHERE id = 1 AND token = ?', [token])
+    await close()
   }
 }
 
+async function isUpToDate(db: Readable, migrations: Migrations): Promise<boolean> {
+  const bookkeeping = await readBookkeeping(db)
+  return !bookkeeping.isOld && missingFrom(bookkeeping, migrations).length === 0
+}
+
 /** With RSU the other nodes of a cluster would record a migration as applied without getting it. */
-async function refuseRollingUpgrade(db: DataSource): Promise<void> {
-  const node = await readClusterNode((sql) => db.query<unknown[]>(sql))
+async function refuseRollingUpgrade(runner: QueryRunner): Promise<void> {
+  const node = await readClusterNode((sql) => runner.query(sql) as Promise<unknown[]>)
   if (node && node.schemaMethod !== 'TOI')
     throw new Error(
       `wsrep_osu_method of this node is ${node.schemaMethod}, so that it alone would be migrated: SET GLOBAL wsrep_osu_method = 'TOI', then run migrate again`,
     )
 }
 
-async function appliedMigrations(db: Readable): Promise<Set<string>> {
-  try {
-    const rows = await db.all(shape({ name: exact('name', 191) }), 'SELECT name FROM schema_migrations')
-    return new Set(rows.map(({ name }) => name))
-  } catch (error) {
-    if ((error as { errno?: unknown }).errno === NO_SUCH_TABLE) return new Set()
-    throw error
-  }
+/** Copies what version 0.1 recorded in a table of its own; one that was cut short is completed. */
+async function takeOver(executor: MigrationExecutor, runner: QueryRunner): Promise<void> {
+  if (!(await runner.hasTable('schema_migrations'))) return
+  // Makes the table `migrations`, too.
+  await executor.showMigrations()
+  const copied = new Set((await executor.getExecutedMigrations()).map(({ name }) => name))
+  const recorded: unknown = await runner.query('SELECT name FROM schema_migrations ORDER BY RIGHT(name, 13)')
+  const rows = recorded as { name: string }[]
+  for (const { name } of rows.filter((row) => !copied.has(row.name)))
+    await executor.insertMigration({ id: undefined, name, timestamp: Number(name.slice(-13)) })
+  await runner.query('DROP TABLE schema_migrations')
 }
 
-async function createBookkeeping(db: DataSource): Promise<void> {
-  await db.query(`
-    CREATE TABLE IF NOT EXISTS schema_migrations (
-      name VARCHAR(191) NOT NULL,
-      applied_at DATETIME(3) NOT NULL,
-      PRIMARY KEY (name)
-    ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
-  await db.query(`
-    CREATE TABLE IF NOT EXISTS schema_lease (
-      id INT NOT NULL,
-      token VARCHAR(64) NULL,
-      lease_until DATETIME(3) NULL,
-      PRIMARY KEY (id)
-    ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci`)
-  await insertedNew('PRIMARY', db.query('INSERT INTO schema_lease (id) VALUES (1)'))
-}
-
-/** Takes a free lease, or renews our own. */
-async function takeLease(db: DataSource, token: string): Promise<boolean> {
-  const { affectedRows }: { affectedRows: number } = await db.query(
-    `UPDATE schema_lease SET token = ?, lease_until = UTC_TIMESTAMP(3) + INTERVAL ? SECOND
-     WHERE id = 1 AND (lease_until IS NULL OR lease_until < UTC_TIMESTAMP(3) OR token = ?)`,
-    [token, LEASE_SECONDS, token],
-  )
-  return affectedRows === 1
-}
-
-async function applyPending(
-  db: DataSource,
-  token: string,
-  pending: readonly string[],
-  migrations: Migrations,
-): Promise<string[]> {
-  const runner = db.createQueryRunner()
+async function applyPending(executor: MigrationExecutor, renew: () => Promise<void>): Promise<string[]> {
   const applied: string[] = []
-  try {
-    await liftDeadlines(runner, db.options.type === 'mariadb')
-    for (const Migration of migrations.filter(({ name }) => pending.includes(name))) {
-      if (!(await takeLease(db, token))) throw new Error('another process took over the migration: run it again')
-      await new Migration().up(runner)
-      await runner.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))', [
-        Migration.name,
-      ])
-      applied.push(Migration.name)
-    }
-    return applied
-  } finally {
-    await dropConnection(runner)
+  for (const migration of await executor.getPendingMigrations()) {
+    await renew()
+    await executor.executeMigration(migration)
+    applied.push(migration.name)
   }
+  return applied
 }

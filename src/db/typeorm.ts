@@ -1,17 +1,56 @@
-import { createPool, type PoolOptions } from 'mysql2'
-import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { DataSource } from 'typeorm'
+import type { ConnectionOptions } from 'mysql2'
+import { DataSource, MigrationExecutor, type QueryRunner } from 'typeorm'
+import type { Migration } from '#migrations/migration.ts'
+import { sessionOf } from './session.ts'
 
-/** TypeORM on connections of its own. */
-export async function openDataSource(options: PoolOptions): Promise<DataSource> {
-  const connection = await createConnection(options)
-  const [[found]] = await connection.query<RowDataPacket[]>('SELECT VERSION() AS version')
-  await connection.end()
+/** What applies migrations: TypeORM on two connections of its own, to the first server that can be written. */
+export interface Migrator {
+  /** Applies migrations on `runner`, and records them in the table `migrations`. */
+  readonly executor: MigrationExecutor
+  readonly runner: QueryRunner
+  /** For the lease, which is renewed while a statement of `runner` takes its time. */
+  readonly keeper: QueryRunner
+  readonly close: () => Promise<void>
+}
+
+/** A change of the schema gives up if it cannot get at its table: it would hold up everyone behind it. */
+const METADATA_LOCK_WAIT_SECONDS = 30
+
+export async function openMigrator(
+  [target, ...others]: readonly ConnectionOptions[],
+  migrations: readonly (new () => Migration)[],
+  hasOthers = others.length > 0,
+): Promise<Migrator> {
+  const { database } = target ?? {}
+  if (database?.includes('.'))
+    throw new Error(`the name of the database has a dot, which TypeORM takes for a separator: ${database}`)
   const source = new DataSource({
-    // With the wrong type TypeORM writes SQL that the server does not know.
-    type: String(found?.['version']).includes('MariaDB') ? 'mariadb' : 'mysql',
-    driver: { createPool: () => createPool(options) },
+    // MariaDB, too: the two types differ only where TypeORM makes the tables of entities.
+    type: 'mysql',
+    ...(database === undefined ? {} : { database }),
+    extra: target,
+    charset: 'utf8mb4',
+    timezone: 'Z',
+    bigNumberStrings: false,
+    poolSize: 2,
+    migrations: [...migrations],
     logging: false,
   })
-  return source.initialize()
+  try {
+    await source.initialize()
+    const [runner, keeper] = [await openRunner(source, hasOthers), await openRunner(source, hasOthers)]
+    return { executor: new MigrationExecutor(source, runner), runner, keeper, close: () => source.destroy() }
+  } catch (error) {
+    if (source.isInitialized) await source.destroy()
+    if (others.length > 0) return openMigrator(others, migrations, hasOthers)
+    throw error
+  }
+}
+
+/** A connection whose session is that of the pool, but without deadlines. */
+async function openRunner(source: DataSource, hasOthers: boolean): Promise<QueryRunner> {
+  const runner = source.createQueryRunner()
+  await sessionOf(0, hasOthers)({ command: (sql) => runner.query(sql) })
+  await runner.query(`SET SESSION lock_wait_timeout = ${METADATA_LOCK_WAIT_SECONDS}`)
+  return runner
 }

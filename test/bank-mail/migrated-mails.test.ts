@@ -6,6 +6,7 @@ import { EndedAssignments1795200000031 } from '#migrations/1795200000031-ended-a
 import { listAssignments } from '#bank-accounts/store.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { inTransaction } from '#commands/transaction.ts'
+import { openMigrator } from '#db/typeorm.ts'
 import { addMs, formatTimestamp, HOUR_MS } from '#shared/time.ts'
 import { insertProviderEvent } from '#transactions/store.ts'
 import { addBankAccount, assignBankAccount } from '../support/operators.ts'
@@ -14,8 +15,8 @@ import { testContext, type TestContext } from '../support/context.ts'
 import { anApp } from '../support/factories.ts'
 
 async function migrate(ctx: TestContext, migration: { up: BankAccountOwners1795200000011['up'] }): Promise<void> {
-  const runner = ctx.db.source.createQueryRunner()
-  await migration.up(runner).finally(() => runner.release())
+  const { runner, close } = await openMigrator(ctx.db.targets, [])
+  await migration.up(runner).finally(close)
 }
 
 describe('bank accounts and mails from versions that did not record owners and reviews', () => {

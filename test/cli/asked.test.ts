@@ -33,6 +33,7 @@ import { openCli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { DOWN, ENTER, type Step } from './terminal.ts'
+import { query } from '../support/database.ts'
 
 /** A command, its questions with their answers, and what the screen shows in the end. */
 type Dialogue = readonly [command: string, steps: readonly Step[], shows: string | RegExp, options?: readonly string[]]
@@ -178,7 +179,7 @@ describe('a missing argument is asked for on a terminal', () => {
     await perform(ctx, operator('tester'), setRealtime, database, { app: await getApp(ctx.db, phone.app.id) })
     const reminder = await anUnconfirmedReminder(ctx, shop)
     const receipt = await anUnconfirmedReceipt(ctx, shop)
-    const [event] = await (await ctx.db.dataSource()).query('SELECT id FROM events WHERE app_id = ?', [shop.app.id])
+    const [event] = await query(ctx.db, 'SELECT id FROM events WHERE app_id = ?', [shop.app.id])
     await partlyPaid(ctx, app, { external_ref: 'user-7', price_id: priceId(await aPlan(ctx, app)) })
     const money = await unmatchedMoney(ctx, app, 99_000)
     await addBankAccount(ctx, 'tester', { bank: 'VCB', number: '123', holder: 'AN' })

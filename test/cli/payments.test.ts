@@ -15,6 +15,7 @@ import { aServiceAccountFile } from '../support/service-account.ts'
 import { itRunsEveryForm } from './forms.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { aBankMail, anUnconfirmedReceipt, anUnconfirmedReminder, unmatchedMoney } from './states.ts'
+import { query } from '../support/database.ts'
 
 describe('the command line: payments, webhooks, mails and realtime nodes', () => {
   let cli: Cli
@@ -348,9 +349,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(await cli.table(['ledger', 'verify', '--app', String(app.app.id)])).to.include(
       '1 subscription checked, 0 discrepancies',
     )
-    await (
-      await ctx.db.dataSource()
-    ).query('UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
+    await query(ctx.db, 'UPDATE subscriptions SET current_period_end = current_period_end + INTERVAL 1 DAY')
     const [asJson, asTable] = await Promise.all([
       cli.run(['ledger', 'verify', '--json']),
       cli.run(['ledger', 'verify']),
@@ -373,9 +372,9 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
     expect(text).to.include('[TEST] Reader')
     expect(await cli.table(['webhook', 'list', id, '--status', 'failed'])).to.include('no deliveries')
     const event = deliveries[0].id as string
-    await (await ctx.db.dataSource()).query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     expect(await cli.json(['webhook', 'retry', event])).to.include({ id: event, delivery_status: 'pending' })
-    await (await ctx.db.dataSource()).query("UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
+    await query(ctx.db, "UPDATE events SET delivery_status = 'failed', next_attempt_at = NULL")
     const { value: would, text: wouldText } = await cli.both(['webhook', 'retry', '--failed', id, '--dry-run'])
     expect(would).to.deep.equal({ dry_run: true, failed: 1 })
     expect(wouldText).to.equal('1 event would be due again\n')
@@ -445,7 +444,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       outcome: 'sent',
     })
     expect(await cli.refused(['reminders', 'settle', id, '--sent'])).to.include('not unconfirmed')
-    await (await ctx.db.dataSource()).query("UPDATE reminders SET status = 'claimed', sent_at = NULL")
+    await query(ctx.db, "UPDATE reminders SET status = 'claimed', sent_at = NULL")
     expect(await cli.table(['reminders', 'settle', id, '--not-sent'])).to.equal(`reminder ${id}: not_sent\n`)
     await cli.expectErrors(
       [2, ['reminders', 'settle', 'x', '--sent'], 'reminders unconfirmed'],
@@ -453,9 +452,7 @@ describe('the command line: payments, webhooks, mails and realtime nodes', () =>
       [2, ['reminders', 'plan', '--days', 'x'], '--days'],
     )
     expect(await cli.table(['reminders', 'unconfirmed'])).to.include('none is unconfirmed')
-    await (
-      await ctx.db.dataSource()
-    ).query("UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'")
+    await query(ctx.db, "UPDATE reminders SET status = 'refused', refused_to = 'an@example.com', last_error = '550 no'")
     const { value: refused, text: refusals } = await cli.both(['reminders', 'refused'])
     expect(refused).to.have.length(1)
     expect(refused[0]).to.include({ reminder_id: Number(id), to: 'an@example.com', last_error: '550 no' })

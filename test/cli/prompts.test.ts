@@ -10,6 +10,7 @@ import { aCheckout, anApp, aPlan, paid, priceId } from '../support/factories.ts'
 import { openCli, type Cli } from './run-cli.ts'
 import { onSimulatedTerminal } from './simulated-terminal.ts'
 import { CTRL_C, DOWN, ENTER, onTerminal } from './terminal.ts'
+import { query } from '../support/database.ts'
 
 const ESCAPE = '\u001b'
 
@@ -86,9 +87,8 @@ describe('the command line on a terminal', () => {
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: id } = await aCheckout(ctx, app, { price_id: price })
     await paid(ctx, app, { external_ref: 'user-2', price_id: price })
-    await (
-      await ctx.db.dataSource()
-    ).query(
+    await query(
+      ctx.db,
       "UPDATE transactions SET flag_reason = 'underpaid', flagged_at = created_at, amount_received = 90000, amount_left = 90000 WHERE id = ?",
       [id],
     )
@@ -114,7 +114,7 @@ describe('the command line on a terminal', () => {
     const app = await anApp(ctx)
     const price = priceId(await aPlan(ctx, app))
     const { transaction_id: done } = await paid(ctx, app, { price_id: price })
-    await (await ctx.db.dataSource()).query("UPDATE transactions SET flag_reason = 'already_lifetime'")
+    await query(ctx.db, "UPDATE transactions SET flag_reason = 'already_lifetime'")
     const offered = await onSimulatedTerminal(cli.env, ['transaction', 'resolve', String(done)], [['dismiss', CTRL_C]])
     expect(offered.text).to.include('refund: give the money back').and.not.include('complete: accept')
     const { transaction_id: open } = await aCheckout(ctx, app, { external_ref: 'user-2', price_id: price })
@@ -137,9 +137,7 @@ describe('the command line on a terminal', () => {
   it('asks for the reference of a manual refund, and changes nothing after Ctrl-C at the last question', async () => {
     const app = await anApp(ctx)
     const { transaction_id: id } = await paid(ctx, app, { price_id: priceId(await aPlan(ctx, app)) })
-    await (
-      await ctx.db.dataSource()
-    ).query("UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
+    await query(ctx.db, "UPDATE transactions SET flag_reason = 'already_lifetime', flagged_at = created_at")
     const refund = ['transaction', 'resolve', String(id), '--action', 'refund', '--note', 'paid twice']
     const reference = ['Reference of your own transfer', `FT26123${ENTER}`] as const
     const cancelled = await onSimulatedTerminal(cli.env, refund, [reference, ['Resolve transaction', CTRL_C]])

@@ -147,7 +147,7 @@ describe('the command line: the service itself', () => {
     const ctx = testContext()
     await anApp(ctx)
     const name = 'PageSettings1795200000023'
-    await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [name])
+    await ctx.db.query('DELETE FROM migrations WHERE name = ?', [name])
     expect(await cli.json(['migrate', '--plan'])).to.deep.equal({
       pending: [{ name, tables: [{ table: 'apps', rows: 1, steps: ['instant'], seconds: 0 }] }],
     })

@@ -6,8 +6,7 @@ import { testDatabase } from '../support/database.ts'
 /** The trial `galera` queries real nodes. */
 describe('the state of a cluster node', () => {
   it('is null for a standalone server', async () => {
-    const source = await testDatabase().db.dataSource()
-    const ask = (sql: string) => source.query<unknown[]>(sql)
+    const ask = (sql: string) => testDatabase().db.query<unknown[]>(sql)
     expect(await isClusterNode(ask)).to.equal(false)
     expect(await readClusterNode(ask)).to.equal(null)
   })

@@ -9,9 +9,10 @@ import { after, before, describe, it } from 'mocha'
 import { createConnection, type Connection } from 'mysql2/promise'
 import { openDatabase, parseDatabaseUrl } from '#db/connect.ts'
 import { embeddedSetup } from '#db/embedded-setup.ts'
-import { pendingMigrations } from '#db/migrate.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { pendingMigrations, runMigrations } from '#db/migrate.ts'
+import { query, testDatabase, urlOf } from '../support/database.ts'
 import { freePort } from '../support/shell.ts'
+import { aMigration } from './a-migration.ts'
 
 describe('database sessions', () => {
   it('are READ COMMITTED, in UTC, strict and with deadlines on every connection of the pool', async () => {
@@ -72,7 +73,7 @@ describe('opening a database', () => {
     const { db, socketPath, name } = testDatabase()
     await db.query(`CREATE DATABASE ${name}_empty`)
     const empty = await openDatabase({ databaseUrl: urlOf(socketPath, `${name}_empty`), home })
-    expect(await (await empty.db.dataSource()).query('SHOW TABLES')).to.deep.equal([])
+    expect(await query(empty.db, 'SHOW TABLES')).to.deep.equal([])
     await empty.close()
     await db.query(`DROP DATABASE ${name}_empty`)
   })
@@ -201,6 +202,21 @@ describe('a server with different defaults', () => {
     db.pool.release(connection)
     expect(session).to.include({ isolation: 'READ-COMMITTED', zone: '+00:00', serverZone: '+07:00' })
     expect(session!['mode']).to.include('STRICT_TRANS_TABLES')
+    await close()
+  })
+
+  it('is migrated over TLS, in a session with our settings but without deadlines', async () => {
+    const { db, close } = await openDatabase({ databaseUrl: `${address}?ssl=${certificate}`, home: '' })
+    let session: unknown
+    const migration = aMigration('First1795200000901', async (runner) => {
+      ;[session] = (await runner.query(
+        `SELECT @@tx_isolation AS isolation, @@time_zone AS zone, @@sql_mode LIKE '%STRICT_TRANS_TABLES%' AS strict,
+                @@max_statement_time AS seconds, @@lock_wait_timeout AS metadataSeconds`,
+      )) as unknown[]
+    })
+    expect(await runMigrations(db, [migration])).to.deep.equal(['First1795200000901'])
+    const expected = { isolation: 'READ-COMMITTED', zone: '+00:00', strict: 1, seconds: 0, metadataSeconds: 30 }
+    expect(session).to.deep.equal(expected)
     await close()
   })
 })

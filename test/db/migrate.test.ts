@@ -1,35 +1,34 @@
 import { expect } from 'chai'
 import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { after, afterEach, before, beforeEach, describe, it } from 'mocha'
-import type { DataSource } from 'typeorm'
-import { openDatabase, type Database, type OpenDatabase } from '#db/connect.ts'
+import { openDatabase } from '#db/connect.ts'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { schemaOf } from '../support/schema.ts'
+import { until } from '../support/until.ts'
 import { aMigration } from './a-migration.ts'
+import { cutAfterEachChange } from './cut-migrations.ts'
 
 const ALL = MIGRATIONS.map(({ name }) => name)
 const PROCESS = join(import.meta.dirname, 'migrate-once.ts')
 
 let name: string
 let url: string
-let opened: OpenDatabase
-let db: Database
-let source: DataSource
+let db: TestDb
+let close: () => Promise<void>
 
 async function create(): Promise<void> {
   name = `${testDatabase().name}_migrate`
   url = urlOf(testDatabase().socketPath, name)
   await testDatabase().db.query(`CREATE DATABASE ${name}`)
-  opened = await openDatabase({ databaseUrl: url, home: '' })
-  db = opened.db
-  source = await db.dataSource()
+  ;({ db, close } = await openTestDb(url))
 }
 
 async function drop(): Promise<void> {
-  await opened.close()
+  await close()
   await testDatabase().db.query(`DROP DATABASE ${name}`)
 }
 
@@ -39,19 +38,30 @@ describe('migrations', () => {
 
   it('are pending in an empty database, and listing them changes nothing', async () => {
     expect(await pendingMigrations(db)).to.deep.equal(ALL)
-    expect(await tables(source)).to.deep.equal([])
+    expect(await tables()).to.deep.equal([])
   })
 
-  it('have unique names in the order of their timestamps', () => {
-    const times = ALL.map((migration) => migration.slice(-13))
-    expect(times).to.deep.equal([...new Set(times)].sort())
-    for (const time of times) expect(time).to.match(/^\d{13}$/)
+  it('are the classes of the numbered files, each named after its file', () => {
+    const files = readdirSync('migrations').filter((file) => /^\d/.test(file))
+    const classOf = (file: string): string => {
+      const [, number = '', words = ''] = /^(\d{13})-([a-z-]+)\.ts$/.exec(file) ?? []
+      return words.replace(/(?:^|-)([a-z])/g, (_, letter: string) => letter.toUpperCase()) + number
+    }
+    expect(ALL).to.deep.equal(files.sort().map(classOf))
   })
 
   it('are applied once, in order, and returned to the caller that applied them', async () => {
     expect(await runMigrations(db)).to.deep.equal(ALL)
     expect(await pendingMigrations(db)).to.deep.equal([])
     expect(await runMigrations(db)).to.deep.equal([])
+  })
+
+  it('are recorded in TypeORM’s table, which has its columns and no other', async () => {
+    await runMigrations(db)
+    const rows: { id: number; timestamp: number; name: string }[] = await db.query(
+      'SELECT * FROM migrations ORDER BY id',
+    )
+    expect(rows).to.deep.equal(ALL.map((name, index) => ({ id: index + 1, timestamp: Number(name.slice(-13)), name })))
   })
 
   it('are applied once when several processes start at the same time', async () => {
@@ -65,14 +75,14 @@ describe('migrations', () => {
 
   it('wait while another process migrates, and take over when its lease has expired', async () => {
     await runMigrations(db)
-    await source.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
-    await source.query(
-      "UPDATE schema_lease SET token = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL 500000 MICROSECOND",
+    await db.query('DELETE FROM migrations WHERE name = ?', [ALL.at(-1)])
+    await db.query(
+      "UPDATE schema_lease SET holder = 'dead', lease_until = UTC_TIMESTAMP(3) + INTERVAL 500000 MICROSECOND",
     )
-    const [lease]: { until: Date }[] = await source.query('SELECT lease_until AS until FROM schema_lease')
+    const [lease]: { until: Date }[] = await db.query('SELECT lease_until AS until FROM schema_lease')
     expect(await runMigrations(db)).to.deep.equal(ALL.slice(-1))
-    const [end]: { at: Date }[] = await source.query('SELECT MAX(applied_at) AS at FROM schema_migrations')
-    expect(end!.at.getTime()).to.be.at.least(lease!.until.getTime())
+    const [now]: { at: Date }[] = await db.query('SELECT UTC_TIMESTAMP(3) AS at')
+    expect(now!.at.getTime()).to.be.at.least(lease!.until.getTime())
   })
 
   it('release their lease if one fails, and continue after the last that succeeded', async () => {
@@ -89,12 +99,34 @@ describe('migrations', () => {
 
   it('stop if another process took the lease', async () => {
     const migrations = [
-      aMigration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET token = 'another'")),
+      aMigration('First1795200000901', (runner) => runner.query("UPDATE schema_lease SET holder = 'another'")),
       aMigration('Second1795200000902', (runner) => runner.query('CREATE TABLE second (id INT PRIMARY KEY)')),
     ]
     const error: unknown = await runMigrations(db, migrations).catch((error: unknown) => error)
     expect((error as Error).message).to.include('another process took over')
-    expect(await tables(source)).not.to.include('second')
+    expect(await tables()).not.to.include('second')
+  })
+
+  it('refuse a database whose name TypeORM would take for two, before they change anything', async () => {
+    await testDatabase().db.query(`CREATE DATABASE \`${name}.dot\``)
+    const dotted = await openTestDb(urlOf(testDatabase().socketPath, `${name}.dot`))
+    const error: unknown = await runMigrations(dotted.db).catch((error: unknown) => error)
+    expect((error as Error).message).to.include('has a dot')
+    expect(await dotted.db.query('SHOW TABLES')).to.deep.equal([])
+    await dotted.close()
+    await testDatabase().db.query(`DROP DATABASE \`${name}.dot\``)
+  })
+
+  it('close their connections', async () => {
+    const connections = () =>
+      testDatabase().db.query<object[]>('SELECT id FROM information_schema.processlist WHERE db = ?', [name])
+    expect(await pendingMigrations(db)).to.deep.equal(ALL)
+    const before = await connections()
+    let during = before
+    const migration = aMigration('First1795200000901', async () => void (during = await connections()))
+    await runMigrations(db, [migration])
+    expect(during).to.have.length(before.length + 2)
+    await until(async () => (await connections()).length === before.length)
   })
 
   it('may take longer than an ordinary statement', async () => {
@@ -106,15 +138,16 @@ describe('migrations', () => {
 
   it('create InnoDB tables with a primary key, texts in utf8mb4, and no triggers, routines, events or foreign keys', async () => {
     await runMigrations(db)
-    const rows: { name: string; engine: string; keys: number }[] = await source.query(
+    const rows: { name: string; engine: string; keys: number }[] = await db.query(
       `SELECT t.table_name AS name, t.engine,
               (SELECT COUNT(*) FROM information_schema.statistics s
                WHERE s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY') AS \`keys\`
        FROM information_schema.tables t WHERE t.table_schema = DATABASE()`,
     )
     for (const table of rows) expect(table, table.name).to.include({ engine: 'InnoDB', keys: 1 })
-    const collations: { name: string }[] = await source.query(
-      'SELECT DISTINCT collation_name AS name FROM information_schema.columns WHERE table_schema = DATABASE() AND collation_name IS NOT NULL',
+    const collations: { name: string }[] = await db.query(
+      `SELECT DISTINCT collation_name AS name FROM information_schema.columns
+       WHERE table_schema = DATABASE() AND table_name <> 'migrations' AND collation_name IS NOT NULL`,
     )
     expect(collations.map((row) => row.name).sort()).to.deep.equal(['utf8mb4_nopad_bin', 'utf8mb4_unicode_ci'])
     for (const catalog of ['triggers', 'routines', 'events', 'referential_constraints']) {
@@ -124,7 +157,7 @@ describe('migrations', () => {
         events: 'event',
         referential_constraints: 'constraint',
       }[catalog]!
-      const found: unknown[] = await source.query(
+      const found: unknown[] = await db.query(
         `SELECT 1 FROM information_schema.${catalog} WHERE ${column}_schema = DATABASE()`,
       )
       expect(found, catalog).to.deep.equal([])
@@ -133,14 +166,14 @@ describe('migrations', () => {
 })
 
 describe('migrations', () => {
-  let made: unknown[]
+  let made: Record<string, string[]>
 
   // One database for all of them: each restores the schema.
   before(async () => {
     await create()
     await runMigrations(db)
-    made = await schemaOf(source)
-    expect(made.length).to.be.above(100)
+    made = await schemaOf(db)
+    expect(Object.values(made).flat().length).to.be.above(100)
   })
 
   after(drop)
@@ -148,15 +181,79 @@ describe('migrations', () => {
   for (const [index, cut] of ALL.entries()) {
     it(`can be interrupted in ${cut} and run again`, async () => {
       // As after a crash between the change and its record; for the first one, before it created its last table.
-      await source.query('DELETE FROM schema_migrations WHERE name IN (?)', [ALL.slice(index)])
-      if (index === 0) await source.query('DROP TABLE bank_accounts')
+      await db.query('DELETE FROM migrations WHERE name IN (?)', [ALL.slice(index)])
+      if (index === 0) await db.query('DROP TABLE bank_accounts')
       expect(await runMigrations(db)).to.deep.equal(ALL.slice(index))
-      expect(await schemaOf(source)).to.deep.equal(made)
+      expect(await schemaOf(db)).to.deep.equal(made)
     })
   }
 })
 
-async function tables(db: DataSource): Promise<string[]> {
+describe('the bookkeeping of version 0.1', () => {
+  beforeEach(async () => {
+    await create()
+    await runMigrations(db)
+    await db.query('DROP TABLE migrations')
+    await db.query('ALTER TABLE schema_lease RENAME COLUMN holder TO token')
+    await db.query('CREATE TABLE schema_migrations (name VARCHAR(191) PRIMARY KEY, applied_at DATETIME(3) NOT NULL)')
+    await db.query('INSERT INTO schema_migrations VALUES ?', [ALL.map((applied) => [applied, new Date()])])
+  })
+
+  afterEach(drop)
+
+  const expectTakenOver = async () => {
+    expect(await tables()).not.to.include('schema_migrations')
+    const rows: { name: string }[] = await db.query('SELECT name FROM migrations ORDER BY id')
+    expect(rows.map((row) => row.name)).to.deep.equal(ALL)
+  }
+
+  it('is read where it was not taken over', async () => {
+    expect(await pendingMigrations(db)).to.deep.equal([])
+    await db.query('DELETE FROM schema_migrations WHERE name = ?', [ALL.at(-1)])
+    expect(await pendingMigrations(db)).to.deep.equal(ALL.slice(-1))
+  })
+
+  it('is taken over even if nothing is pending', async () => {
+    expect(await runMigrations(db)).to.deep.equal([])
+    await expectTakenOver()
+  })
+
+  it('is taken over once when several processes start at the same time', async () => {
+    const run = () => promisify(execFile)(process.execPath, [PROCESS, url], { encoding: 'utf8' })
+    const outputs = await Promise.all([run(), run(), run()])
+    expect(outputs.map(({ stdout }) => stdout)).to.deep.equal(['[]', '[]', '[]'])
+    await expectTakenOver()
+  })
+
+  it('is completed by the next run if the take-over is interrupted after any statement, and nothing seems to be pending meanwhile', async () => {
+    const { seen, restore } = cutAfterEachChange()
+    for (;;) {
+      const cut = await runMigrations(db).then(() => null, String)
+      expect(await pendingMigrations(db)).to.deep.equal([])
+      if (cut === null) break
+      expect(cut).to.include('cut after')
+    }
+    restore()
+    // The lease, the table, its rows, and the end of the old one.
+    expect(seen.size).to.be.at.least(ALL.length + 3)
+    await expectTakenOver()
+  })
+
+  it('leaves a lease that version 0.1 cannot take, since it would apply all of its migrations again', async () => {
+    await runMigrations(db)
+    const taken: unknown = await db
+      .query(`UPDATE schema_lease SET token = 'old', lease_until = UTC_TIMESTAMP(3) + INTERVAL 15 SECOND WHERE id = 1`)
+      .catch((error: unknown) => error)
+    expect((taken as Error).message).to.include("Unknown column 'token'")
+    // It makes its table before it asks for the lease.
+    await db.query('CREATE TABLE schema_migrations (name VARCHAR(191) PRIMARY KEY, applied_at DATETIME(3) NOT NULL)')
+    expect(await pendingMigrations(db)).to.deep.equal([])
+    expect(await runMigrations(db)).to.deep.equal([])
+    await expectTakenOver()
+  })
+})
+
+async function tables(): Promise<string[]> {
   const rows: { name: string }[] = await db.query(
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
   )

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'mocha'
 import type { QueryRunner } from 'typeorm'
 import type { TableWork } from '#migrations/migration.ts'
 import { MIGRATIONS } from '#db/migrate.ts'
+import { openMigrator } from '#db/typeorm.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 
 /** The cheapest first. */
@@ -14,23 +15,23 @@ const UNSUPPORTED = [1845, 1846]
 describe('what a migration declares about existing tables', () => {
   let name: string
   let db: TestDb
-  let close: () => Promise<void>
+  let closeDb: () => Promise<void>
 
   before(async () => {
     name = `${testDatabase().name}_work`
     await testDatabase().db.query(`CREATE DATABASE ${name}`)
-    ;({ db, close } = await openTestDb(urlOf(testDatabase().socketPath, name)))
+    ;({ db, close: closeDb } = await openTestDb(urlOf(testDatabase().socketPath, name)))
   })
 
   after(async () => {
-    await close()
+    await closeDb()
     await testDatabase().db.query(`DROP DATABASE ${name}`)
   })
 
   for (const Migration of MIGRATIONS) {
     it(`is what the server does: ${Migration.name}`, async () => {
       const migration = new Migration()
-      const runner = db.source.createQueryRunner()
+      const { runner, close } = await openMigrator(db.targets, [])
       const found: Record<string, TableWork[]> = {}
       const note = (table: string, work: TableWork) => (found[table] ??= []).push(work)
       const alter = async (sql: string) => {
@@ -54,7 +55,7 @@ describe('what a migration declares about existing tables', () => {
         },
       }
       await migration.up(watched as unknown as QueryRunner)
-      await runner.release()
+      await close()
       expect(found).to.deep.equal(migration.work)
     })
   }

@@ -6,10 +6,12 @@ import { words } from '#db/columns.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { isDatabaseBusy } from '#db/database-error.ts'
 import { startEmbedded, type EmbeddedDatabase } from '#db/embedded.ts'
+import { runMigrations } from '#db/migrate.ts'
 import { shape } from '#db/table.ts'
 import { asAppError } from '#http/errors.ts'
 import { contextOn, testContext } from '../support/context.ts'
 import { scratchFolder } from '../support/scratch.ts'
+import { aMigration } from './a-migration.ts'
 import { lossyServer, type LossyServer } from './lossy-server.ts'
 
 const NOTE = shape({ text: words('text', 16) })
@@ -92,6 +94,17 @@ describe('a database server that turns read-only', () => {
     const db = await open([first, second])
     await write(db, 'an')
     expect(await read(db)).to.deep.equal(['an'])
+  })
+
+  it('is not migrated even if it comes first', async () => {
+    await demote(first)
+    const db = await open([first, second])
+    const migration = aMigration('First1795200000901', (runner) =>
+      runner.query('CREATE TABLE made (id INT PRIMARY KEY)'),
+    )
+    expect(await runMigrations(db, [migration])).to.deep.equal(['First1795200000901'])
+    const made = await Promise.all([first, second].map(({ admin }) => admin.query("SHOW TABLES LIKE 'made'")))
+    expect(made.map(([rows]) => (rows as unknown[]).length)).to.deep.equal([0, 1])
   })
 
   it('is not used again while it is read-only, even if no other server is reachable', async () => {

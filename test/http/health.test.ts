@@ -25,7 +25,7 @@ describe('health and metrics', () => {
     Object.assign(service.ctx, { clock: systemClock })
     expect(await service.call('GET', '/readyz')).to.deep.include({ status: 200, body: { status: 'ready' } })
     const { db } = service.ctx
-    await db.query("UPDATE schema_migrations SET name = CONCAT('x', name)")
+    await db.query("UPDATE migrations SET name = CONCAT('x', name)")
     try {
       // An answer may be a second old.
       await until(async () => (await service.call('GET', '/readyz')).status === 503)
@@ -34,7 +34,7 @@ describe('health and metrics', () => {
       expect(answer.body.reason).to.contain('billing-cli migrate')
       expect((await service.call('GET', '/healthz')).status).to.equal(200)
     } finally {
-      await db.query('UPDATE schema_migrations SET name = SUBSTRING(name, 2)')
+      await db.query('UPDATE migrations SET name = SUBSTRING(name, 2)')
     }
     await until(async () => (await service.call('GET', '/readyz')).status === 200)
   })

@@ -1,5 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
+import { createConnection } from 'mysql2/promise'
 import { API_ROUTES } from '#daemon/app.ts'
 import { openDatabase, type OpenDatabase } from '#db/connect.ts'
 import { inTransaction } from '#commands/transaction.ts'
@@ -10,7 +11,7 @@ import { sha256Hex } from '#shared/crypto.ts'
 import { addMs, HOUR_MS, type RealTime } from '#shared/time.ts'
 import { lossyServer, type Fate, type LossyServer } from '../db/lossy-server.ts'
 import { startService, type Response, type SellerClient, type TestService } from '../support/api.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { query, testDatabase, urlOf } from '../support/database.ts'
 import { expectFieldError, expectError } from '../support/expect-error.ts'
 import { aCustomer, anApp, aPlan, aSubscription, MONTHLY, type TestApp } from '../support/factories.ts'
 import { startIdentityClients } from '../support/identity-clients.ts'
@@ -103,8 +104,8 @@ describe('repeated requests', () => {
       const plan = { code: 'premium', name: 'Premium', prices: [MONTHLY] }
       const send = () => seller.post('/api/v1/plans', plan, { headers: { 'Idempotency-Key': 'k1' } })
       // Holds the plan code, so that the first request waits in the middle of its work.
-      const holder = service.ctx.db.source.createQueryRunner()
-      await holder.startTransaction()
+      const holder = await createConnection(testDatabase().url)
+      await holder.beginTransaction()
       const at = service.ctx.clock.now()
       await holder.query(
         `INSERT INTO plans (app_id, code, name, status, created_at, updated_at) VALUES (?, 'premium', 'x', 'active', ?, ?)`,
@@ -116,8 +117,7 @@ describe('repeated requests', () => {
         await send(),
         await seller.post('/api/v1/plans', { ...plan, name: 'B' }, { headers: { 'Idempotency-Key': 'k1' } }),
       ]
-      await holder.rollbackTransaction()
-      await holder.release()
+      await holder.end()
       expectError(second, 409, 'idempotency_conflict')
       expect(second.headers['retry-after']).to.equal('1')
       expectError(otherBody, 409, 'idempotency_conflict')
@@ -346,9 +346,7 @@ describe('repeated requests', () => {
         expect(second.status, `${key}: ${second.text}`).to.equal(201)
         if (first.status === 201) expect(second.text, key).to.equal(first.text)
         else expect(first.status, `${key}: ${first.text}`).to.equal(503)
-        const made: unknown[] = await (
-          await lossy.db.dataSource()
-        ).query('SELECT id FROM customers WHERE name = ?', [key])
+        const made: unknown[] = await query(lossy.db, 'SELECT id FROM customers WHERE name = ?', [key])
         expect(made, key).to.have.length(1)
       }
     }

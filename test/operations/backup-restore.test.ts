@@ -6,7 +6,7 @@ import { pendingMigrations } from '#db/migrate.ts'
 import { checkSecrets } from '#operations/check-secrets.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { testContext } from '../support/context.ts'
-import { testDatabase, urlOf } from '../support/database.ts'
+import { query, testDatabase, urlOf } from '../support/database.ts'
 import { anApp, aPlan, aSubscription } from '../support/factories.ts'
 
 describe('backup and restore (docs/operating.md)', () => {
@@ -30,7 +30,7 @@ describe('backup and restore (docs/operating.md)', () => {
         expect(await checkSecrets(restoredCtx)).to.deep.equal([
           { check: 'keys', ok: true, detail: '2 secrets open under key "test"', fix: null },
         ])
-        const [row] = await (await db.dataSource()).query('SELECT name FROM apps')
+        const [row] = await query(db, 'SELECT name FROM apps')
         expect(row.name).to.equal('Đọc sách')
       } finally {
         await close()

@@ -15,6 +15,7 @@ import { testContext } from '../support/context.ts'
 import { operator } from '#commands/caller.ts'
 import { perform } from '#commands/perform.ts'
 import { receipts } from '#transactions/store.ts'
+import { query } from '../support/database.ts'
 
 const NOTHING = {
   keysDeleted: 0,
@@ -156,9 +157,8 @@ describe('rows that are kept permanently', () => {
 
 async function noteAttempts({ db, clock }: Context, count: number): Promise<void> {
   const rows = Array.from({ length: count }, (_, index) => [1, index + 1, clock.now(), 12, 200, 'ok'])
-  await (
-    await db.dataSource()
-  ).query(
+  await query(
+    db,
     'INSERT INTO delivery_attempts (event_id, attempt, started_at, duration_ms, http_status, response_head) VALUES ?',
     [rows],
   )

@@ -150,8 +150,8 @@ describe('doctor (contract 6)', () => {
 
   it('a missing migration is a failure, fixed by migrate, and the tables are not checked', async () => {
     const ctx = aContext()
-    const [row] = await ctx.db.query('SELECT name, applied_at FROM schema_migrations ORDER BY name LIMIT 1')
-    await ctx.db.query('DELETE FROM schema_migrations WHERE name = ?', [row.name])
+    const [row] = await ctx.db.query('SELECT id, timestamp, name FROM migrations ORDER BY id LIMIT 1')
+    await ctx.db.query('DELETE FROM migrations WHERE name = ?', [row.name])
     try {
       const results = await examine(ctx)
       const schema = results.find(({ check }) => check === 'schema')
@@ -159,7 +159,11 @@ describe('doctor (contract 6)', () => {
       expect(schema?.detail).to.include(row.name)
       expect(results.map(({ check }) => check)).to.not.include('ledger')
     } finally {
-      await ctx.db.query('INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)', [row.name, row.applied_at])
+      await ctx.db.query('INSERT INTO migrations (id, timestamp, name) VALUES (?, ?, ?)', [
+        row.id,
+        row.timestamp,
+        row.name,
+      ])
     }
   })
 

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise'
-import type { DataSource } from 'typeorm'
 import { openDatabase, type Database } from '#db/connect.ts'
 import { startEmbedded } from '#db/embedded.ts'
 import type { Param } from '#db/queries.ts'
@@ -11,7 +10,6 @@ import { isAlive } from './processes.ts'
 
 /** The database as commands see it, and any statement besides. */
 export interface TestDb extends Database {
-  readonly source: DataSource
   readonly query: <T = any>(sql: string, params?: unknown[]) => Promise<T>
 }
 
@@ -72,19 +70,20 @@ async function start(): Promise<Started> {
 /** A database as tests see it; the caller closes it. */
 export async function openTestDb(url: string): Promise<{ db: TestDb; close: () => Promise<void> }> {
   const { db, close } = await openDatabase({ databaseUrl: url, home: HOME })
-  const source = await db.dataSource()
-  return { db: { ...db, source, query: rawQuery(db) }, close }
+  return { db: { ...db, query: (sql, params) => query(db, sql, params) }, close }
 }
 
-/** Runs statements on the connections that commands use, and returns what the driver does. */
-function rawQuery({ pool }: Database): TestDb['query'] {
-  return async <T>(sql: string, params: unknown[] = []) => {
-    const connection = await pool.take()
-    try {
-      return (await (params.length === 0 ? connection.command(sql) : connection.send(sql, params as Param[]))) as T
-    } finally {
-      pool.release(connection)
-    }
+/** Runs a statement on the connections that commands use, and returns what the driver does. */
+export async function query<T = any>(
+  { pool }: Pick<Database, 'pool'>,
+  sql: string,
+  params: unknown[] = [],
+): Promise<T> {
+  const connection = await pool.take()
+  try {
+    return (await (params.length === 0 ? connection.command(sql) : connection.send(sql, params as Param[]))) as T
+  } finally {
+    pool.release(connection)
   }
 }
 
@@ -124,7 +123,7 @@ async function tableNames(db: TestDb): Promise<string[]> {
   if (!knownTables) {
     const rows: { name: string }[] = await db.query(
       `SELECT table_name AS name FROM information_schema.tables
-       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name NOT LIKE 'schema\\_%'`,
+       WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name NOT IN ('migrations', 'schema_lease')`,
     )
     knownTables = rows.map(({ name }) => name)
   }

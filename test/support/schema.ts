@@ -1,14 +1,28 @@
-import type { DataSource } from 'typeorm'
+import { join } from 'node:path'
+import type { TestDb } from './database.ts'
 
-/** Every column and index, as comparable rows. */
-export async function schemaOf(db: DataSource): Promise<unknown[]> {
-  const columns: unknown[] = await db.query(
-    `SELECT table_name, column_name, column_type, is_nullable, collation_name FROM information_schema.columns
-     WHERE table_schema = DATABASE() ORDER BY table_name, column_name`,
+/** What the migrations make, as `test/write-schema.ts` wrote it. */
+export const SCHEMA_FILE = join(import.meta.dirname, '..', 'schema.txt')
+
+/**
+ * The lines of each table's definition, sorted, so that the order in which columns and keys were added does not matter. Without TypeORM's
+ * own table, whose texts are in the default character set of the database.
+ */
+export async function schemaOf({ query }: Pick<TestDb, 'query'>): Promise<Record<string, string[]>> {
+  const rows = await query<object[]>("SHOW FULL TABLES WHERE table_type = 'BASE TABLE'")
+  const names = rows.map((row) => String(Object.values(row)[0])).filter((name) => name !== 'migrations')
+  const definitions = await Promise.all(
+    names.map(async (name) => {
+      const [created] = await query<{ 'Create Table': string }[]>(`SHOW CREATE TABLE ${name}`)
+      const [, ...lines] = created!['Create Table'].replace(/ AUTO_INCREMENT=\d+/, '').split('\n')
+      return [name, lines.map((line) => line.trim().replace(/,$/, '')).sort()] as const
+    }),
   )
-  const indexes: unknown[] = await db.query(
-    `SELECT table_name, index_name, seq_in_index, column_name, non_unique FROM information_schema.statistics
-     WHERE table_schema = DATABASE() ORDER BY table_name, index_name, seq_in_index`,
-  )
-  return [...columns, ...indexes]
+  return Object.fromEntries(definitions)
+}
+
+/** The same as text, a line for each column and key. */
+export async function schemaText(db: Pick<TestDb, 'query'>): Promise<string> {
+  const tables = Object.entries(await schemaOf(db))
+  return tables.map(([name, lines]) => [name, ...lines.map((line) => `  ${line}`), ''].join('\n')).join('\n')
 }

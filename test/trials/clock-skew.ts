@@ -11,6 +11,7 @@ import { aCustomer, anApp, aPlan, paid, priceId, type TestApp } from '../support
 import { inTurns } from '../support/in-turns.ts'
 import { Receiver } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import { query } from '../support/database.ts'
 
 export interface SkewOptions {
   /** How far the clock of the second sender is ahead. */
@@ -76,9 +77,10 @@ async function deliver(contexts: readonly Context[]): Promise<void> {
   const stop = new AbortController()
   const senders = Promise.all(contexts.map((ctx) => runSender(ctx, { signal: stop.signal })))
   const isDelivered = async (): Promise<boolean> => {
-    const rows: object[] = await (
-      await contexts[0]!.db.dataSource()
-    ).query(`SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`)
+    const rows: object[] = await query(
+      contexts[0]!.db,
+      `SELECT id FROM events WHERE delivery_status = 'pending' LIMIT 1`,
+    )
     return rows.length === 0
   }
   try {

@@ -14,6 +14,7 @@ import { aCheckout, anApp, aPlan, priceId, tokenOf, type TestApp } from '../supp
 import { inTurns } from '../support/in-turns.ts'
 import { processesWith } from '../support/processes.ts'
 import { Receiver } from '../support/receiver.ts'
+import { query } from '../support/database.ts'
 
 /** What happens to the server: a clean stop, kill -9, or a freeze. Its supervisor restarts it. */
 export type DatabaseOutage = 'restart' | 'kill' | 'freeze'
@@ -240,9 +241,10 @@ async function checkBooks(ctx: Context, receiver: Receiver, payments: number, ou
   }
   const checked = await requireCleanLedger(ctx, `after ${outage}`)
   if (checked !== payments) throw new Error(`${checked} subscriptions for ${payments} payments`)
-  const [row]: { open: string }[] = await (
-    await ctx.db.dataSource()
-  ).query(`SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`)
+  const [row]: { open: string }[] = await query(
+    ctx.db,
+    `SELECT COUNT(*) AS open FROM transactions WHERE status <> 'completed'`,
+  )
   if (Number(row!.open) > 0) throw new Error(`${row!.open} answered payments are not complete`)
 }
 

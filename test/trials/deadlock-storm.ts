@@ -8,7 +8,7 @@ import { formatTimestamp, systemClock } from '#shared/time.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { requireCleanLedger } from '../support/clean-ledger.ts'
 import { TestClock, testContext } from '../support/context.ts'
-import { testDatabase } from '../support/database.ts'
+import { query, testDatabase } from '../support/database.ts'
 import { aCheckout, anApp, aPlan, priceId } from '../support/factories.ts'
 import { inTurns } from '../support/in-turns.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -187,9 +187,8 @@ function heavyRows(): unknown[][] {
 
 /** Each payment has all of its rows, once. */
 async function checkWhole(ctx: Context, payments: number): Promise<void> {
-  const [row]: Record<string, string>[] = await (
-    await ctx.db.dataSource()
-  ).query(
+  const [row]: Record<string, string>[] = await query(
+    ctx.db,
     `SELECT (SELECT COUNT(*) FROM transactions WHERE status = 'completed' AND flag_reason IS NULL) AS completed,
        (SELECT COUNT(*) FROM provider_events) AS events_heard,
        (SELECT COUNT(*) FROM payments) AS payments,

@@ -437,12 +437,6 @@ class Origin {
     const table = 'CREATE TABLE IF NOT EXISTS walk (id BIGINT NOT NULL AUTO_INCREMENT, PRIMARY KEY (id)) ENGINE=InnoDB'
     const up = `up(runner: { query(sql: string): Promise<unknown> }): Promise<unknown> { return runner.query('${table}') }`
     writeFileSync(join(this.folder, 'migrations', file), `export class ${name} { work = {}; ${up} }\n`)
-    const list = join(this.folder, 'src/db/migrate.ts')
-    const listed = readFileSync(list, 'utf8').replace(
-      /^(export const MIGRATIONS[^[]*\[[^\]]*)\]/m,
-      `$1  ${name} as never,\n]`,
-    )
-    writeFileSync(list, `import { ${name} } from '#migrations/${file}'\n${listed}`)
     const lock = join(this.folder, 'package-lock.json')
     writeFileSync(lock, `${readFileSync(lock, 'utf8')}\n`)
     this.#git('add', '--all')

@@ -1,8 +1,8 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
-import type { DataSource, QueryRunner } from 'typeorm'
 import { MIGRATIONS, pendingMigrations, runMigrations } from '#db/migrate.ts'
 import { deliverDue } from '#webhooks/deliver-due.ts'
+import { cutAfterEachChange } from '../db/cut-migrations.ts'
 import { openTestDb, testDatabase, urlOf, type TestDb } from '../support/database.ts'
 import { Receiver } from '../support/receiver.ts'
 import { schemaOf } from '../support/schema.ts'
@@ -65,6 +65,14 @@ describe('an upgrade of a year of data', () => {
     expect(await contentOf(upgraded.db)).to.deep.equal(migrated)
   })
 
+  it('records them all in TypeORM’s table, and leaves no other', async () => {
+    const rows = await upgraded.db.query('SELECT * FROM migrations ORDER BY id')
+    expect(rows).to.deep.equal(
+      MIGRATIONS.map(({ name }, index) => ({ id: index + 1, timestamp: Number(name.slice(-13)), name })),
+    )
+    expect(await upgraded.db.query("SHOW TABLES LIKE 'schema\\_migrations'")).to.deep.equal([])
+  })
+
   for (const name of ['news', 'school', 'practice', 'phone'] as const) {
     it(`keeps every end date, status, plan and sum of the app ${name}`, async () => {
       const app = summary.apps[name]
@@ -111,7 +119,7 @@ describe('an upgrade of a year of data', () => {
   })
 
   it('results in the schema of a new database', async () => {
-    expect(await schemaOf(upgraded.db.source)).to.deep.equal(await schemaOf(testDatabase().db.source))
+    expect(await schemaOf(upgraded.db)).to.deep.equal(await schemaOf(testDatabase().db))
   })
 
   it('can be interrupted after each statement and run again', async () => {
@@ -120,7 +128,7 @@ describe('an upgrade of a year of data', () => {
       const cuts = await migrateWithCuts(cut.db)
       // Each migration writes a record besides its changes.
       expect(cuts).to.be.at.least(NEWER.length)
-      expect(await schemaOf(cut.db.source)).to.deep.equal(await schemaOf(upgraded.db.source))
+      expect(await schemaOf(cut.db)).to.deep.equal(await schemaOf(upgraded.db))
       const content = await contentOf(cut.db)
       for (const [table, rows] of Object.entries(migrated)) expect(content[table], table).to.deep.equal(rows)
     } finally {
@@ -227,48 +235,28 @@ async function load(suffix: string): Promise<Upgraded> {
   return { url, db, summary, drop }
 }
 
-class Cut extends Error {}
-
 /**
  * Migrates in as many runs as it takes: each is interrupted after a statement that interrupted no earlier run. Returns the number of
  * interruptions.
  */
 async function migrateWithCuts(db: TestDb): Promise<number> {
-  const seen = new Set<string>()
-  const cutting = Object.create(db.source, {
-    createQueryRunner: { value: () => cuttingRunner(db.source.createQueryRunner(), seen) },
-  }) as DataSource
-  for (;;) {
-    try {
-      await runMigrations({ ...db, dataSource: () => Promise.resolve(cutting) })
-      return seen.size
-    } catch (thrown) {
-      if (!(thrown instanceof Cut)) throw thrown
+  const { seen, restore } = cutAfterEachChange()
+  try {
+    for (;;) {
+      const failure = await runMigrations(db).then(() => null, String)
+      if (failure === null) return seen.size
+      expect(failure).to.include('cut after')
     }
+  } finally {
+    restore()
   }
 }
 
-function cuttingRunner(runner: QueryRunner, seen: Set<string>): QueryRunner {
-  const query = runner.query.bind(runner) as (...given: unknown[]) => Promise<unknown>
-  runner.query = async (...given: unknown[]) => {
-    const answer = await query(...given)
-    const statement = JSON.stringify(given)
-    // Each run takes the lease with its own token.
-    const isChange = !/^\s*(SELECT|SHOW|SET|UPDATE schema_lease)\b/i.test(String(given[0]))
-    if (isChange && !seen.has(statement)) {
-      seen.add(statement)
-      throw new Cut(statement)
-    }
-    return answer as never
-  }
-  return runner
-}
-
-/** Every row of every table except those of the migrations. */
+/** Every row of every table except that of the lease. */
 async function contentOf(db: TestDb): Promise<Record<string, unknown>> {
   const tables: { name: string }[] = await db.query(
     `SELECT table_name AS name FROM information_schema.tables
-     WHERE table_schema = DATABASE() AND table_name NOT LIKE 'schema\\_%' ORDER BY table_name`,
+     WHERE table_schema = DATABASE() AND table_name <> 'schema_lease' ORDER BY table_name`,
   )
   const content: Record<string, unknown> = {}
   for (const { name } of tables) content[name] = await db.query(`SELECT * FROM ${name} ORDER BY 1`)

@@ -1,4 +1,4 @@
 import { parentPort } from 'node:worker_threads'
 
 parentPort?.on('message', () => undefined)
-setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: null }), 20)
+setInterval(() => parentPort?.postMessage({ type: 'heartbeat' }), 20)

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 
-const beat = setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: null }), 20)
+const beat = setInterval(() => parentPort?.postMessage({ type: 'heartbeat' }), 20)
 parentPort?.on('message', (message) => {
   if (message !== 'cancel') return
   clearInterval(beat)

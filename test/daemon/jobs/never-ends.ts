@@ -1,5 +1,4 @@
 import { parentPort } from 'node:worker_threads'
 
-const startedMs = performance.now()
 parentPort?.on('message', () => undefined)
-setInterval(() => parentPort?.postMessage({ type: 'heartbeat', sweepMs: performance.now() - startedMs }), 20)
+setInterval(() => parentPort?.postMessage({ type: 'heartbeat' }), 20)

@@ -1,4 +1,4 @@
 import { parentPort } from 'node:worker_threads'
 
-parentPort?.postMessage({ type: 'heartbeat', sweepMs: null })
+parentPort?.postMessage({ type: 'heartbeat' })
 throw new Error('the job broke')
