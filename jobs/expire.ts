@@ -1,4 +1,4 @@
-import { deleteOldRows } from '#operations/delete-old-rows.ts'
+import { deleteOldRows } from '#upkeep/delete-old-rows.ts'
 import { expireDue } from '#renewals/expire-due.ts'
 import { runJob, sweep } from './run-job.ts'
 

@@ -1,4 +1,4 @@
-import { reconcilePayments } from '#providers/reconcile-payments.ts'
+import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { finishPendingWrites } from '#subscriptions/finish-pending-writes.ts'
 import { runJob, sweep } from './run-job.ts'
 

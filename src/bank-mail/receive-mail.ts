@@ -12,7 +12,7 @@ import {
   listBankAccountsNumbered,
   type BankAccount,
 } from '#bank-accounts/store.ts'
-import { closeOpenSessions } from '#providers/reconcile-payments.ts'
+import { closeOpenSessions } from '#providers/engine/reconcile-payments.ts'
 import { constantTimeEqual } from '#shared/crypto.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { readerOf } from './banks/readers.ts'

@@ -27,7 +27,7 @@ export function registerDemoCommands(program: Command): void {
 }
 
 async function make({ ctx, out, caller }: Session, { dryRun }: DemoOptions): Promise<void> {
-  const { demoSize, makeDemo, refuseSecondDemo } = await import('#operations/demo/make-demo.ts')
+  const { demoSize, makeDemo, refuseSecondDemo } = await import('#demo/make-demo.ts')
   await refuseSecondDemo(ctx)
   if (dryRun) {
     const size = demoSize()
@@ -52,8 +52,8 @@ function contentsOf(size: { plans: number; customers: number; payments: number; 
 async function remove(session: Session, { yes, dryRun }: DemoOptions): Promise<void> {
   const { ctx, out } = session
   const [{ findDemo }, { removeDemo }] = await Promise.all([
-    import('#operations/demo/make-demo.ts'),
-    import('#operations/demo/remove-demo.ts'),
+    import('#demo/make-demo.ts'),
+    import('#demo/remove-demo.ts'),
   ])
   const app = await findDemo(ctx)
   if (!app) throw new UsageError('there is no demo to remove')

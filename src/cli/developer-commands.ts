@@ -126,7 +126,7 @@ function registerTrigger(program: Command): void {
       ) => {
         await inSession(command, async ({ ctx, out, caller, app: pick }) => {
           const [{ triggerEvent }, { EVENTS }] = await Promise.all([
-            import('#operations/trigger-event.ts'),
+            import('#demo/trigger-event.ts'),
             import('#webhooks/events.ts'),
           ])
           const types = Object.keys(EVENTS) as (keyof typeof EVENTS)[]

@@ -29,7 +29,7 @@ async function findAll(out: Output): Promise<CheckResult[]> {
     await Promise.all([
       import('#config.ts'),
       import('#open-context.ts'),
-      import('#operations/doctor.ts'),
+      import('#doctor/doctor.ts'),
       import('#shared/check-result.ts'),
     ])
   let config

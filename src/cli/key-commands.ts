@@ -11,7 +11,7 @@ export function registerKeyCommands(program: Command): void {
     .description('re-encrypt every secret under the first key of BILLING_ENCRYPTION_KEYS; may be run again at any time')
     .action(async (_options: object, command: Command) => {
       await inChange(command, async ({ ctx, out, caller }) => {
-        const { rotateKeys } = await import('#operations/rotate-keys.ts')
+        const { rotateKeys } = await import('#upkeep/rotate-keys.ts')
         const report = await rotateKeys(ctx, caller, {
           onProgress: ({ rotated, already_current }) =>
             out.progress(`${rotated} rotated, ${already_current} were already under "${ctx.keyring.currentId}"`),

@@ -90,7 +90,7 @@ function registerShow(payment: Command): void {
     .action(async (id: string | undefined, _options: object, command: Command) => {
       await inSession(command, async (session) => {
         const paymentId = await pickPayment(session, id)
-        const { showPayment } = await import('#operations/show-payment.ts')
+        const { showPayment } = await import('#decisions/show-payment.ts')
         const {
           payment: fields,
           allocations,
@@ -162,7 +162,7 @@ function registerMove(payment: Command): void {
           const paymentId = await pickPayment(session, id)
           const named = await required(transaction, '<transaction_id>')
           const transactionId = await numberOf(named, '<transaction_id>')
-          const { movePayment } = await import('#operations/move-payment.ts')
+          const { movePayment } = await import('#decisions/move-payment.ts')
           const amount = await amountOf(options)
           const change = ({ ctx, caller }: Session, note: string) =>
             movePayment(ctx, caller, { payment_id: paymentId, transaction_id: transactionId, note, ...amount })
@@ -200,7 +200,7 @@ function registerRefund(payment: Command): void {
       await inChange(command, async (session) => {
         const paymentId = await pickPayment(session, id)
         const [{ refundPayment }, { presentRefund }] = await Promise.all([
-          import('#operations/refund-payment.ts'),
+          import('#decisions/refund-payment.ts'),
           import('#payments/present.ts'),
         ])
         const reference = options.reference === undefined ? {} : { reference: options.reference }
@@ -234,7 +234,7 @@ function registerClose(payment: Command): void {
       await inChange(command, async (session) => {
         const paymentId = await pickPayment(session, id)
         const [{ closePayment }, { presentPayment }] = await Promise.all([
-          import('#operations/close-payment.ts'),
+          import('#decisions/close-payment.ts'),
           import('#payments/present.ts'),
         ])
         const change = (target: Session, note: string) =>
@@ -269,6 +269,6 @@ function paymentName({ id, provider, amount, currency, flagReason, reference }: 
 
 /** A part of a payment, in the payment's currency. */
 async function moneyOf({ ctx }: Session, paymentId: number, amount: number): Promise<string> {
-  const { showPayment } = await import('#operations/show-payment.ts')
+  const { showPayment } = await import('#decisions/show-payment.ts')
   return moneyCell(amount, (await showPayment(ctx, paymentId)).payment.currency)
 }

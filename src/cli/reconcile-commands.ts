@@ -10,7 +10,7 @@ export function registerReconcileCommands(program: Command): void {
     .option('--app <app>', 'only of this app')
     .action(async (options: { app?: string }, command: Command) => {
       await inSession(command, async ({ ctx, out, app: pick }) => {
-        const { reconcilePayments } = await import('#providers/reconcile-payments.ts')
+        const { reconcilePayments } = await import('#providers/engine/reconcile-payments.ts')
         const appId = options.app === undefined ? {} : { appId: (await pick(options.app)).id }
         const counts = await reconcilePayments(ctx, { ...appId, all: true })
         const answer = {

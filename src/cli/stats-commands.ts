@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CashMonth, Stats } from '#operations/stats.ts'
+import type { CashMonth, Stats } from '#reports/stats.ts'
 import { counted } from '#shared/counted.ts'
 import { formatBars } from './bar-chart.ts'
 import { withExamples } from './examples.ts'
@@ -27,7 +27,7 @@ export function registerStatsCommands(program: Command): void {
       if (named !== undefined && options.test) throw new UsageError('--test is for all apps together, without <app>')
       await inSession(command, async ({ ctx, out, app: pick }) => {
         const [{ gatherStats }, { englishMoney }] = await Promise.all([
-          import('#operations/stats.ts'),
+          import('#reports/stats.ts'),
           import('#shared/money.ts'),
         ])
         const app = named === undefined ? null : await pick(named)

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Resolution } from '#operations/resolution.ts'
+import type { Resolution } from '#decisions/resolution.ts'
 import { counted } from '#shared/counted.ts'
 import { englishMoney } from '#shared/money.ts'
 import { askNote, goAhead, isTerminal, required, requiredChoice, type Choice } from './ask.ts'
@@ -102,7 +102,7 @@ function registerShow(transaction: Command): void {
       await inSession(command, async (session) => {
         const transactionId = await pickTransaction(session, id)
         const [{ getTransactionTimeline }, { printTimeline }] = await Promise.all([
-          import('#operations/transaction-timeline.ts'),
+          import('#support/transaction-timeline.ts'),
           import('./transaction-timeline.ts'),
         ])
         printTimeline(session.out, await getTransactionTimeline(session.ctx, transactionId))
@@ -149,7 +149,7 @@ function registerResolve(transaction: Command): void {
 
 async function resolveOne(session: Session, id: string | undefined, options: ResolveOptions): Promise<void> {
   const [{ previewResolution, resolveTransaction }, { presentTransaction }] = await Promise.all([
-    import('#operations/resolve-transaction.ts'),
+    import('#decisions/resolve-transaction.ts'),
     import('#transactions/present.ts'),
   ])
   const { ctx, out, caller } = session
@@ -194,7 +194,7 @@ async function pickAction(
   amount: number | undefined,
 ): Promise<Resolution> {
   return requiredChoice(given, '--action', 'Choose an action', async () => {
-    const { possibleResolutions } = await import('#operations/resolve-transaction.ts')
+    const { possibleResolutions } = await import('#decisions/resolve-transaction.ts')
     const possible = await possibleResolutions(ctx, transactionId, amount)
     return ACTIONS.filter(({ value }) => possible.includes(value))
   })
@@ -209,7 +209,7 @@ async function refundReference(
   if (reference !== undefined || dryRun === true || !isTerminal()) return reference
   const [{ paymentsOf }, { isRefundedByProvider }] = await Promise.all([
     import('#payments/list-payments.ts'),
-    import('#providers/refunds.ts'),
+    import('#providers/engine/refunds.ts'),
   ])
   const payments = await paymentsOf(ctx, transactionId)
   const isManual = payments.some(({ kept, provider }) => kept > 0 && !isRefundedByProvider(provider))

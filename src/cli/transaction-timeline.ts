@@ -1,4 +1,4 @@
-import type { TransactionTimeline } from '#operations/transaction-timeline.ts'
+import type { TransactionTimeline } from '#support/transaction-timeline.ts'
 import { moneyCell, standingCell } from './cells.ts'
 import type { Output } from './output.ts'
 import { markOf } from './session.ts'

@@ -11,7 +11,7 @@ export function registerExport(app: Command): void {
     .option('--dir <folder>', 'the target folder; created if it does not exist')
     .action(async (named: string | undefined, options: { dir?: string }, self: Command) => {
       await inSession(self, async ({ ctx, out, app: pick }) => {
-        const { exportApp } = await import('#operations/export-app.ts')
+        const { exportApp } = await import('#reports/export-app.ts')
         const found = await pick(named)
         const folder = await required(options.dir, '--dir', 'Folder:')
         const counts = await exportApp(ctx, found, folder, (name, rows) => out.progress(`${name}: ${rows} rows`))
@@ -33,7 +33,7 @@ export function registerImport(subscription: Command): void {
       async (named: string | undefined, file: string | undefined, options: { dryRun?: boolean }, self: Command) => {
         await inSession(self, async ({ ctx, out, caller, app: pick }) => {
           const [{ importSubscriptions }, { readTextFile }] = await Promise.all([
-            import('#operations/import-subscriptions.ts'),
+            import('#subscriptions/import-subscriptions.ts'),
             import('./read-file.ts'),
           ])
           const found = await pick(named)

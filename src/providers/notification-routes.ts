@@ -3,7 +3,7 @@ import type { Context } from '#context.ts'
 import type { RequestState } from '#http/errors.ts'
 import { notificationBody } from './notification-content.ts'
 import { listProviders } from './providers.ts'
-import { closeOpenSessions } from './reconcile-payments.ts'
+import { closeOpenSessions } from './engine/reconcile-payments.ts'
 
 /**
  * The endpoints that payment providers call (specification 4, contract 4). Answers 400 to what cannot be verified, 200 with the `status`

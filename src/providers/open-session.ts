@@ -8,7 +8,7 @@ import { dueOf } from '#payments/balance.ts'
 import { findTransaction, getTransaction, type Transaction } from '#transactions/store.ts'
 import { AccountUnavailable } from './account-unavailable.ts'
 import type { PolledStatus, PaymentRequest, Sessions } from './provider.ts'
-import { firstLookupAt } from './schedule.ts'
+import { firstLookupAt } from './engine/schedule.ts'
 import {
   findOpenSession,
   getProviderSession,

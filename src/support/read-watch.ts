@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
-import { askMetrics } from '#operations/ask-metrics.ts'
-import { readHealthMetrics, type HealthMetrics } from '#operations/health-metrics.ts'
+import { askMetrics } from '#doctor/ask-metrics.ts'
+import { readHealthMetrics, type HealthMetrics } from '#doctor/health-metrics.ts'
 import { listPayments, presentListedPayment } from '#payments/list-payments.ts'
 import { SECOND_MS, formatTimestamp } from '#shared/time.ts'
 

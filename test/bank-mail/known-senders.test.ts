@@ -4,7 +4,7 @@ import { closeBankMail } from '#bank-mail/close-bank-mail.ts'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail, previewMatch } from '#bank-mail/match-bank-mail.ts'
 import { bankMails } from '#bank-mail/store.ts'
-import { examine } from '#operations/doctor.ts'
+import { examine } from '#doctor/doctor.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import {
   alternativeMail,

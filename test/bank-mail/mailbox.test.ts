@@ -2,7 +2,7 @@ import { expect } from 'chai'
 import { afterEach, describe, it } from 'mocha'
 import { listBankMails } from '#bank-mail/list-bank-mails.ts'
 import { matchBankMail } from '#bank-mail/match-bank-mail.ts'
-import { examine } from '#operations/doctor.ts'
+import { examine } from '#doctor/doctor.ts'
 import { listAuditEntries } from '#commands/store.ts'
 import type { Transaction } from '#transactions/store.ts'
 import {

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { after, before, describe, it } from 'mocha'
 import { request } from 'undici'
-import { JOBS } from '#operations/check-work.ts'
+import { JOBS } from '#doctor/check-work.ts'
 import { startDaemonProcess, type DaemonProcess } from '../support/daemon-process.ts'
 import { until } from '../support/until.ts'
 

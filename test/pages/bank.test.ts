@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { disableMethod } from '../support/operators.ts'
 import { MONTHLY } from '../support/factories.ts'
 import type { Scenario } from '../support/scenario.ts'

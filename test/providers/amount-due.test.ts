@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
-import { reconcilePayments } from '#providers/reconcile-payments.ts'
+import { reconcilePayments } from '#providers/engine/reconcile-payments.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import type { Response } from '../support/api.ts'
 import { aCheckout, tokenOf } from '../support/factories.ts'

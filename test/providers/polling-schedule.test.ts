@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { firstLookupAt, isGivenUp, nextLookupAt } from '#providers/schedule.ts'
+import { firstLookupAt, isGivenUp, nextLookupAt } from '#providers/engine/schedule.ts'
 import { asRealTime, type RealTime } from '#shared/time.ts'
 
 const at = (time: string): RealTime => asRealTime(new Date(`2026-03-${time}Z`))

@@ -13,8 +13,8 @@ import {
 import { AppError } from '#shared/errors.ts'
 import { addMs, HOUR_MS, MINUTE_MS, type RealTime } from '#shared/time.ts'
 import { recordRefundAnswer } from '#transactions/refund-money.ts'
-import type { RefundCall } from './provider.ts'
-import { providerOfCode } from './providers.ts'
+import type { RefundCall } from '#providers/provider.ts'
+import { providerOfCode } from '#providers/providers.ts'
 
 const BATCH = 100
 const SHORTEST_PAUSE_MS = 5 * MINUTE_MS

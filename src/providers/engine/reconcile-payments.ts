@@ -6,10 +6,10 @@ import { addMs, HOUR_MS } from '#shared/time.ts'
 import { openFairQueue } from '#shared/fair-queue.ts'
 import { dueOf } from '#payments/balance.ts'
 import { findTransaction } from '#transactions/store.ts'
-import { AccountUnavailable } from './account-unavailable.ts'
-import { endSession, recordStatus } from './open-session.ts'
-import type { PolledStatus, Sessions } from './provider.ts'
-import { listProviders, providerOfCode } from './providers.ts'
+import { AccountUnavailable } from '#providers/account-unavailable.ts'
+import { endSession, recordStatus } from '#providers/open-session.ts'
+import type { PolledStatus, Sessions } from '#providers/provider.ts'
+import { listProviders, providerOfCode } from '#providers/providers.ts'
 import { reconcileRefunds } from './refunds.ts'
 import { isGivenUp, nextLookupAt, pauseMs, retryAt } from './schedule.ts'
 import {
@@ -24,7 +24,7 @@ import {
   recordLookupResult,
   type Account,
   type ProviderSession,
-} from './store.ts'
+} from '#providers/store.ts'
 
 const BATCH = 1000
 /** Providers answer in about 100 ms: a few calls at once keep the backlog short without flooding them. */

@@ -8,7 +8,8 @@ import { STAGES, stageWindow } from '#renewals/stages.ts'
 import { listDueSubscriptions } from '#renewals/store.ts'
 import { SECOND_MS, asAppTime, asRealTime, type RealTime } from '#shared/time.ts'
 import { clockSkewSeconds } from './check-database.ts'
-import { readOutbox, sumFlagged, type FlaggedSum } from './store.ts'
+import { readOutbox } from './store.ts'
+import { sumFlagged, type FlaggedSum } from '#reports/store.ts'
 
 /** The service's health according to the database. Durations in seconds; only the skew may be negative. */
 export interface HealthMetrics {

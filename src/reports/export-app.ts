@@ -19,7 +19,7 @@ import { presentTransaction } from '#transactions/present.ts'
 import { receipts, transactions } from '#transactions/store.ts'
 import { presentEvent } from '#webhooks/present.ts'
 import { events } from '#webhooks/store.ts'
-import { guardCell } from './formula-cell.ts'
+import { guardCell } from '#shared/formula-cell.ts'
 import { listRowsAfter, type AppRow, type AppTable } from './store.ts'
 
 type Shown = Readonly<Record<string, unknown>>

@@ -21,7 +21,7 @@ import { lastDayOfMonth, periodFrom, type Period } from '#subscriptions/period.t
 import { readNames } from '#subscriptions/present.ts'
 import { recordChange } from '#subscriptions/record-change.ts'
 import { findSubscriptionOfEndUser, lockEndUser } from '#subscriptions/store.ts'
-import { bareCell } from './formula-cell.ts'
+import { bareCell } from '#shared/formula-cell.ts'
 
 /** A line of the file, before it is interpreted. */
 const ImportLine = z.strictObject({

@@ -20,7 +20,7 @@ import { asRealTime, DAY_MS, SECOND_MS } from '#shared/time.ts'
 import { endSubscription } from '#subscriptions/end-subscription.ts'
 import { switchPlan } from '#subscriptions/switch-plan.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
-import { resolveTransaction } from '#operations/resolve-transaction.ts'
+import { resolveTransaction } from '#decisions/resolve-transaction.ts'
 import { DEMO_KEY } from './mark.ts'
 import { DAYS, PLANS, SCENARIOS, type Step, type PriceName, type Scenario } from './scenarios.ts'
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai'
 import { afterEach, beforeEach, describe, it } from 'mocha'
 import { listAuditEntries } from '#commands/store.ts'
-import { previewResolution, resolveTransaction, type ResolveInput } from '#operations/resolve-transaction.ts'
+import { previewResolution, resolveTransaction, type ResolveInput } from '#decisions/resolve-transaction.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { refusalOf } from '../support/expect-error.ts'

@@ -6,7 +6,8 @@ import { englishMoney } from '#shared/money.ts'
 import { DAY_MS, addMs } from '#shared/time.ts'
 import { verifyLedger } from '#transactions/ledger.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { listRefusedEvents, sumFlagged, sumSurplus, type FlaggedSum } from './store.ts'
+import { listRefusedEvents } from './store.ts'
+import { sumFlagged, sumSurplus, type FlaggedSum } from '#reports/store.ts'
 
 const REFUSED_DAYS = 7
 const MAX_LISTED = 1000

@@ -2,8 +2,8 @@ import type { Context } from '#context.ts'
 import { counted } from '#shared/counted.ts'
 import { messageOf } from '#shared/errors.ts'
 import { failed, passed, warning, type CheckResult } from '#shared/check-result.ts'
-import { allSealedSecrets, nameOf, placeOf } from './sealed-secrets.ts'
-import type { SealedSecret } from './store.ts'
+import { allSealedSecrets, nameOf, placeOf } from '#upkeep/sealed-secrets.ts'
+import type { SealedSecret } from '#upkeep/store.ts'
 
 const MAX_NAMED = 5
 
