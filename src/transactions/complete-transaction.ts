@@ -86,10 +86,11 @@ export async function completeTransaction(
 
 async function give(tx: Tx, { app, transaction, subject }: Sale, completion: Completion): Promise<Refusal | null> {
   const quote = quotedPayment(transaction)
-  if (!quote || !subject) {
+  if (!quote) {
     await announceCompletion(tx, app, transaction)
     return null
   }
+  if (!subject) throw new Error(`transaction ${transaction.id} names a price that does not exist`)
   const { providerCode } = completion
   const paidAt = paymentTime(tx, app, transaction, completion.paidAt)
   return applyPayment(tx, app, { ...paymentOf(transaction), ...quote, providerCode, paidAt }, subject)
