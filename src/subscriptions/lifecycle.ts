@@ -70,6 +70,7 @@ export function effectiveStatus(
   return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
+/** Whether it was bought for good: it never expires and cannot be paid for again (R100). */
 export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | null): boolean {
   return state !== null && state.currentPeriodEnd === null
 }
