@@ -9,8 +9,7 @@ import { isMethod, METHODS, providerOf } from '#providers/providers.ts'
 import { isStillProcessing } from '#providers/engine/reconcile-payments.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { updateTransactionIn } from '#transactions/store.ts'
-import { checkoutUrl } from './create-session.ts'
-import { viewCheckout, type CheckoutView } from './view-checkout.ts'
+import { checkoutUrl, viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
  * The payer chooses a payment method. Returns where to redirect: the provider's page, the bank page, or, once it is paid, `success_url`.

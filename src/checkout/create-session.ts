@@ -22,6 +22,7 @@ import { openTransaction, type NewTransaction } from '#transactions/open-transac
 import { limitOpenCheckouts } from './limit-open-checkouts.ts'
 import { refuseClientChoices } from './refuse-client-choices.ts'
 import { findOffer, hasSession, insertCheckoutSession, type CheckoutSession } from './store.ts'
+import { checkoutUrl } from './view-checkout.ts'
 
 const either = {
   external_ref: externalRef.describe('Your own id for the end user who pays. It must not be `.` or `..`.'),
@@ -314,11 +315,6 @@ function presentSession(
     transaction_id: transactionId,
     expires_at: formatTimestamp(expiryOf(tx, app, input)),
   }
-}
-
-/** The address of the hosted page. */
-export function checkoutUrl(baseUrl: string, token: string): string {
-  return `${baseUrl}/checkout/${token}`
 }
 
 function presentTrial(

@@ -10,7 +10,7 @@ import { SECOND_MS, wholeSeconds, type AppTime } from '#shared/time.ts'
 import { decideOn } from '#subscriptions/decide-payment.ts'
 import type { PaymentEffect } from '#subscriptions/lifecycle.ts'
 import { dueOf, keptOf } from '#payments/balance.ts'
-import { quotedPayment } from '#transactions/quoted-payment.ts'
+import { quotedPayment } from '#transactions/complete-transaction.ts'
 import type { Transaction } from '#transactions/store.ts'
 import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './store.ts'
 
@@ -119,4 +119,9 @@ async function payableMethods(
 
 function isOvertaken(preview: PaymentEffect | null): boolean {
   return preview?.kind === 'refused' && (preview.reason === 'superseded' || preview.reason === 'trial_already_used')
+}
+
+/** The address of the hosted page. */
+export function checkoutUrl(baseUrl: string, token: string): string {
+  return `${baseUrl}/checkout/${token}`
 }

@@ -24,7 +24,6 @@ import { eventRoutes } from '#webhooks/routes.ts'
 import { crossOrigin } from './cross-origin.ts'
 import { healthRoutes, type Health } from './health.ts'
 import type { Metrics } from './metrics.ts'
-import { observeRequests } from './observe-requests.ts'
 
 /** Every call of the API; docs/api.md lists them. */
 export const API_ROUTES: readonly AppRoute[] = [
@@ -50,7 +49,10 @@ export function createApp(
   app.use(observeRequests(ctx, metrics))
   app.use(errorEnvelope(ctx))
   app.use(safeHeaders)
-  app.use(crossOrigin)
+  app.use(async (http, next) => {
+    if (http.path.startsWith('/api/v1/')) await crossOrigin(http, next)
+    else await next()
+  })
   app.use(refuseBodyOfReads)
   // The API first, since most requests are for it: each router searches its own paths.
   for (const middleware of apiRouter(ctx, API_ROUTES, authPolicy, openRateLimit(ctx.config.rateLimitPerSecond)))
@@ -89,4 +91,26 @@ const safeHeaders: Middleware<RequestState> = async (http, next) => {
   http.set('X-Content-Type-Options', 'nosniff')
   http.set('Cache-Control', 'no-store')
   await next()
+}
+
+/** Counts and times each request by its route, never by its path: paths hold tokens. `client` is the address that trusted proxies report. */
+function observeRequests(ctx: Context, metrics: Metrics): Middleware<RequestState> {
+  return async (http, next) => {
+    const startedMs = performance.now()
+    // Read first: an aborted request has no socket any more.
+    const client = http.ip
+    try {
+      await next()
+    } finally {
+      const route = (http as { _matchedRoute?: unknown })._matchedRoute
+      const name = typeof route === 'string' ? route : 'unknown'
+      const ms = performance.now() - startedMs
+      metrics.observeRequest(name, http.method, http.status, ms / 1000)
+      const { requestId } = http.state
+      ctx.log.debug(
+        { requestId, client, route: name, method: http.method, status: http.status, ms: Math.round(ms) },
+        'request',
+      )
+    }
+  }
 }

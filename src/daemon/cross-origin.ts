@@ -6,10 +6,6 @@ const ONE_DAY_SECONDS = '86400'
 
 /** Allows browser clients of any origin to call the API, without the browser's credentials (R16). */
 export const crossOrigin: Middleware<RequestState> = async (http, next) => {
-  if (!http.path.startsWith('/api/v1/')) {
-    await next()
-    return
-  }
   http.set('Access-Control-Allow-Origin', '*')
   http.set('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
   if (http.method !== 'OPTIONS' || http.get('Access-Control-Request-Method') === '') {

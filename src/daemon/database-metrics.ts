@@ -1,5 +1,5 @@
 import type { Context } from '#context.ts'
-import { expectedWaitMs, poolUse, type PoolUse } from '#db/entry-queue.ts'
+import { expectedWaitMs, poolUse, type PoolUse } from '#http/entry-queue.ts'
 import { JOBS } from '#doctor/check-work.ts'
 import { readHealthMetrics, type HealthMetrics } from '#doctor/health-metrics.ts'
 import { within } from '#shared/budget.ts'

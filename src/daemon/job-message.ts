@@ -1,5 +1,5 @@
 import type { MetricName } from '#context.ts'
-import type { PoolUse } from '#db/entry-queue.ts'
+import type { PoolUse } from '#http/entry-queue.ts'
 
 /** What the scheduler passes to a job's thread at its start. */
 export interface JobSettings {

@@ -32,21 +32,6 @@ export function below(position: Position | null, column = 'created_at'): Conditi
   return [`(${column} < ? OR (${column} = ? AND ${idColumn} < ?))`, createdAt, createdAt, id]
 }
 
-/** Few different lengths, so that few statements are prepared. */
-const PADDED_LENGTHS = [1, 2, 4, 8, 16]
-
-/** `(a = ? AND b = ?) OR (a = ? AND b = ?) …`: rows that meet the condition with one of these sets of values, 1 to 16 of them. */
-export function anyOf(condition: string, sets: readonly (readonly Param[])[]): Where {
-  const length = PADDED_LENGTHS.find((padded) => padded >= sets.length)
-  const last = sets.at(-1)
-  if (length === undefined || !last) throw new Error(`a condition on ${sets.length} sets of values`)
-  const padding = Array.from({ length: length - sets.length }, () => last)
-  return {
-    sql: `WHERE ${Array.from({ length }, () => `(${condition})`).join(' OR ')}`,
-    params: [...sets, ...padding].flat(),
-  }
-}
-
 /** Runs that are shorter are looked up id by id. */
 const MIN_RUN = 4
 /** No row has this id. */

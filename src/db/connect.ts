@@ -83,7 +83,7 @@ async function openPoolOf(targets: readonly Target[], options: OpenOptions): Pro
       maxPreparedStatements: MAX_PREPARED,
       connectionLimit: limit,
     },
-    silenceMs: (statementSeconds + ANSWER_SECONDS) * 1000,
+    silence: { maxMs: (statementSeconds + ANSWER_SECONDS) * 1000, hasOthers: targets.length > 1 },
     beginSession: sessionOf(statementSeconds, targets.length > 1),
   })
   const pool = new ConnectionPool(servers, limit)

@@ -1,9 +1,15 @@
 import mysql, { type PoolConnection, type TypedParameterValue } from 'mysql2'
-import { isNotPrepared, isServerUnusable, timedOut } from './database-error.ts'
+import { isNotPrepared, isServerUnusable, unresponsive } from './database-error.ts'
 import type { Param, Send } from './queries.ts'
 
 /** Gets the answer to a command, or its error. */
 type Answer = (error: Error | null, result: unknown) => void
+
+/** How long a server may be silent until the connection counts as lost, and whether there are other servers. */
+export interface Silence {
+  readonly maxMs: number
+  readonly hasOthers: boolean
+}
 
 /**
  * A connection to a server that one caller uses at a time. It sends one command at a time, by the driver's documented interface: proxies
@@ -11,13 +17,12 @@ type Answer = (error: Error | null, result: unknown) => void
  */
 export class Connection {
   readonly #driver: PoolConnection
-  readonly #silenceMs: number
+  readonly #silence: Silence
   #refusal: 'unusable' | 'silent' | null = null
 
-  /** After `silenceMs` without an answer the connection is lost. */
-  constructor(driver: PoolConnection, silenceMs: number) {
+  constructor(driver: PoolConnection, silence: Silence) {
     this.#driver = driver
-    this.#silenceMs = silenceMs
+    this.#silence = silence
   }
 
   /** Why the server cannot be used at this time; null if it can be. */
@@ -65,8 +70,8 @@ export class Connection {
       const deadline = setTimeout(() => {
         this.#refusal = 'silent'
         this.#driver.destroy()
-        reject(timedOut('the database server does not answer'))
-      }, this.#silenceMs)
+        reject(unresponsive(this.#silence.hasOthers))
+      }, this.#silence.maxMs)
       ask((error, result) => {
         clearTimeout(deadline)
         if (error && isServerUnusable(error)) this.#refusal = 'unusable'

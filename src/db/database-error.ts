@@ -72,11 +72,19 @@ export function timedOut(message: string): Error {
   return Object.assign(new Error(message), { code: 'ETIMEDOUT', fatal: true })
 }
 
+const UNRESPONSIVE = 'EUNRESPONSIVE'
+
+/** The server has been silent for longer than a statement may take. Another one may answer; of one alone, a caller has waited enough. */
+export function unresponsive(hasOthers: boolean): Error {
+  const error = timedOut('the database server does not answer')
+  return hasOthers ? error : Object.assign(error, { code: UNRESPONSIVE })
+}
+
 /** Whether the work failed because of the database, after all retries. */
 export function isDatabaseBusy(error: unknown): boolean {
   if (error instanceof UnknownCommit) return true
-  const { errno, isFatal } = detailsOf(error)
-  if (TOO_SLOW_ERRNO.has(errno ?? 0)) return true
+  const { errno, code, isFatal } = detailsOf(error)
+  if (TOO_SLOW_ERRNO.has(errno ?? 0) || code === UNRESPONSIVE) return true
   return isRetryable(error) && (isFatal || (errno !== undefined && errno > 0))
 }
 

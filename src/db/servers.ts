@@ -1,5 +1,5 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions } from 'mysql2'
-import { Connection } from './connection.ts'
+import { Connection, type Silence } from './connection.ts'
 
 /** Where a server listens. */
 export type ServerAddress = Readonly<Pick<PoolOptions, 'host' | 'port' | 'socketPath'>>
@@ -14,8 +14,7 @@ export type BeginSession = (connection: Connection) => Promise<void>
 
 export interface ServerOptions {
   readonly driver: PoolOptions
-  /** How long a connection may be silent. */
-  readonly silenceMs: number
+  readonly silence: Silence
   readonly beginSession: BeginSession
 }
 
@@ -78,7 +77,7 @@ export class Server {
   }
 
   async #prepare(driver: PoolConnection): Promise<Connection> {
-    const connection = new Connection(driver, this.#options.silenceMs)
+    const connection = new Connection(driver, this.#options.silence)
     try {
       await this.#options.beginSession(connection)
     } catch (error) {

@@ -1,5 +1,5 @@
-import { anyOf } from './conditions.ts'
-import type { Queries } from './queries.ts'
+import type { Where } from './conditions.ts'
+import type { Param, Queries } from './queries.ts'
 import type { Table } from './table.ts'
 
 /** Reads the rows of several keys; returns the existing ones by the names of their keys. */
@@ -104,4 +104,19 @@ export function rowsBy<R>(table: Table<R>, property: Extract<keyof R, string>): 
       return new Map((await db.all(table, sql, params)).map((row) => [row[property] as string, row]))
     },
   )
+}
+
+/** Few different lengths, so that few statements are prepared. */
+const PADDED_LENGTHS = [1, 2, 4, 8, 16]
+
+/** `(a = ? AND b = ?) OR (a = ? AND b = ?) …`: rows that meet the condition with one of these sets of values, 1 to 16 of them. */
+export function anyOf(condition: string, sets: readonly (readonly Param[])[]): Where {
+  const length = PADDED_LENGTHS.find((padded) => padded >= sets.length)
+  const last = sets.at(-1)
+  if (length === undefined || !last) throw new Error(`a condition on ${sets.length} sets of values`)
+  const padding = Array.from({ length: length - sets.length }, () => last)
+  return {
+    sql: `WHERE ${Array.from({ length }, () => `(${condition})`).join(' OR ')}`,
+    params: [...sets, ...padding].flat(),
+  }
 }

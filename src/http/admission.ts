@@ -1,6 +1,6 @@
 import type { Context } from '#context.ts'
 import { timedOut } from '#db/database-error.ts'
-import { expectedWaitMs, onEntry } from '#db/entry-queue.ts'
+import { expectedWaitMs, onEntry } from './entry-queue.ts'
 import type { Queries } from '#db/queries.ts'
 import type { SharedRead } from '#db/shared-read.ts'
 import { AppError } from '#shared/errors.ts'
@@ -40,7 +40,7 @@ export function isOverload(expectedMs: number, isRead: boolean): boolean {
 
 /**
  * Makes the first read of a request; nothing is done for the request before. Callers who are not known to be genuine share a few
- * connections (`db/entry-queue.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
+ * connections (`http/entry-queue.ts`), so that a flood of them delays nobody else. Throws `rate_limited` (429) with `Retry-After` if the
  * caller would wait longer than 2 s for the database.
  */
 export function admit<T>(ctx: Context, standing: Standing, read: (db: Queries) => Promise<T>): Promise<T> {

@@ -49,7 +49,7 @@ export interface PageOwner {
   /** What the link sells will not happen any more: the subscription has changed since it was made. */
   readonly isOvertaken?: boolean
   /** How the seller's pages look; see `brandOf`. */
-  readonly brand?: Brand
+  readonly brand?: () => Brand
   /** A part of the money that has arrived for it; absent if none has, or all of it. */
   readonly part?: PartPaid
 }
@@ -196,7 +196,7 @@ export async function sendPage(ctx: Context, http: PageHttp, page: Page): Promis
   const hasLanguages = http.method !== 'POST'
   const html = await renderPage(ctx, page, { locale, keep: keptLanguage(http), owner, hasLanguages })
   http.status = page.status ?? 200
-  setPageHeaders(http, page.formSources ?? [], owner?.brand?.style ?? null)
+  setPageHeaders(http, page.formSources ?? [], owner?.brand?.().style ?? null)
   http.set('Content-Language', locale)
   http.vary('Accept-Language')
   http.type = 'text/html; charset=utf-8'
@@ -240,16 +240,17 @@ async function renderPage(ctx: Context, page: Page, visit: Visit): Promise<strin
   const { css, js } = pageFiles()
   const base = pathBase(ctx)
   const { leadsTo } = page
+  const brand = owner?.brand?.()
   const frame = {
     locale,
     base,
     keep,
     title: page.title,
     appName: owner?.appName ?? null,
-    logo: owner?.brand?.logo ? base + owner.brand.logo : null,
-    style: owner?.brand?.style ?? null,
+    logo: brand?.logo ? base + brand.logo : null,
+    style: brand?.style ?? null,
     about: LAYOUT_WORDS[locale].about(owner?.appName ?? ''),
-    links: owner?.brand ? linksOf(owner.brand, locale) : [],
+    links: brand ? linksOf(brand, locale) : [],
     isTest: owner?.isTest ?? false,
     reload: page.reload ?? null,
     leadsTo: leadsTo && linkable(leadsTo.url) ? { seconds: leadsTo.seconds, url: new URL(leadsTo.url).href } : null,

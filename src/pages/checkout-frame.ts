@@ -39,7 +39,7 @@ export async function openView(ctx: Context, http: PageHttp, token: string): Pro
     isOvertaken: state === 'overtaken',
     takesTransfers: takesTransfers(transaction),
     ...(await partOf(ctx, view)),
-    brand: brandOf(app),
+    brand: () => brandOf(app),
   }
   return view
 }

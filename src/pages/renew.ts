@@ -103,7 +103,7 @@ async function setOwner(ctx: Context, http: PageHttp, { app, customer, subscript
     customerLocale: customer?.locale ?? null,
     home: `/renew/${subscription.renewalToken}`,
     ...(exit === undefined ? {} : { exit }),
-    brand: brandOf(app),
+    brand: () => brandOf(app),
   }
 }
 

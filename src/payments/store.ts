@@ -134,8 +134,26 @@ export async function listPaymentsOf(db: Queries, transactionId: number): Promis
   )
 }
 
-export async function insertAllocation(tx: Tx, row: Omit<Allocation, 'id' | 'at'>): Promise<void> {
-  await tx.insert(allocations, { ...row, at: tx.now })
+/** Money of a payment that counts for a transaction from now on, or no longer does. */
+export interface Allocated {
+  readonly paymentId: number
+  /** Negative where the money no longer counts. */
+  readonly amount: number
+  readonly cause: AllocationCause
+  /** The refund that takes it back, or that failed. */
+  readonly refundId?: number
+  /** The operator who decided it; null if nobody did. */
+  readonly decision: { readonly actor: string; readonly note: string } | null
+}
+
+export async function allocate(
+  tx: Tx,
+  { id: transactionId, appId }: { readonly id: number; readonly appId: number },
+  { paymentId, amount, cause, refundId, decision }: Allocated,
+): Promise<void> {
+  const { actor, note } = decision ?? { actor: null, note: null }
+  const row = { appId, paymentId, transactionId, refundId: refundId ?? null, amount, cause, actor, note, at: tx.now }
+  await tx.insert(allocations, row)
 }
 
 export async function listAllocationsOfPayment(db: Queries, paymentId: number): Promise<Allocation[]> {

@@ -8,7 +8,6 @@ import { findSubscriptionById, findSubscriptionOfEndUser, type Subscription } fr
 
 /** Queues the write of the realtime node in the change's transaction; the caller waits for the write itself after the commit. */
 export async function queueNode(tx: Tx, app: NotifiedApp, subscription: Subscription): Promise<void> {
-  if (app.realtimeDatabaseUrl === null) return
   const subscriptionId = subscription.id
   await queueRealtimeWrite(tx, { appId: app.id, subscriptionId, revision: subscription.revision })
   tx.afterCommit(async () => {
@@ -18,6 +17,7 @@ export async function queueNode(tx: Tx, app: NotifiedApp, subscription: Subscrip
 
 /** Queues the same state again after a payment that was reported twice (R92). */
 export async function rewriteNode(tx: Tx, app: NotifiedApp, endUserId: number): Promise<void> {
+  if (app.realtimeDatabaseUrl === null) return
   const subscription = await findSubscriptionOfEndUser(tx, endUserId)
   if (subscription) await queueNode(tx, app, subscription)
 }

@@ -73,7 +73,7 @@ export async function recordChange(
     subject: { externalRef: saved.externalRef, transactionId: transactionId ?? null },
   }
   await emitEvents(tx, [...(announce?.(view) ?? []), updated])
-  await queueNode(tx, app, saved)
+  if (app.realtimeDatabaseUrl !== null) await queueNode(tx, app, saved)
   return view
 }
 

@@ -1,9 +1,9 @@
 import { appTime, bigint, exact, flag, id, int, realTime } from '#db/columns.ts'
-import { shape, table, joinedRows, type Row } from '#db/table.ts'
+import { table, joinedRows, type Row } from '#db/table.ts'
 import { insertedNew, unlessDuplicate } from '#db/database-error.ts'
-import { anyOf, where } from '#db/conditions.ts'
+import { where } from '#db/conditions.ts'
 import type { Queries } from '#db/queries.ts'
-import { rowsBy, SharedRead } from '#db/shared-read.ts'
+import { anyOf, rowsBy, SharedRead } from '#db/shared-read.ts'
 import { namedCustomers, type NamedCustomer } from '#customers/store.ts'
 import { plans, type Plan } from '#plans/store.ts'
 import type { Tx } from '#commands/transaction.ts'
@@ -221,12 +221,6 @@ export async function insertApplication(tx: Tx, row: Omit<PaymentApplication, 'i
 export function wasRenewed(subscriptionId: string, end: string): string {
   return `EXISTS (SELECT 1 FROM payment_applications line
     WHERE line.subscription_id = ${subscriptionId} AND line.end_before = ${end} AND line.transaction_id IS NOT NULL)`
-}
-
-/** As `wasRenewed`. */
-export async function wasRenewedByPayment(db: Queries, subscriptionId: number, end: AppTime): Promise<boolean> {
-  const found = await db.one(shape({ is: flag() }), `SELECT ${wasRenewed('?', '?')} AS \`is\``, [subscriptionId, end])
-  return found?.is === true
 }
 
 /** A line with the quote of its payment. */

@@ -1,4 +1,4 @@
-import { checkoutUrl } from '#checkout/create-session.ts'
+import { checkoutUrl } from '#checkout/view-checkout.ts'
 import type { Context } from '#context.ts'
 import { renewalLink } from '#renewals/renewal-link.ts'
 import { AppError } from '#shared/errors.ts'

@@ -1,6 +1,6 @@
 import { appNow } from '#apps/app-time.ts'
 import { getApp, type App } from '#apps/store.ts'
-import { checkoutUrl } from '#checkout/create-session.ts'
+import { checkoutUrl } from '#checkout/view-checkout.ts'
 import { findSessionOfTransaction } from '#checkout/store.ts'
 import { fitOf, type Fit } from '#bank-mail/fits.ts'
 import { listMailsFor } from '#bank-mail/list-bank-mails.ts'

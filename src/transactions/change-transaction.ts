@@ -40,7 +40,7 @@ export async function changeTransaction(
       note: decision?.note ?? null,
     })
   }
-  await queueReceipts(tx, app, before, after)
+  if (app.pageSettings?.receipts) await queueReceipts(tx, app, before, after)
   return { ...after, flaggedAt }
 }
 

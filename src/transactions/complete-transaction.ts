@@ -1,15 +1,56 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { completed, keptOf } from '#payments/balance.ts'
+import { arrived, completed, keptOf } from '#payments/balance.ts'
 import { AppError } from '#shared/errors.ts'
 import { wholeSeconds, type AppTime, type RealTime } from '#shared/time.ts'
 import { applyPayment } from '#subscriptions/apply-payment.ts'
+import type { QuotedPayment } from '#subscriptions/decide-payment.ts'
 import type { Refusal } from '#subscriptions/lifecycle.ts'
 import { emitEvent } from '#webhooks/emit-event.ts'
 import { changeTransaction, type Decision, type TransactionChanges } from './change-transaction.ts'
-import { quotedPayment } from './quoted-payment.ts'
 import type { ProviderCode, Sale, Transaction } from './store.ts'
+
+/** Money that counts for a transaction from now on, whether it has just arrived or was moved here. */
+export interface ArrivedMoney {
+  readonly provider: ProviderCode
+  /** In the smallest unit of the transaction's currency. */
+  readonly amount: number
+  readonly paidAt: RealTime
+}
+
+export interface Received {
+  readonly kind: 'processed' | 'underpaid' | 'already_completed'
+  readonly transaction: Transaction
+}
+
+/**
+ * Counts money for the transaction that it was booked for: completes a pending transaction if it is enough, and flags it as underpaid
+ * otherwise; where nothing is due any more, flags the money as a duplicate. A step, under the end user's lock.
+ */
+export async function receiveMoney(tx: Tx, sale: Sale, { provider, amount, paidAt }: ArrivedMoney): Promise<Received> {
+  const { app, transaction } = sale
+  const balance = arrived(transaction, amount)
+  if (transaction.status !== 'pending') {
+    const flagReason = transaction.flagReason ?? 'duplicate_payment'
+    return {
+      kind: 'already_completed',
+      transaction: await changeTransaction(tx, app, transaction, { ...balance, flagReason }),
+    }
+  }
+  if (keptOf(balance) < transaction.amount) {
+    // Dismissed money counts again: together with this it may complete the payment.
+    const changes = {
+      ...balance,
+      amountLeft: keptOf(balance),
+      flagReason: 'underpaid',
+      providerCode: provider,
+    } as const
+    return { kind: 'underpaid', transaction: await changeTransaction(tx, app, transaction, changes) }
+  }
+  const paid = { ...sale, transaction: { ...transaction, ...balance } }
+  return { kind: 'processed', transaction: await completeTransaction(tx, paid, { providerCode: provider, paidAt }) }
+}
 
 export interface Completion {
   readonly providerCode: ProviderCode
@@ -107,4 +148,15 @@ function paymentTime(tx: Tx, app: NotifiedApp, transaction: Transaction, paidAt:
   const reported = appNow(app, paidAt)
   const notEarly = reported < transaction.createdAt ? transaction.createdAt : reported
   return wholeSeconds(notEarly > now ? now : notEarly)
+}
+
+/** The stored quote of a transaction, as `decidePayment` takes it; null for a one-time purchase. */
+export function quotedPayment(
+  transaction: Transaction,
+): (QuotedPayment & { readonly appId: number; readonly endUserId: number; readonly priceId: number }) | null {
+  const { appId, endUserId, priceId, purpose, isRenewal, isTrial, createdAt } = transaction
+  if (transaction.mode === 'payment') return null
+  if (priceId === null || purpose === 'purchase')
+    throw new Error(`transaction ${transaction.id} is for a subscription and names no price`)
+  return { appId, endUserId, priceId, purpose: isTrial ? 'trial' : purpose, isRenewal, createdAt }
 }

@@ -3,13 +3,12 @@ import { provider } from '#commands/caller.ts'
 import { command, nothing } from '#commands/command.ts'
 import { perform } from '#commands/perform.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { insertPayment, lockPaymentOf, updatePayment, type Payment } from '#payments/store.ts'
+import { allocate, insertPayment, lockPaymentOf, updatePayment, type Payment } from '#payments/store.ts'
 import { rewriteNode } from '#subscriptions/queue-node.ts'
 import { lockExistingEndUser } from '#subscriptions/store.ts'
 import type { RealTime } from '#shared/time.ts'
-import { allocate } from './allocate.ts'
 import type { Decision } from './change-transaction.ts'
-import { receiveMoney } from './receive-money.ts'
+import { receiveMoney } from './complete-transaction.ts'
 import {
   findOwner,
   getSale,

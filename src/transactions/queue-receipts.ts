@@ -6,9 +6,8 @@ import { insertReceipt, type Receipt, type Transaction } from './store.ts'
 
 type ReceiptContent = Pick<Receipt, 'kind' | 'amount' | 'total'>
 
-/** Adds the mails about a change of a transaction, in the same database transaction, where the app wants receipts. */
+/** Adds the mails about a change of a transaction, in the same database transaction. */
 export async function queueReceipts(tx: Tx, app: NotifiedApp, before: Transaction, after: Transaction): Promise<void> {
-  if (!app.pageSettings?.receipts) return
   for (const content of [...receivedOf(before, after), ...(await refundedOf(tx, before, after))]) {
     await insertReceipt(tx, {
       appId: app.id,

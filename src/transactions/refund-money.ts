@@ -4,6 +4,7 @@ import type { Tx } from '#commands/transaction.ts'
 import type { Context } from '#context.ts'
 import { balanceOf, keptOf, notRefunded, refundFailed, refunded, takeNewest, type Balance } from '#payments/balance.ts'
 import {
+  allocate,
   findRefund,
   insertRefund,
   listKeptOfPayment,
@@ -19,7 +20,6 @@ import {
 } from '#payments/store.ts'
 import { AppError, invalidField } from '#shared/errors.ts'
 import { addMs, MINUTE_MS } from '#shared/time.ts'
-import { allocate } from './allocate.ts'
 import { changeTransaction, type Decision } from './change-transaction.ts'
 import { completeTransaction } from './complete-transaction.ts'
 import { lockTransactions } from './lock-transactions.ts'

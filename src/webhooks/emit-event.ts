@@ -1,7 +1,7 @@
 import { appNow } from '#apps/app-time.ts'
 import type { NotifiedApp } from '#apps/store.ts'
 import type { Tx } from '#commands/transaction.ts'
-import { envelopeContent } from './envelope.ts'
+import { formatIsoOffset, type AppTime } from '#shared/time.ts'
 import type { EventData, EventType } from './events.ts'
 import { insertEvent, insertEvents, type NewEvent } from './store.ts'
 
@@ -57,4 +57,15 @@ function draft<Type extends EventType>(tx: Tx, { app, type, data, subject }: Emi
     writtenAt: tx.now,
     retries: tx.ctx.config.webhook.retryMinutes.length,
   }
+}
+
+/** What an event's row keeps of its envelope: everything but the id, which the row has only once it is written. */
+export function envelopeContent<Type extends EventType>(
+  app: Pick<NotifiedApp, 'id'>,
+  type: Type,
+  data: EventData[Type],
+  createdAt: AppTime,
+): Buffer {
+  const content = { event_type: type, app_id: app.id, data, created_at: formatIsoOffset(createdAt) }
+  return Buffer.from(JSON.stringify(content))
 }

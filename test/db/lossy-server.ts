@@ -18,6 +18,8 @@ export interface LossyServer {
   target: string
   /** Decides what happens to each statement, by its text. */
   fateOf: (statement: string) => Fate
+  /** As a server whose machine is suspended: it accepts connections, and nothing comes back. */
+  isFrozen: boolean
   /** The most commands that a client sent before it had the answer to the first. */
   mostPacketsAtOnce: number
   /** The server's numbers of the connections that are open. */
@@ -92,11 +94,13 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
       passNext()
     }
     client.on('data', (sent) => {
+      if (lossy.isFrozen) return
       // Packets of the login are not statements.
       waiting = Buffer.concat([waiting, sent])
       passNext()
     })
     upstream.on('data', (answer) => {
+      if (lossy.isFrozen) return
       if (preparing !== null && answer[4] === 0) prepared.set(answer.readUInt32LE(5), preparing)
       preparing = null
       isAnswered = true
@@ -118,6 +122,7 @@ export async function lossyServer(target: string, byTcp = false): Promise<LossyS
     target,
     fateOf: () => 'pass',
     threadIds,
+    isFrozen: false,
     mostPacketsAtOnce: 0,
     close: async () => {
       for (const socket of sockets) socket.destroy()

@@ -1,8 +1,8 @@
-import type { Connection } from './connection.ts'
-import type { ConnectionPool } from './pool.ts'
-import { queriesOver, type Queries } from './queries.ts'
+import type { Connection } from '#db/connection.ts'
+import type { ConnectionPool } from '#db/pool.ts'
+import { queriesOver, type Queries } from '#db/queries.ts'
 import { QueuePace } from './queue-pace.ts'
-import { readingAgain } from './retry.ts'
+import { readingAgain } from '#db/retry.ts'
 
 /** How many connections are in use and may be, and how many callers wait for one. */
 export type PoolUse = Readonly<Record<'used' | 'free' | 'waiting', number>>
@@ -108,6 +108,11 @@ class EntryQueue {
 
   /** Resolves when a connection is free; `take` takes it at that very moment. */
   enter(request: EntryRequest, take: () => void): Promise<void> {
+    if (this.#mayEnterAtOnce(request)) {
+      this.#begin(request)
+      take()
+      return Promise.resolve()
+    }
     return new Promise((resolve, reject) => {
       if (this.#waiting.known.length === 0) this.#pace.start()
       const queue = request.goesFirst ? 'first' : request.isStranger ? 'strangers' : 'known'
@@ -134,6 +139,16 @@ class EntryQueue {
     this.#admitSoon()
   }
 
+  #mayEnterAtOnce({ isStranger, goesFirst }: EntryRequest): boolean {
+    if (this.length > 0 || !this.#hasSpareConnection() || (goesFirst && this.#isFirstIn)) return false
+    return !isStranger || this.#strangersIn < this.#mostStrangers
+  }
+
+  #begin({ isStranger, goesFirst }: EntryRequest): void {
+    if (isStranger) this.#strangersIn += 1
+    if (goesFirst) this.#isFirstIn = true
+  }
+
   /** Deferred until those whose first read is over have asked for their next connection: one read may have let in many. */
   #admitSoon(): void {
     if (this.#isAdmitting || this.length === 0) return
@@ -148,8 +163,7 @@ class EntryQueue {
     while (this.#hasSpareConnection()) {
       const next = this.#takeNext()
       if (!next) return
-      if (next.request.isStranger) this.#strangersIn += 1
-      if (next.request.goesFirst) this.#isFirstIn = true
+      this.#begin(next.request)
       next.begin()
     }
   }

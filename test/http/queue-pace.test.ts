@@ -1,6 +1,6 @@
 import { expect } from 'chai'
 import { describe, it } from 'mocha'
-import { QueuePace } from '#db/queue-pace.ts'
+import { QueuePace } from '#http/queue-pace.ts'
 
 describe('the expected wait in a queue', () => {
   /** Sampled every 50 ms, where `begun` has how many began since the last sample; returns the expected wait behind 100 others at the end. */
