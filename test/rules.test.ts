@@ -12,16 +12,12 @@ const RULE = /^(?:- |#+ |\| )R(\d+)\b(.*(?:\n(?!(?:- |#+ |\| )).*)*)/gm
 /** `test/file.test.ts`: `title`; `title` */
 const PROOF = /`(test\/[^`]+\.test\.ts)`: ((?:`[^`]+`(?:; )?)+)/g
 const CITATION = /\bR(\d{1,3})\b/g
-/** A document that only its authors have, by the number of its part; the line may break in between. */
+/** A document that readers of the repository do not have, by the number of its part; the line may break in between. */
 const FOREIGN = /\b(?:contract|specification)s?[\s*/]+\d/i
 const TEXTS = 'src,jobs,bin,templates,test,bench,docs,client,migrations'
-/** The only titles that count: what a template literal makes of its parts is known when the test runs. */
-const isTest = (node: ts.Node): node is ts.CallExpression =>
-  ts.isCallExpression(node) && node.expression.getText() === 'it' && node.arguments.length > 0
 
 interface Rule {
   readonly number: number
-  readonly text: string
   readonly proofs: readonly { readonly file: string; readonly titles: readonly string[] }[]
 }
 
@@ -41,11 +37,11 @@ describe('docs/rules.md', () => {
 
   it('names for each rule tests that exist, by their whole titles', () => {
     expect(rules.filter(({ proofs }) => proofs.length === 0).map(({ number }) => number)).to.deep.equal([])
-    const titles = new Map<string, ReadonlySet<string>>()
-    const titlesIn = (file: string) => titles.get(file) ?? keep(titles, file, titlesOf(file))
+    const files = new Set(rules.flatMap(({ proofs }) => proofs.map(({ file }) => file)))
+    const existing = new Map([...files].map((file) => [file, titlesOf(file)]))
     const missing = rules.flatMap(({ number, proofs }) =>
-      proofs.flatMap(({ file, titles: named }) =>
-        named.filter((title) => !titlesIn(file).has(title)).map((title) => `R${number}: ${file}: ${title}`),
+      proofs.flatMap(({ file, titles }) =>
+        titles.filter((title) => !existing.get(file)?.has(title)).map((title) => `R${number}: ${file}: ${title}`),
       ),
     )
     expect(missing).to.deep.equal([])
@@ -89,7 +85,7 @@ function ruleOf(number: number, text: string): Rule {
     file,
     titles: [...titles.matchAll(/`([^`]+)`/g)].map(([, title = '']) => title),
   }))
-  return { number, text, proofs }
+  return { number, proofs }
 }
 
 function rootFiles() {
@@ -98,21 +94,19 @@ function rootFiles() {
   )
 }
 
-function keep<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): Value {
-  map.set(key, value)
-  return value
-}
-
 function parse(path: string): ts.SourceFile {
   return ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true)
 }
 
-/** The titles of the tests in a file; empty if there is no such file. */
+/**
+ * The titles of the tests in a file; empty if there is no such file. What a template literal makes of its parts is known only when the
+ * test runs, so such a title proves nothing here.
+ */
 function titlesOf(path: string): ReadonlySet<string> {
   const titles = new Set<string>()
   if (!existsSync(join(ROOT, path))) return titles
   const visit = (node: ts.Node): void => {
-    const title = isTest(node) ? node.arguments[0] : undefined
+    const title = ts.isCallExpression(node) && node.expression.getText() === 'it' ? node.arguments[0] : undefined
     if (title && ts.isStringLiteralLike(title)) titles.add(title.text)
     ts.forEachChild(node, visit)
   }
