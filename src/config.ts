@@ -6,7 +6,7 @@ import { isLoopbackHost } from '#shared/loopback.ts'
 import { messageOf } from '#shared/errors.ts'
 import { parseKeyring } from '#shared/crypto.ts'
 
-/** The settings, checked: README lists the variable behind each (contract 1). */
+/** The settings, checked: README lists the variable behind each (R280). */
 export interface Config {
   readonly env: 'development' | 'production'
   /** `mysql://…`, with a host for each node of a cluster; null stands for the embedded database under `home`. */
@@ -350,7 +350,7 @@ const ACCOUNT_NAME = /^[\p{L}\p{N}_.@+\\$-]{1,128}$/u
 
 /**
  * Who runs a command, for the audit log: the login name or, under sudo, the name of its caller, marked as such. A process that is not
- * root may have set SUDO_USER itself, so only root's is used (contract 7, Command line).
+ * root may have set SUDO_USER itself, so only root's is used (R263).
  */
 export function operatorName(
   loginName: string,

@@ -8,7 +8,10 @@ import { listProviders } from '#providers/providers.ts'
 const MAY_NAME_PROVIDERS = [
   { path: /^providers\/providers\.ts /, why: 'it is the list' },
   { path: /^bank-mail\/\S+ names \S*ank\S*ransfer/, why: 'bank mails confirm bank transfers' },
-  { path: /^config\.ts /, why: 'the contract names the settings, and all are checked before anything else is loaded' },
+  {
+    path: /^config\.ts /,
+    why: 'the addresses of their APIs are settings, and all are checked before anything else is loaded',
+  },
 ]
 
 /** A folder may import only the folders to its left. */

@@ -7,7 +7,7 @@ import { ERROR_STATUS } from '#shared/errors.ts'
 import { EVENTS } from '#webhooks/events.ts'
 import { openDocPage } from './support/doc-page.ts'
 
-/** What the specification and the contract name: a rule that no test names in its title is a rule that nobody proved. */
+/** What sellers and operators know by name: a rule that no test names in its title is a rule that nobody proved. */
 const NAMED = {
   endpoint: [
     'GET /api/v1/plans',
@@ -73,7 +73,7 @@ const NAMED = {
 }
 const TITLE = /\b(?:describe|it)\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g
 
-describe('what the specification names', () => {
+describe('what sellers and operators know by name', () => {
   const titles = titlesOfTests()
 
   it('every call of the API is named here', () => {

@@ -3,7 +3,7 @@ import { addMs, asAppTime, asRealTime, type AppTime, type RealTime } from '#shar
 
 /**
  * The app's own time: real time, plus the offset of a sandbox app's test clock. Subscriptions, checkouts, renewals and reminders use it;
- * request signatures, webhook retries and the ledger of money use real time (contract 3, Test clock).
+ * request signatures, webhook retries and the ledger of money use real time (R251).
  */
 export function appNow(app: Pick<App, 'clockOffsetMs'>, now: RealTime): AppTime {
   return asAppTime(addMs(now, app.clockOffsetMs))

@@ -23,7 +23,7 @@ export type AppRoute = ApiRoute<ApiCaller>
 /** Makes the routes of the API. */
 export const route = routesOf<ApiCaller>()
 
-/** The string that an HMAC app signs: `{timestamp}.{METHOD}.{path with query, as sent}.{raw body}` (contract 2). */
+/** The string that an HMAC app signs: `{timestamp}.{METHOD}.{path with query, as sent}.{raw body}` (R2). */
 export function signRequest(
   secret: string,
   timestamp: string,
@@ -72,7 +72,7 @@ function nameOf(app: App, token: EndUserToken | null): Caller {
   return token ? { kind: 'end_user', name: token.sub } : { kind: 'server', name: `app ${app.id}` }
 }
 
-/** Throws `forbidden` if a client names another end user than itself (contract 2, identity-token apps). */
+/** Throws `forbidden` if a client names another end user than itself (R10). */
 export function requireSelf(caller: ApiCaller, externalRef: string): void {
   if (caller.endUser !== null && caller.endUser !== externalRef) throw forbidden()
 }

@@ -22,7 +22,7 @@ export interface CreatedApp {
   readonly api_secret: string | null
 }
 
-/** Registers a seller's app (contract 6). */
+/** Registers a seller's app. */
 export const createApp = command({
   name: 'app.create',
   input: createAppInput,

@@ -1,7 +1,7 @@
 import { unixSeconds, type RealTime } from '#shared/time.ts'
 import type { App } from './store.ts'
 
-/** How far `X-Timestamp` may be from the service's clock, either way (contract 2). */
+/** How far `X-Timestamp` may be from the service's clock, either way (R3). */
 export const TIMESTAMP_TOLERANCE_SECONDS = 300
 
 /** The headers of a signed call, empty if they are missing, and the text that the signature must cover. */

@@ -28,7 +28,7 @@ const keySets = new Map<string, JWTVerifyGetKey>()
 
 /**
  * The claims of an identity token that the provider signed for this audience and that has not expired, give or take the leeway. Throws for
- * any other token, also for other kinds of tokens that the provider signs with the same keys (contract 7, Callers).
+ * any other token, also for other kinds of tokens that the provider signs with the same keys (R9).
  */
 export async function verifyOidcToken(
   ctx: Context,

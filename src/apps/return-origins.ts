@@ -3,7 +3,7 @@ import { isHttpsOrOwn } from '#shared/loopback.ts'
 
 const MAX_ORIGINS = 20
 
-/** Origins as browsers write them, without duplicates; the error names the first invalid one (contract 7, Callers). */
+/** Origins as browsers write them, without duplicates; the error names the first invalid one (R14). */
 export function returnOrigins(isDevelopment: boolean): z.ZodType<string[]> {
   return z
     .array(z.string().max(300, 'must have at most 300 characters'))

@@ -29,7 +29,7 @@ const setIdentityInput = ({ env }: Config) => {
   )
 }
 
-/** Sets who issues the identity tokens of an app's end users (contract 2). Throws `invalid_request`. */
+/** Sets who issues the identity tokens of an app's end users (R8). Throws `invalid_request`. */
 export const setIdentity = command({
   name: 'app.set-identity',
   input: setIdentityInput,

@@ -11,7 +11,7 @@ export interface UnsignedCall {
   readonly body: Buffer
 }
 
-/** The headers that sign a call as the app's (contract 2). Throws `invalid_request` for an app without a secret. */
+/** The headers that sign a call as the app's (R2). Throws `invalid_request` for an app without a secret. */
 export function signCall(ctx: Context, app: App, call: UnsignedCall): Record<string, string> {
   if (app.apiSecret === null) {
     throw new AppError('invalid_request', `app ${app.id} uses identity tokens: it has no secret to sign with`)

@@ -8,7 +8,7 @@ import type { PageSettings } from './page-settings.ts'
 
 export type AppAuth = 'hmac' | 'identity'
 
-/** Who issues the identity tokens of an identity-token app (contract 2). */
+/** Who issues the identity tokens of an identity-token app (R8). */
 export type IdentityProvider =
   | { readonly provider: 'firebase'; readonly projectId: string }
   | { readonly provider: 'oidc'; readonly issuer: string; readonly audience: string; readonly jwksUrl: string }

@@ -79,7 +79,7 @@ function refuseForServers(app: App, changes: object): void {
     throw invalidField(field, 'only identity-token apps have clients to limit: this one signs its requests')
 }
 
-/** Disables or enables an app. Payments that were opened before still complete (contract 4). */
+/** Disables or enables an app. Payments that were opened before still complete (R68). */
 export const setAppDisabled = command({
   name: 'app.disable',
   input: nothing,

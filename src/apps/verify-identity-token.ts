@@ -4,7 +4,7 @@ import { AppError } from '#shared/errors.ts'
 import { unixSeconds } from '#shared/time.ts'
 import type { App, IdentityProvider } from './store.ts'
 
-/** How far the issuer's clock may be from ours (contract 2, Identity-token apps). */
+/** How far the issuer's clock may be from ours (R8). */
 const LEEWAY_SECONDS = 60
 /** Longer than any issuer's token; longer ones are refused unread. */
 const MAX_TOKEN_LENGTH = 8192

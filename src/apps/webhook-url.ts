@@ -5,7 +5,7 @@ import { webAddress } from '#shared/validate.ts'
 
 /**
  * The address of an app's webhooks. Unless insecure receivers are allowed, `http:` and literal loopback or private addresses are refused
- * here; delivery always checks what the name resolves to (contract 4, Private receivers).
+ * here; delivery always checks what the name resolves to (R157).
  */
 export function webhookUrl(allowInsecure: boolean): z.ZodType<string> {
   return webAddress.refine(

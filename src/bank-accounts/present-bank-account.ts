@@ -2,7 +2,7 @@ import type { Config } from '#config.ts'
 import { findBank } from './banks.ts'
 import type { BankAccount } from './store.ts'
 
-/** A bank account for operators (contract 6). */
+/** A bank account for operators. */
 export interface PresentedBankAccount {
   readonly bank_account_id: number
   readonly bank: string

@@ -1,4 +1,4 @@
-/** What a VietQR code asks a payer's banking app to fill in (NAPAS 247 QR specification 1.5). */
+/** What a VietQR code asks a payer's banking app to fill in (NAPAS 247, version 1.5 of its QR format). */
 export interface VietQr {
   /** Six digits, see `banks.ts`. */
   readonly bin: string

@@ -15,7 +15,7 @@ const CloseBankMailInput = z.strictObject({
 })
 
 /**
- * An operator decides that a mail needs nothing: it leaves the list of waiting mails and can no longer be matched (contract 7). Throws
+ * An operator decides that a mail needs nothing: it leaves the list of waiting mails and can no longer be matched (R197). Throws
  * `not_found`, and `invalid_request` if it does not wait.
  */
 export const closeBankMail = command({

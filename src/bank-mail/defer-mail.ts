@@ -15,7 +15,7 @@ const MAX_DEFERRALS = 2
 
 /**
  * Defers a mail that could not be read, so that the relay sends it again: this machine may have been busy. If the mail itself may be the
- * cause, the third time it is `rejected`/`untrusted_sender`, and operators see it as unreadable (contract 7).
+ * cause, the third time it is `rejected`/`untrusted_sender`, and operators see it as unreadable (R198).
  */
 export async function deferMail(
   ctx: Context,

@@ -9,7 +9,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { findBankMail, listAwaitingTransfers, listBankMailRows, type BankMail, type Review } from './store.ts'
 import { suggest } from './suggest.ts'
 
-/** A mail for operators (contract 6). */
+/** A mail for operators. */
 export interface ListedMail {
   readonly id: number
   readonly app_id: number | null

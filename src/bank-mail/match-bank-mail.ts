@@ -44,7 +44,7 @@ export interface MatchPreview extends MatchedMail {
 }
 
 /**
- * An operator matches a mail's money to a transaction (contract 4, Unmatched money): it is booked as if the mail had the transaction's
+ * An operator matches a mail's money to a transaction (R197): it is booked as if the mail had the transaction's
  * code. Throws `not_found`, and `invalid_request` if the mail does not wait, the transaction is not in VND or of an app that never used
  * the account, or `amount` is missing or refused.
  */

@@ -4,7 +4,7 @@ import { findTrust, type TrustPath, type TrustSettings } from './trust.ts'
 
 /**
  * How the mail is verified as one of `domains` (a bank's); null if it is not or if a forwarder may have chosen how its body is
- * read (contract 7, "Bank mails"). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body
+ * read (R194). Google Workspace signs neither `Content-Type` nor `Content-Transfer-Encoding`, and a signed body
  * reads differently under another character set, boundary or encoding.
  */
 export async function readTrust(

@@ -28,8 +28,8 @@ export interface ReceivedMail extends RelayedMail {
 }
 
 /**
- * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary (specification 6, contract
- * 5 and 7). Money and summary are committed together, so that a mail that is posted again after a crash is booked exactly once.
+ * Decides on a mail that the relay posted, books its money if it is a payment, and keeps the redacted summary (R199). Money and
+ * summary are committed together, so that a mail that is posted again after a crash is booked exactly once (R196).
  */
 export async function receiveMail(ctx: Context, mail: ReceivedMail): Promise<Answer> {
   const facts = factsOf(mail.reading)

@@ -62,7 +62,7 @@ const PaymentCheckout = z.strictObject({
   currency: currencyCode.describe('ISO 4217, in upper or lower case.'),
 })
 
-/** The body of `POST /api/v1/checkout-sessions` (specification 4; contract 3). */
+/** The body of `POST /api/v1/checkout-sessions` (R60). */
 const CreateSessionInput = z
   .discriminatedUnion('mode', [SubscriptionCheckout, PaymentCheckout], 'must be subscription or payment')
   .meta({
@@ -89,7 +89,7 @@ const CreateSessionInput = z
 type SubscriptionInput = z.infer<typeof SubscriptionCheckout>
 type PaymentInput = z.infer<typeof PaymentCheckout>
 
-/** The answer of `POST /api/v1/checkout-sessions` (contract 3). */
+/** The answer of `POST /api/v1/checkout-sessions`. */
 export const CreatedSessionOutput = z
   .strictObject({
     id: publicId('cs'),

@@ -10,7 +10,7 @@ import { requestOf } from './choose-method.ts'
 import { viewCheckout, type CheckoutView } from './view-checkout.ts'
 
 /**
- * Opens the payment for bank transfers, which it then takes whatever method is chosen later (contract 4), and returns the checkout.
+ * Opens the payment for bank transfers, which it then takes whatever method is chosen later (R192), and returns the checkout.
  * An expired or completed checkout is returned unchanged. Throws `not_found`, and `payment_method_unavailable` if it cannot be paid by
  * transfer.
  */

@@ -10,7 +10,7 @@ interface ClientChoices {
 
 /**
  * Refuses what a client may not choose: the amount of a payment, unless an operator allowed it, and return addresses outside the origins
- * that an operator named (contract 7, Callers). Throws `forbidden` and `invalid_request`.
+ * that an operator named (R13, R14). Throws `forbidden` and `invalid_request`.
  */
 export function refuseClientChoices(app: App, input: ClientChoices): void {
   if (input.mode === 'payment' && !app.allowsClientAmounts)

@@ -16,7 +16,7 @@ import { checkoutsByToken, type CheckoutRows, type CheckoutSession } from './sto
 
 /**
  * `overtaken`: the link has not expired, but a payment would not be applied, because the subscription has changed or the trial was used in
- * the meantime. Nothing can be paid there (contract 7, No page takes money for what will not happen).
+ * the meantime. Nothing can be paid there (R65).
  */
 export type CheckoutState = 'open' | 'overtaken' | 'expired' | 'completed'
 

@@ -9,7 +9,7 @@ import { openOutput, printError } from './output.ts'
 
 /**
  * `bank-mail-relay <envelope recipient>…`: reads one mail from standard input, as a mail server pipes it, signs it and posts it to the
- * service (contract 5). Of the settings, it reads `BILLING_RELAY_SECRET` and `BILLING_BASE_URL` (or the listen address).
+ * service (R201). Of the settings, it reads `BILLING_RELAY_SECRET` and `BILLING_BASE_URL` (or the listen address).
  *
  * Exit codes, which mail servers know from sysexits.h:
  *   0   the service accepted the mail for every recipient, whatever it decided about it

@@ -220,7 +220,7 @@ function withoutWords(message: string): string {
   return message.replace(/(too many arguments .* but got \d+): .*/s, '$1.\n')
 }
 
-/** commander exits with 1 on wrong usage; the contract requires 2. */
+/** commander exits with 1 on wrong usage, where the rule is 2 (R260). */
 function throwInsteadOfExit(command: Command): void {
   command.exitOverride()
   for (const child of command.commands) throwInsteadOfExit(child)

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander'
 import { createProgram, leadingWord, spellHelp } from './program.ts'
 
-/** Runs a command line; what went wrong is printed, and the exit code is set (contract 6): 0 done, 1 refused or failed, 2 wrong usage. */
+/** Runs a command line; what went wrong is printed, and the exit code is set (R260): 0 done, 1 refused or failed, 2 wrong usage. */
 export async function runCli(words: readonly string[]): Promise<void> {
   if (words[0] === 'complete') return complete(words.slice(1))
   try {

@@ -27,7 +27,7 @@ const CreateOwnCustomerInput = CreateCustomerInput.extend({
 })
 
 /**
- * Creates a customer that belongs to the end user whose client calls (contract 7, Callers). If the token has a verified address, `email`
+ * Creates a customer that belongs to the end user whose client calls (R12). If the token has a verified address, `email`
  * must equal it. Throws `invalid_request`, also for a sixth customer.
  */
 export const createOwnCustomer = ({ sub, verifiedEmail }: EndUserToken) =>

@@ -6,7 +6,7 @@ const emailList = z.array(emailAddress).max(10, 'must contain at most 10 address
 /** The languages of mails and pages. */
 export const LOCALES = ['en', 'vi'] as const
 
-/** The fields of a customer; null clears an optional one (contract 3, Customers). */
+/** The fields of a customer; null clears an optional one (R50). */
 export const requiredFields = {
   name: name(191).describe("The customer's name, used in mails."),
   email: emailAddress.describe('Where reminders go.'),

@@ -11,7 +11,7 @@ export const ListCustomersQuery = z.object({
   email: emailAddress.optional().describe('Only customers with this email address.'),
 })
 
-/** A page of an app's customers, newest first (contract 3, Customers). Validates `query`. */
+/** A page of an app's customers, newest first. Validates `query`. */
 export async function listCustomers(ctx: Context, appId: number, query: unknown): Promise<Page<Customer>> {
   const { limit, cursor, merchant_customer_id, email } = validate(ListCustomersQuery, query)
   const rows = await listCustomerRows(ctx.db, {

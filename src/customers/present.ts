@@ -5,7 +5,7 @@ import { publicId, timestamp } from '#shared/validate.ts'
 import { LOCALES } from './customer-fields.ts'
 import type { Customer } from './store.ts'
 
-/** The Customer of the API (specification 2, contract 3). */
+/** The Customer of the API. */
 export const CustomerOutput = z
   .strictObject({
     id: publicId('cus'),

@@ -15,7 +15,7 @@ export const customers = table('customers', {
   ccEmails: json<string[]>('cc_emails'),
   bccEmails: json<string[]>('bcc_emails'),
   locale: exact('locale', 8).as<'en' | 'vi'>(),
-  /** The `sub` of the end user whose client created it; null for all others (contract 7, Callers). */
+  /** The `sub` of the end user whose client created it; null for all others (R11). */
   endUser: exact('end_user', 191).nullable(),
   /** From 1: the unique key over end user and slot limits the number of customers. */
   endUserSlot: int('end_user_slot').nullable(),

@@ -7,8 +7,8 @@ import { AppError } from '#shared/errors.ts'
 const FLUSH_MS = 1000
 
 /**
- * Answers malformed requests, headers that are too large and requests that take too long with the error envelope of contract 2, and
- * frees the socket at once (contract 7).
+ * Answers malformed requests, headers that are too large and requests that take too long with the error body (R20), and
+ * frees the socket at once (R30).
  */
 export function answerClientErrors(server: Server): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {

@@ -4,7 +4,7 @@ import type { RequestState } from '#http/errors.ts'
 const REQUEST_HEADERS = 'Authorization, Content-Type, Idempotency-Key, X-App-Key, X-Timestamp, X-Signature'
 const ONE_DAY_SECONDS = '86400'
 
-/** Allows browser clients of any origin to call the API, without the browser's credentials (contract 2). */
+/** Allows browser clients of any origin to call the API, without the browser's credentials (R16). */
 export const crossOrigin: Middleware<RequestState> = async (http, next) => {
   http.set('Access-Control-Allow-Origin', '*')
   http.set('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')

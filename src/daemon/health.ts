@@ -18,7 +18,7 @@ const DATABASE_DEADLINE_MS = 2000
 /** Maximum age of an answer about the database, which more frequent requests do not reach. */
 const FRESH_MS = 1000
 
-/** `/healthz`, `/readyz` and `/metrics` (contract 1). */
+/** `/healthz`, `/readyz` and `/metrics` (R281, R282). */
 export function healthRoutes(ctx: Context, metrics: Metrics, health: Health): Router<RequestState> {
   const router = new Router<RequestState>({ strict: true, sensitive: true })
   const databaseState = shareReading(FRESH_MS, () => readDatabaseState(ctx))

@@ -10,7 +10,7 @@ export interface Running {
   readonly close: () => Promise<void>
 }
 
-/** For everything together (contract 1). */
+/** For everything together (R283). */
 const STOP_DEADLINE_MS = 30_000
 const JOBS_DEADLINE_MS = 20_000
 /** Requests that are still under way, mostly those of slow senders, are then cut off. */

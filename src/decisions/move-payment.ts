@@ -44,7 +44,7 @@ interface Source {
 }
 
 /**
- * Books money for the transaction that it was meant for (contract 7): money that is unallocated, or that a transaction has without having
+ * Books money for the transaction that it was meant for (R136): money that is unallocated, or that a transaction has without having
  * used it. It counts there from when it was paid. Throws `not_found`, and `invalid_request` if nothing may be moved.
  */
 export async function movePayment(ctx: Context, caller: Caller, input: unknown): Promise<MovedPayment> {

@@ -75,7 +75,7 @@ export async function previewResolution(
 }
 
 /**
- * Resolves a transaction that needs an operator (contract 6 and 7): `refund` gives a part or all of its money back, through the provider
+ * Resolves a transaction that needs an operator (R130 to R135): `refund` gives a part or all of its money back, through the provider
  * where that makes refunds, otherwise recorded with the reference of a transfer; `complete` accepts what was received and applies it;
  * `dismiss` clears the flag. Returns the transaction as it is then. Throws `not_found`, `invalid_request`, and `provider_error` if a
  * refund was refused, or where nobody knows yet whether it was made.

@@ -13,7 +13,7 @@ import { SECOND_MS } from '#shared/time.ts'
 export type Standing = 'known' | 'stranger' | 'notifier'
 
 const RETRY_AFTER_SECONDS = 1
-/** Contract 7, Overload: a caller that would wait longer for the database gets 429. */
+/** A caller that would wait longer for the database gets 429 (R241). */
 const PATIENCE_MS = 2 * SECOND_MS
 /**
  * Under lasting overload every wait would grow beyond that. Measured with 2,000 checkouts a second offered to a daemon that opens 900

@@ -44,7 +44,7 @@ nat64.addSubnet('64:ff9b::', 96, 'ipv6')
 
 /**
  * Whether an address is none of the public internet: loopback, private, link-local, mapped, metadata, reserved, multicast
- * (contract 4, Private receivers). What is no address at all is blocked too.
+ * (R157). What is no address at all is blocked too.
  */
 export function isBlockedAddress(address: string): boolean {
   const version = isIP(address)

@@ -4,14 +4,14 @@ import { AppError, invalidField } from '#shared/errors.ts'
 import { duplicateField } from './duplicate-field.ts'
 import type { RequestState } from './errors.ts'
 
-/** Largest body of an API call (contract 2). */
+/** Largest body of an API call (R23). */
 export const API_BODY_BYTES = 100 * 1024
 
 /** How long the rest of a body that is too large is read. */
 const LONGEST_REST_MS = 1000
 
 /**
- * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (contract 7, Callers). The signed
+ * Refuses a GET or HEAD with a body on any path, before any work is done: 400 `invalid_request` (R7). The signed
  * text does not mark the end of the path, so that the signature of `GET …/a.x` would be valid for `GET …/a` with the body `x.`.
  */
 export const refuseBodyOfReads: Middleware<RequestState> = async (http, next) => {

@@ -23,7 +23,7 @@ export const requestIds: Middleware<RequestState> = async (http, next) => {
   await next()
 }
 
-/** The error body of contract 2. */
+/** The error body of every answer that refuses (R20). */
 export function errorBody(error: AppError, requestId: string): object {
   const { code, message, field } = error
   return { success: false, error: { code, message, field, request_id: requestId } }

@@ -37,7 +37,7 @@ export type PageLocale = 'en' | 'vi'
 /** Whose page it is. A route sets it as soon as it knows, so that the page of an error shows it too. */
 export interface PageOwner {
   readonly appName: string
-  /** Sandbox apps' pages carry a visible TEST mark (contract 4). */
+  /** Sandbox apps' pages carry a visible TEST mark (R218). */
   readonly isTest: boolean
   readonly customerLocale: PageLocale | null
   /** Where to start again after an error, a path of ours such as `/checkout/…`; none if absent. */

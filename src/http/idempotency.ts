@@ -17,7 +17,7 @@ import {
   type IdempotencyKey,
 } from './store.ts'
 
-/** How long the first answer is kept (contract 2). */
+/** How long the first answer is kept (R230). */
 export const ANSWER_KEPT_MS = DAY_MS
 /** A request that did not renew its lease has died with its daemon or lost the database: the next one with its key may run. */
 const LEASE_MS = 20 * SECOND_MS

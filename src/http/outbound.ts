@@ -20,7 +20,7 @@ const KEEP_ALIVE_MS = 1000
 /** Largest answer of a fixed endpoint. */
 const ENDPOINT_BYTES = 1024 * 1024
 
-/** Why no answer came. `blocked_address`: the receiver is not on the public internet (contract 4, Private receivers). */
+/** Why no answer came. `blocked_address`: the receiver is not on the public internet (R157). */
 export type OutboundFailure =
   | 'blocked_address'
   | 'insecure_url'

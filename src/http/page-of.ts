@@ -4,7 +4,7 @@ import { invalidField } from '#shared/errors.ts'
 import { parseNumericId } from '#shared/ids.ts'
 import { validate } from '#shared/validate.ts'
 
-/** Query fields of every list that can grow (contract 2). */
+/** Query fields of every list that can grow (R27). */
 export const listQueryFields = {
   limit: z
     .string()

@@ -3,7 +3,7 @@ import { AppError } from '#shared/errors.ts'
 
 /** A burst may use the requests of so many seconds at once. */
 const BURST_SECONDS = 2
-/** The part of its app's limit that an end user has, and its minimum in requests a second (contract 7, Callers). */
+/** The part of its app's limit that an end user has, and its minimum in requests a second (R240). */
 const END_USER_PART = 1 / 5
 const MIN_PER_END_USER = 5
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Liquid, type Template } from 'liquidjs'
 
-/** Languages of mails (specification 2, Customer). */
+/** Languages of mails (R50). */
 export type MailLocale = 'en' | 'vi'
 /** For each locale a pair of files, `<name>.<locale>.mjml` and `<name>.<locale>.txt`, under `templates/emails`. */
 export type MailTemplate = 'renewal-reminder' | 'expired-notice' | 'receipt'

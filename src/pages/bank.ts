@@ -29,7 +29,7 @@ export function bankPages(ctx: Context): Router<RequestState> {
   return router
 }
 
-/** Shows how to transfer. From its first opening on, the transaction takes bank transfers (contract 4). */
+/** Shows how to transfer. From its first opening on, the transaction takes bank transfers (R192). */
 async function sendBankPage(ctx: Context, http: PageHttp, view: CheckoutView): Promise<void> {
   const { app, session, title, secondsLeft } = view
   const opened = await openBankPage(ctx, session.token)

@@ -72,7 +72,7 @@ async function sendStatus(ctx: Context, http: TokenHttp): Promise<void> {
   const { state, session } = view
   const isCompleted = state === 'completed'
   setPageHeaders(http)
-  // The contract fixes the body. By the tag, the page notices that a part of the money has arrived.
+  // Clients know the body. By the tag, the page notices that a part of the money has arrived.
   http.etag = progressTag(view)
   http.body = {
     status: isCompleted ? 'completed' : 'pending',

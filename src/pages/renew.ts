@@ -36,7 +36,7 @@ import { paidViewOf, returnLink } from './paid.ts'
 import { renewTexts } from './renew-texts.ts'
 import { pageTexts } from './texts.ts'
 
-/** The renewal page and the opt-out page, with their forms (contract 3, Hosted pages; contract 4, Renewal page). */
+/** The renewal page and the opt-out page, with their forms (R176 to R178). */
 export function renewPages(ctx: Context): Router<RequestState> {
   const router = new Router<RequestState>()
   router.use(friendlyErrors(ctx))

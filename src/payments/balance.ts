@@ -11,6 +11,7 @@ export interface Balance {
   readonly amountLeft: number
 }
 
+/** What was received and not given back. */
 export function keptOf({ amountReceived, amountRefunded }: Balance): number {
   return amountReceived - amountRefunded
 }

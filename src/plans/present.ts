@@ -28,7 +28,7 @@ const PriceOutput = z
   })
   .meta({ id: 'Price', description: 'What one period of a plan costs.' })
 
-/** The Plan of the API (specification 2): writes show `all` prices, reads those on sale. */
+/** The Plan of the API (R42): writes show `all` prices, reads those on sale. */
 export const PlanOutput = z
   .strictObject({
     id: publicId('plan'),

@@ -18,7 +18,7 @@ const TrialInput = z
     if (interval_count > LARGEST_COUNT[interval_unit]) check.addIssue(tooLong(interval_unit))
   })
 
-/** A price as `POST /plans` and `POST /plans/{id}/prices` take it (specification 4). */
+/** A price as `POST /plans` and `POST /plans/{id}/prices` take it. */
 export const PriceInput = z
   .strictObject({
     name: name(191).nullish().describe('A label, such as `Monthly`.'),

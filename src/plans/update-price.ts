@@ -20,7 +20,7 @@ interface Scope {
 }
 
 /**
- * Renames, archives or restores a price: amount, currency and interval never change (specification 2). Existing subscriptions keep
+ * Renames, archives or restores a price: amount, currency and interval never change (R41). Existing subscriptions keep
  * renewing at an archived price. Throws `not_found` if the plan has no such price.
  */
 export const updatePrice = command({

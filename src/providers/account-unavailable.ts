@@ -22,7 +22,7 @@ export class AccountUnavailable extends AppError {
   }
 }
 
-/** 502 `provider_error` with a message for the payer; an `AccountUnavailable` unless the failure is about one session (contract 7). */
+/** 502 `provider_error` with a message for the payer; an `AccountUnavailable` unless the failure is about one session (R214). */
 export function providerError(message: string, failure: CallFailure): AppError {
   const { httpStatus, isConnectionError } = failure
   const isOfAccount =

@@ -16,7 +16,7 @@ import {
 
 /**
  * Enables a payment method. Credentials are encrypted; different ones become a new version, and what was opened under earlier ones
- * continues with them (contract 7). A method that moves no money is for sandbox apps only.
+ * continues with them (R215). A method that moves no money is for sandbox apps only.
  */
 export const enableMethod = command({
   name: 'method.enable',

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { readBody } from '#http/body.ts'
 import { AppError } from '#shared/errors.ts'
 
-/** The exact bytes. Throws `unverified` (400) for a body that is too long, as for every transport problem (specification 6). */
+/** The exact bytes. Throws `unverified` (400) for a body that is too long, as for every transport problem. */
 export async function notificationBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   try {
     return await readBody(request, limit)

@@ -6,7 +6,7 @@ import { listProviders } from './providers.ts'
 import { closeOpenSessions } from './engine/reconcile-payments.ts'
 
 /**
- * The endpoints that payment providers call (specification 4, contract 4). Answers 400 to what cannot be verified, 200 with the `status`
+ * The endpoints that payment providers call (R210). Answers 400 to what cannot be verified, 200 with the `status`
  * of every decision, and 5xx to errors of our own, so that the provider sends the notification again.
  */
 export function notificationRoutes(ctx: Context): Router<RequestState> {

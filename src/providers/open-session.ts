@@ -43,7 +43,7 @@ export interface OpenedSession {
 
 /**
  * Opens a session at the provider for what is due, or returns to an open one; returns where to send the payer. Asks the provider about
- * earlier sessions first: one may be paid, cancelled, expired or processing, and one that asks for another amount is closed (contract 7). The
+ * earlier sessions first: one may be paid, cancelled, expired or processing, and one that asks for another amount is closed (R216). The
  * intent is committed before the provider is called. Throws `provider_error`.
  */
 export async function openSession(

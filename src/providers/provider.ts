@@ -111,7 +111,7 @@ export interface Sessions {
  * lacks, such as credentials or refunds, is absent.
  */
 export interface Provider<Method extends string = string> extends Partial<Sessions> {
-  /** The name by which payers choose it and apps enable it (contract 3). */
+  /** The name by which payers choose it and apps enable it. */
   readonly method: Method
   /** The code in stored sessions, payments and events: the API's `provider_code`. */
   readonly code: string
@@ -120,7 +120,7 @@ export interface Provider<Method extends string = string> extends Partial<Sessio
   readonly isSandboxOnly?: true
   /** `open` completes the payment, so that the choice is not recorded first. */
   readonly paysAtOnce?: true
-  /** Reports bank transfers: an app that has it may take manual ones as well (contract 4, Manual bank transfer). */
+  /** Reports bank transfers: an app that has it may take manual ones as well (R191). */
   readonly reportsTransfers?: true
   /** Paid on our own bank page, and confirmed by bank mails. */
   readonly hasBankPage?: true

@@ -7,7 +7,7 @@ import { testMethod } from './test-method/test-method.ts'
 /** Every payment method, in the order in which payers see them. */
 const PROVIDERS = [card, payos, bankTransfer, testMethod] as const
 
-/** The names of the payment methods (contract 3). */
+/** The names of the payment methods. */
 export type Method = (typeof PROVIDERS)[number]['method']
 export const METHODS: readonly Method[] = PROVIDERS.map(({ method }) => method)
 

@@ -6,7 +6,7 @@ export interface NodeState {
   readonly currentPeriodEnd: AppTime | null
 }
 
-/** The whole node of one end user (specification 2, Realtime node). Times are epoch milliseconds. */
+/** The whole node of one end user (R160). Times are epoch milliseconds. */
 export interface RealtimeNode {
   readonly plan: 'premium' | 'free'
   /** End of the paid or trial period; null means lifetime with `premium`, and nothing to expire with `free`. */
@@ -22,7 +22,7 @@ export type WriteReason = 'change' | 'resync'
  * The node for a subscription. `now` is the app's own time, `writtenAt` the real one.
  *
  * A change always writes `premium`, with an end in the past where the period ran out: clients compare `expiresAt` with their clock.
- * Only a re-sync turns that into `free` (specification 6, Realtime database sync).
+ * Only a re-sync turns that into `free` (R163).
  */
 export function nodeOf(state: NodeState, reason: WriteReason, now: AppTime, writtenAt: RealTime): RealtimeNode {
   const end = state.currentPeriodEnd

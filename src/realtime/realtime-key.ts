@@ -6,7 +6,7 @@ const PATH_BYTES = 768
 /** The longest key inside a node, whose path must fit too. */
 const INNER_KEY = 'purchaseSource'
 
-/** Whether the app's clients read their state from a realtime database that we write (specification 1). */
+/** Whether the app's clients read their state from a realtime database that we write. */
 export function hasRealtimeDatabase(app: NotifiedApp): app is AppWithDatabase {
   return app.realtimeDatabaseUrl !== null && app.realtimeServiceAccount !== null && app.realtimePath !== null
 }

@@ -10,7 +10,7 @@ import { hasRealtimeDatabase, type AppWithDatabase } from './realtime-key.ts'
 import { nodeOf, type NodeState, type WriteReason } from './node.ts'
 import { claimWrite, extendLease, findRealtimeWrite, finishWrite, isBeingWritten, releaseWrite } from './store.ts'
 
-/** The budget for waiting, token, read and write together. With its records, a call that writes a node returns within 6 s (contract 4). */
+/** The budget for waiting, token, read and write together. With its records, a call that writes a node returns within 6 s (R162). */
 const WRITE_MS = 4000
 /** Longer than any write, so that a lease expires only when its writer died. */
 const LEASE_SECONDS = 20
@@ -33,7 +33,7 @@ export type WriteOutcome = 'written' | 'failed' | 'pending'
 
 /**
  * Writes the node with the subscription's state at the time of the write, after `queueRealtimeWrite` was committed. Takes 5 s at most and
- * never throws: a failure is recorded on the subscription's row, logged and counted (contract 4, Realtime node). Does nothing for apps
+ * never throws: a failure is recorded on the subscription's row, logged and counted (R162). Does nothing for apps
  * without a realtime database. A re-sync always writes by itself, because another writer's change may leave `premium` where a re-sync
  * writes `free`.
  */

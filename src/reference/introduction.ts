@@ -1,4 +1,4 @@
-/** The first section of the reference, in Markdown (contract 2). */
+/** The first section of the reference, in Markdown. */
 export const INTRODUCTION = `
 JSON in and out, UTF-8. A success is \`{"success": true, "data": …}\`. Times are UTC, written \`YYYY-MM-DD HH:MM:SS\`. Amounts are integers in the currency's
 smallest unit: 99000 for VND 99,000, 990 for USD 9.90. An unknown field of the body or parameter of the query is an error that names it. A body can have at most 100 KB. A \`GET\` must not have a body. Every response has \`X-Request-Id\`.
@@ -27,7 +27,7 @@ Lists are newest first. They take \`limit\` (1 to 100, 20 by default) and \`curs
 \`{"success": false, "error": {"code": "…", "message": "…", "field": "prices.0.trial.amount", "request_id": "…"}}\`. \`field\` is null if no field is invalid.
 `.trim()
 
-/** The introduction to webhooks, in Markdown (specification 6, contract 4). */
+/** The introduction to webhooks, in Markdown. */
 export const WEBHOOK_INTRODUCTION = `
 The body is \`{"id", "event_type", "app_id", "data", "created_at"}\`. Verify the signature over the exact bytes, in constant time, and reject timestamps that are more than 300 seconds from now. Any 2xx acknowledges. Redirects
 are not followed. Anything else is retried after 1, 5, 15, 60 and 240 minutes. Delivery is at least once and in no guaranteed order. Skip events whose signed \`id\` you have handled: it is the same for all attempts, as are \`X-Gateway-Event-Id\` and \`webhook-id\`, which repeat it. Ignore event types that you do not know.

@@ -22,7 +22,7 @@ const OTHERS_MS = 15 * SECOND_MS
 /** Maximum number of mails that a response lists as pending. */
 const MAX_PENDING = 100
 
-/** The body of `POST /api/v1/test-clock`: one of the two (contract 3, Test clock). */
+/** The body of `POST /api/v1/test-clock`: one of the two (R250). */
 export const AdvanceClockInput = z
   .strictObject({
     advance_seconds: integer(0, MAX_SECONDS).optional().describe('How far to move, at most a hundred years.'),

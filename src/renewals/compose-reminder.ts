@@ -25,7 +25,7 @@ export interface DueReminder {
   readonly customer: Customer
 }
 
-/** The mail of one stage, in the customer's language and under the app's name (specification 6). */
+/** The mail of one stage, in the customer's language and under the app's name. */
 export async function composeReminder(config: Config, due: DueReminder): Promise<Mail> {
   const { app, customer, subscription } = due
   const from = senderOf(app, config)

@@ -13,7 +13,7 @@ export class DailyLimitReached extends Error {
   override readonly name = 'DailyLimitReached'
 }
 
-/** How many mails the app may send in one UTC day of real time; null for no limit (contract 7, Callers). */
+/** How many mails the app may send in one UTC day of real time; null for no limit (R175). */
 export function dailyLimit(config: Config, app: Pick<App, 'isSandbox'>): number | null {
   const limit = config.mailsPerAppPerDay === 0 ? null : config.mailsPerAppPerDay
   return app.isSandbox ? Math.min(limit ?? SANDBOX_MAILS_PER_DAY, SANDBOX_MAILS_PER_DAY) : limit

@@ -14,7 +14,7 @@ const EXPIRY = job('expire')
 
 /**
  * Stores `expired` on subscriptions whose period has ended, and returns how many. Reads do not depend on it, since they compute the
- * status themselves, and no webhook is sent (contract 4, Expiry).
+ * status themselves, and no webhook is sent (R110).
  */
 export async function expireDue(ctx: Context, options: SweepOptions = {}): Promise<number> {
   let expired = 0

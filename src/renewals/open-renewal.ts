@@ -19,7 +19,7 @@ import { renewalLink } from './renewal-link.ts'
 import { findPayable, priceOf, viewRenewal, type RenewalView } from './view-renewal.ts'
 
 /**
- * The body of `POST /renew/{token}` (contract 3). `period_end` is the end that the page showed: if it has changed, the period has been
+ * The body of `POST /renew/{token}`. `period_end` is the end that the page showed: if it has changed, the period has been
  * paid in the meantime, and the payer is asked again.
  */
 export const OpenRenewalInput = z.strictObject({
@@ -56,7 +56,7 @@ export async function openRenewal(
 }
 
 function requirePayable(view: RenewalView, method: Method): void {
-  // A disabled app completes what was opened before, and opens nothing new (contract 4).
+  // A disabled app completes what was opened before, and opens nothing new (R68).
   if (view.app.disabledAt && !view.openCheckoutToken) throw new AppError('app_disabled', 'this app is disabled')
   if (view.effect.kind === 'refused')
     throw new AppError('invalid_request', 'this subscription cannot be extended further')

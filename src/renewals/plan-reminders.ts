@@ -40,7 +40,7 @@ export interface PlannedReminder {
 const PAGE_SIZE = 500
 
 /**
- * Who gets which mail when in the next `days` days, and who gets none and why (contract 6, `reminders plan`), for one app or all of
+ * Who gets which mail when in the next `days` days, and who gets none and why (`reminders plan`), for one app or all of
  * them, each by its own clock. Lifetime subscriptions get no mails.
  */
 export async function planReminders(ctx: Context, app: App | null, days: number): Promise<PlannedReminder[]> {

@@ -26,7 +26,7 @@ export const remindersSent = command({
 })
 
 /**
- * Records that mails were sent and emits their events, once per stage and period and never with the link (specification 6). One mail
+ * Records that mails were sent and emits their events, once per stage and period and never with the link (R172). One mail
  * that an operator has resolved in the meantime stays as it is; among several it is an error, and nothing is recorded.
  */
 export async function recordSent(tx: Tx, mails: readonly SentMail[]): Promise<void> {

@@ -74,7 +74,7 @@ interface Run {
 }
 
 /**
- * Sends every mail whose stage applies now (specification 6; contract 4, Reminders); those that failed before come last. Each is
+ * Sends every mail whose stage applies now (R170); those that failed before come last. Each is
  * claimed under its unique key, composed, marked as handed over between the mail server's go-ahead and the first byte, and recorded
  * with its webhook event once the server has accepted it. A daemon that dies before the mark loses nothing; one that dies after it
  * leaves the mail unconfirmed, and it is not sent twice.

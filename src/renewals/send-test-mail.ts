@@ -11,7 +11,7 @@ import { mailBrand } from './mail-brand.ts'
 import { dayWords, intervalWords, momentWords, planTitle } from './words.ts'
 
 /**
- * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (contract 6, `mail test`). Throws
+ * Sends a sample reminder with the TEST mark to an operator's own address, to try the mail server (`mail test`). Throws
  * `invalid_request` for an invalid address or without a mail server, and `MailError` if the mail server did not accept the mail.
  */
 export async function sendTestMail(ctx: Context, address: string, locale: MailLocale = 'en'): Promise<void> {

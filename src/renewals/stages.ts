@@ -1,12 +1,12 @@
 import { DAY_MS, addMs, type AppTime } from '#shared/time.ts'
 
-/** Days before the period end at which a mail is due; 0 is the notice that the period has ended (specification 6). */
+/** Days before the period end at which a mail is due; 0 is the notice that the period has ended (R170). */
 export type Stage = 3 | 1 | 0
 
 /** In chronological order. */
 export const STAGES: readonly Stage[] = [3, 1, 0]
 
-/** A customer may pay for 7 days after the end; no mail goes out later (specification 3, rule 2). */
+/** A customer may pay for 7 days after the end; no mail goes out later (R110). */
 export const GRACE_DAYS = 7
 
 export interface Window {
@@ -16,7 +16,7 @@ export interface Window {
   readonly until: AppTime
 }
 
-/** When a stage may be sent: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (contract 4). */
+/** When a stage may be sent: 3 = [end−3d, end−1d), 1 = [end−1d, end), 0 = [end, end+7d) (R170). */
 export function stageWindow(stage: Stage, periodEnd: AppTime): Window {
   const days = (count: number): AppTime => addMs(periodEnd, count * DAY_MS)
   switch (stage) {

@@ -1,4 +1,4 @@
-/** Every error a caller can see: its code, and the HTTP status that code always has (specification 7, contract 2). */
+/** Every error a caller can see: its code, and the HTTP status that code always has (R21). */
 export const ERROR_STATUS = {
   invalid_request: 400,
   price_not_found: 400,

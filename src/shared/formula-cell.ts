@@ -4,7 +4,7 @@ const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/
 
 /**
  * A CSV cell that no spreadsheet executes: text whose first non-blank character could begin a formula gets an apostrophe, except for plain
- * numbers (contract 7, Callers). So does such text behind apostrophes, so that `bareCell` restores every text.
+ * numbers (R265). So does such text behind apostrophes, so that `bareCell` restores every text.
  */
 export function guardCell(text: string): string {
   return isFormula(text) ? `'${text}` : text

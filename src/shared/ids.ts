@@ -1,6 +1,6 @@
 import { notFound } from '#shared/errors.ts'
 
-/** Prefixes of the public identifiers; inside, an id is a number (specification 2). */
+/** Prefixes of the public identifiers; inside, an id is a number (R26). */
 export type IdKind = 'plan' | 'price' | 'cus' | 'cs' | 'evt'
 
 const NOUN: Record<IdKind, string> = {

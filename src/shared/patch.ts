@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** The body of a PATCH: any of the fields, at least one of them (contract 3, Empty PATCH). */
+/** The body of a PATCH: any of the fields, at least one of them (R29). */
 export function patchOf<Shape extends z.ZodRawShape>(shape: Shape): z.ZodObject<Shape, z.core.$strict> {
   const names = Object.keys(shape).join(', ')
   return z

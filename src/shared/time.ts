@@ -44,7 +44,7 @@ export function unixSeconds(instant: Date): number {
   return Math.floor(instant.getTime() / SECOND_MS)
 }
 
-/** `YYYY-MM-DD HH:MM:SS` in UTC: the form of every time in API bodies (specification 2). */
+/** `YYYY-MM-DD HH:MM:SS` in UTC: the form of every time in API bodies (R28). */
 export function formatTimestamp(instant: Date): string {
   return instant.toISOString().slice(0, 19).replace('T', ' ')
 }
@@ -63,7 +63,7 @@ export function formatDay(instant: Date): string {
   return instant.toISOString().slice(0, 10)
 }
 
-/** ISO 8601 with an offset, `2026-07-01T00:00:00+00:00`: envelope times and `sent_at` (contract 4). */
+/** ISO 8601 with an offset, `2026-07-01T00:00:00+00:00`: envelope times and `sent_at` (R28). */
 export function formatIsoOffset(instant: Date): string {
   return `${instant.toISOString().slice(0, 19)}+00:00`
 }

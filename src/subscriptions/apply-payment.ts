@@ -26,7 +26,7 @@ export interface AppliedPayment extends QuotedPayment {
 }
 
 /**
- * Applies a payment to the end user's subscription (specification 3; contract 4): writes the period, its line in the ledger and the
+ * Applies a payment to the end user's subscription (R106): writes the period, its line in the ledger and the
  * events. Returns null, or why nothing was applied. A step, under the end user's lock, under which `subject` was read.
  */
 export async function applyPayment(

@@ -9,7 +9,7 @@ import type { Subscription } from './store.ts'
 
 /**
  * The reason of a change that is no payment: an import, a plan switch, or an operator's end. It counts as opened and paid at its own time
- * (contract 7). `priceId` and `inTrial` are those after the change.
+ * (R101). `priceId` and `inTrial` are those after the change.
  */
 export async function decisionReason(
   tx: Tx,

@@ -17,7 +17,7 @@ const EndSubscriptionInput = z.strictObject({
 })
 
 /**
- * An operator ends a subscription now, also a lifetime one, whose purchase was refunded, disputed or a mistake (contract 7). A new
+ * An operator ends a subscription now, also a lifetime one, whose purchase was refunded, disputed or a mistake (R114). A new
  * checkout is possible then. Throws `not_found`, and `invalid_request` if it has ended already.
  */
 export const endSubscription = command({

@@ -22,7 +22,7 @@ const MAX_WRITES = 100
 const BATCH = 5
 
 /**
- * Writes the nodes whose writer died between the commit and the write, or gave way to others (contract 4, Realtime node). Failed
+ * Writes the nodes whose writer died between the commit and the write, or gave way to others (R161). Failed
  * writes, also those that fail here, are left to an operator: `realtime resync --failed`.
  */
 export async function finishPendingWrites(

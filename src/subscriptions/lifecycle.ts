@@ -34,7 +34,7 @@ export interface Quote {
 }
 
 /**
- * The latest decision on a subscription's plan and price (contract 7): a payment that started, changed or restarted it, or a plan
+ * The latest decision on a subscription's plan and price (R101): a payment that started, changed or restarted it, or a plan
  * switch, an import or an operator's decision, which are opened and paid at their own time. Extensions are no decision.
  */
 export interface Decision {
@@ -59,10 +59,10 @@ export type PaymentEffect =
     }
   | { readonly kind: 'refused'; readonly reason: Refusal }
 
-/** Provider times this close count as equal (contract 7). */
+/** Provider times this close count as equal (R103). */
 const EQUAL_MS = 60 * SECOND_MS
 
-/** Expired from the very moment of the end (contract 4, Expiry). */
+/** Expired from the very moment of the end (R110). */
 export function effectiveStatus(
   state: Pick<SubscriptionState, 'currentPeriodEnd'>,
   now: AppTime,
@@ -70,6 +70,7 @@ export function effectiveStatus(
   return state.currentPeriodEnd === null || now < state.currentPeriodEnd ? 'active' : 'expired'
 }
 
+/** Whether it was bought for good: it never expires and cannot be paid for again (R100). */
 export function isLifetime(state: Pick<SubscriptionState, 'currentPeriodEnd'> | null): boolean {
   return state !== null && state.currentPeriodEnd === null
 }
@@ -82,10 +83,9 @@ export function purposeOf(current: SubscriptionState | null, planId: number, isT
 }
 
 /**
- * What a payment does to a subscription (specification 3; contract 4, "Which payments extend"; contract 7, "Paid time is never silently
- * shortened"). The one function behind checkout page, renewal page, dry runs, application and `ledger verify`. `last` is the latest
- * decision on `current`, null if there is no subscription or if nothing depends on it (`dependsOnDecision`). Times are the app's own;
- * `paidAt` is in whole seconds.
+ * What a payment does to a subscription (R94). The one function behind checkout page, renewal page, dry runs, application and
+ * `ledger verify`. `last` is the latest decision on `current`, null if there is no subscription or if nothing depends on it
+ * (`dependsOnDecision`). Times are the app's own; `paidAt` is in whole seconds.
  */
 export function decide(
   current: SubscriptionState | null,
@@ -101,7 +101,8 @@ export function decide(
   const extendedEnd = valid && isExtension(valid, quote) ? valid.currentPeriodEnd : null
   const period = extendedEnd
     ? periodFrom(extendedEnd, quote.interval, valid?.anchorDay ?? null)
-    : periodFrom(paidAt, quote.interval, null)
+    : // Paid late, after the end (R97), or for another plan (R99): there is no end to continue from.
+      periodFrom(paidAt, quote.interval, null)
   if (!isValidPeriod(period, quote.interval, extendedEnd)) return { kind: 'refused', reason: 'period_guard' }
   const isPlanKept = extendedEnd !== null || quote.purpose === 'extend'
   const { planId, priceId } = current && last && isPlanKept && !choosesPrice(current, last, quote) ? current : quote

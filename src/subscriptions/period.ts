@@ -12,7 +12,7 @@ export interface Period {
 const LAST_YEAR = 9999
 
 /**
- * The period of one interval from `start` (contract 4, Period arithmetic). Month and year steps aim at the anchor day and stop at
+ * The period of one interval from `start` (R111). Month and year steps aim at the anchor day and stop at
  * the month's last: 31 Jan, 28 Feb, 31 Mar. `anchorDay` null starts a new run of steps; day and week steps end a run, so that the
  * day they reach anchors the month step after them.
  */
@@ -51,7 +51,7 @@ export function lastDayOfMonth(instant: AppTime): number {
 }
 
 /**
- * The period guard (contract 4): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its
+ * The period guard (R112): an extension ends later than the old end, a period lasts at least 28 days per month sold, and its
  * end is a date that can be written. `extendedEnd` is the end that the period continues from, null if it starts anew.
  */
 export function isValidPeriod(period: Period, interval: Interval, extendedEnd: AppTime | null): boolean {

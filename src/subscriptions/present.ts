@@ -34,7 +34,7 @@ export async function readNames(
   return found
 }
 
-/** The Subscription of the API (specification 2). */
+/** The Subscription of the API. */
 export const SubscriptionOutput = z
   .strictObject({
     plan_ref: z.string().describe("The plan's `code`."),

@@ -32,7 +32,7 @@ export interface NewSubscription {
   readonly externalRef: string
 }
 
-/** Why a change sets the plan, the price or the period: what the line of the ledger says of it (contract 7). */
+/** Why a change sets the plan, the price or the period: what the line of the ledger says of it (R101). */
 export interface Reason extends Pick<
   PaymentApplication,
   'transactionId' | 'kind' | 'isTrial' | 'appliedAt' | 'openedAt'

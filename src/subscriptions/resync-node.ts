@@ -75,7 +75,7 @@ export interface NodeFailure {
 }
 
 /**
- * Writes nodes as they should be now. This alone makes the node of an ended period `free` (specification 6). Throws `invalid_request`
+ * Writes nodes as they should be now. This alone makes the node of an ended period `free` (R163). Throws `invalid_request`
  * for an app without a realtime database or unless exactly one of the three scopes is given, `not_found` for an unknown end user.
  */
 export async function resyncNodes(ctx: Context, input: ResyncInput): Promise<ResyncResult> {

@@ -8,7 +8,7 @@ import { recordChange } from './record-change.ts'
 import { insertTrialGrant, type Subscription } from './store.ts'
 
 /**
- * The trial that a checkout of this price grants now, or null (contract 3, Trial). `now` is the app's own time; `endsAt` is the
+ * The trial that a checkout of this price grants now, or null (R81). `now` is the app's own time; `endsAt` is the
  * trial's end if it starts now.
  */
 export async function trialOnOffer(

@@ -59,7 +59,7 @@ export const decidedSubscriptions = subscriptions.only(
 )
 export type DecidedSubscription = ReturnType<typeof decidedSubscriptions.decode>
 
-/** A trial is granted at most once per end user and plan: the unique key decides (specification 3, rule 3). */
+/** A trial is granted at most once per end user and plan: the unique key decides (R80). */
 export const trialGrants = table('trial_grants', {
   id: id(),
   appId: bigint('app_id'),

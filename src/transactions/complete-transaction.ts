@@ -97,7 +97,7 @@ async function give(tx: Tx, { app, transaction, subject }: Sale, completion: Com
 }
 
 /**
- * Applies a superseded payment now, as it was bought (contract 7): a purchase starts its plan, an extension extends the present period,
+ * Applies a superseded payment now, as it was bought (R134): a purchase starts its plan, an extension extends the present period,
  * a trial starts. Clears the flag. A step, under the end user's lock. Throws `invalid_request` if it still cannot be applied.
  */
 export async function applySuperseded(

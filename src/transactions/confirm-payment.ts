@@ -60,7 +60,7 @@ export type ConfirmOutcome =
   | { readonly kind: 'unknown_transaction' | 'wrong_currency' }
 
 /**
- * The entry point for money (contract 4): whatever confirms a payment calls this. In one database transaction, under the end user's
+ * The entry point for money (R91): whatever confirms a payment calls this. In one database transaction, under the end user's
  * lock, it records the provider's event and the payment, books the money for the transaction, completes and applies that, and writes
  * the events to send. Sends nothing itself. `duplicate`: this event or this money was recorded before, and nothing was changed.
  */

@@ -4,7 +4,7 @@ import { formatTimestamp, formatTimestampOrNull } from '#shared/time.ts'
 import { publicId, timestamp } from '#shared/validate.ts'
 import type { Transaction } from './store.ts'
 
-/** The Transaction of the API (contract 3). */
+/** The Transaction of the API. */
 export const TransactionOutput = z
   .strictObject({
     transaction_id: z.int(),

@@ -132,7 +132,7 @@ export interface RefundAnswer {
 
 /**
  * Records the provider's answer about a refund. A refund that the provider refused to make has no effect. The money of one that failed
- * later belongs to no transaction and waits for an operator (contract 7). Returns the changed refund.
+ * later belongs to no transaction and waits for an operator (R131). Returns the changed refund.
  */
 export async function recordRefundAnswer(tx: Tx, refundId: number, answer: RefundAnswer): Promise<Refund> {
   const taken = await listRefundedShares(tx, refundId)

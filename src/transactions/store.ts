@@ -17,7 +17,7 @@ export type Mode = 'subscription' | 'payment'
 export type TransactionStatus = 'pending' | 'completed' | 'refunded' | 'void'
 /** A provider's code, as stored with payments. `src/providers/providers.ts` lists them; this folder may not import it. */
 export type ProviderCode = string
-/** `superseded`: the subscription changed after the payment was opened (contract 7). `period_guard`: the payment would have given a period that no rule allows; it was not applied (contract 4, Period guard). */
+/** `superseded`: the subscription changed after the payment was opened (R102). `period_guard`: the payment would have given a period that no rule allows; it was not applied (R112). */
 export type FlagReason = 'underpaid' | 'duplicate_payment' | Refusal
 
 /** One payment that is asked for. Amounts in the smallest unit of `currency`; times are the app's own. */
@@ -35,7 +35,7 @@ export const transactions = table('transactions', {
   customerId: bigint('customer_id').nullable(),
   /** Whether it pays a trial, so that its period is the trial's. */
   isTrial: flag('is_trial'),
-  /** What it was opened for (contract 7, A transaction is a quote). */
+  /** What it was opened for (R93). */
   purpose: exact('purpose', 16).as<Purpose | 'purchase'>(),
   /** Opened by the subscription's renewal link, so that it chooses neither a price nor a customer. */
   isRenewal: flag('is_renewal'),

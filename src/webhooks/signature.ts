@@ -31,7 +31,7 @@ export function signingKeys(secret: string): SigningKeys {
   }
 }
 
-/** The headers of a delivery (specification 6, contract 4). */
+/** The headers of a delivery (R152). */
 export function webhookHeaders(keys: SigningKeys, delivery: Delivery): Record<string, string> {
   const { eventId, eventType, attempt, body } = delivery
   const id = formatId('evt', eventId)

@@ -14,7 +14,7 @@ import { startIdentityClients, type IdentityClients } from '../support/identity-
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const PURCHASE = { external_ref: 'user-1', mode: 'payment', plan_ref: 'book', amount: 1, currency: 'VND', ...URLS }
 
-/** Contract 7, Callers: the amount and the addresses that an end user's client may choose. */
+/** R13 and R14: the amount and the addresses that an end user's client may choose. */
 describe('what a client may choose in a checkout', () => {
   let service: TestService
   let clients: IdentityClients

@@ -7,7 +7,7 @@ import { startService, type Response, type TestService } from '../support/api.ts
 import { aCheckout, anApp, anOwnCustomer, aPlan, aSubscription, priceId, type TestApp } from '../support/factories.ts'
 import { startIdentityClients, type IdentityClients } from '../support/identity-clients.ts'
 
-/** Contract 2, Identity-token apps: the end user is `sub`; what its client may and may not do. */
+/** R10: the end user is `sub`; what its client may and may not do. */
 describe('identity-token apps', () => {
   let service: TestService
   let clients: IdentityClients

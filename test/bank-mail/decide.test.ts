@@ -89,7 +89,7 @@ describe('what becomes of a bank mail', () => {
     }
   })
 
-  it('is asked in the order of the contract: an earlier refusal hides every later one', () => {
+  it('is asked in a fixed order: an earlier refusal hides every later one', () => {
     const steps = REFUSED.filter(([, , , , payable]) => payable !== null)
     for (const [index, [, , reason, mail, payable]] of steps.entries()) {
       for (const [, , , laterMail, laterPayable] of steps.slice(index + 1)) {

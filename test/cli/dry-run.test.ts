@@ -44,7 +44,7 @@ const READS = [
     'watch',
   ],
 ]
-/** Contract 7, Command line: these have no transaction to roll back. */
+/** R264: these have no transaction to roll back. */
 const EXEMPT = ['migrate', 'reconcile', 'mail test', 'webhook test', 'trigger', 'app export']
 /** These have their own preview, which their own tests cover. */
 const PREVIEWED = [

@@ -25,7 +25,7 @@ function errorsOf(environment: Readonly<Record<string, string>>): readonly strin
   }
 }
 
-describe('configuration (contract 1)', () => {
+describe('configuration', () => {
   it('needs nothing in development, and has the documented defaults', () => {
     const config = loadConfig({})
     expect(config).to.deep.include({

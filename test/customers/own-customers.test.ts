@@ -15,7 +15,7 @@ import { startIdentityClients, type IdentityClients } from '../support/identity-
 const AN = { name: 'An', email: 'an@example.com' }
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 
-/** Contract 7, Callers: which customers an end user's client can create and name. */
+/** R11 and R12: which customers an end user's client can create and name. */
 describe('the customers of an end user', () => {
   let service: TestService
   let clients: IdentityClients

@@ -44,7 +44,7 @@ function sample(text: string, name: string): number | null {
   return line === undefined ? null : Number(line.slice(name.length + 1))
 }
 
-describe('metrics (contract 1)', () => {
+describe('metrics', () => {
   it('show unapplied money, separately for live and test apps', async () => {
     const ctx = testContext()
     const app = await anApp(ctx)

@@ -22,7 +22,7 @@ import { startScenario, type Scenario } from '../support/scenario.ts'
 
 const MAI = operator('mai')
 
-describe('money is its own ledger (contract 7)', () => {
+describe('money is its own ledger', () => {
   let scenario: Scenario
   let references = 0
   let isTampered = false

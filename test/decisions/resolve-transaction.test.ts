@@ -9,7 +9,7 @@ import { LIFETIME, MONTHLY, PAID_TRIAL } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { operator } from '#commands/caller.ts'
 
-describe('resolving flagged transactions (contract 6)', () => {
+describe('resolving flagged transactions', () => {
   let scenario: Scenario
   let references = 0
   beforeEach(async () => {

@@ -9,7 +9,7 @@ import { head, sendRaw } from '../support/raw-http.ts'
 
 type Header = readonly [name: string, value: string]
 
-/** Contract 7, Callers: the signed text does not mark where the path ends, so only a read without a body is unambiguous. */
+/** R7: the signed text does not mark where the path ends, so only a read without a body is unambiguous. */
 describe('a GET or HEAD with a body', () => {
   let service: TestService
   let app: TestApp

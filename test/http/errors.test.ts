@@ -25,7 +25,7 @@ describe('the API in case of errors', () => {
   })
 
   describe('errors of the API', () => {
-    it('have the statuses of specification 7 and contract 2', () => {
+    it('have one status for each code', () => {
       expect(ERROR_STATUS).to.deep.equal({
         invalid_request: 400,
         price_not_found: 400,

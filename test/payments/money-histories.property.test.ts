@@ -284,7 +284,7 @@ const FOUND: readonly (readonly Step[])[] = [
   ],
 ]
 
-describe('money that comes, moves and goes back in any order (contract 7)', () => {
+describe('money that comes, moves and goes back in any order', () => {
   it(`adds up after each step of ${RUNS} random histories, waits in one queue, and can all be given back`, async function () {
     this.timeout(240_000)
     const ctx = testContext()

@@ -8,7 +8,7 @@ import { until } from '../support/until.ts'
 import { PURCHASE } from './payos-shop.ts'
 import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 
-/** Contract 7: What is due; A failure delays its own row. */
+/** R66, R214, R216 and R217. */
 describe('a payer who comes back to the checkout page', () => {
   let shop: ProviderShop
   let { clock, stripe, payos, service, app, client } = {} as ProviderShop

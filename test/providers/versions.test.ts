@@ -13,7 +13,7 @@ import { startProviderShop, type ProviderShop } from './provider-shop.ts'
 const NOTHING = { lookedUp: 0, paid: 0, closed: 0, stillOpen: 0, failed: 0, refundsNoted: 0, refundsEnded: 0 }
 const SECOND = { secretKey: 'sk_test_second', webhookSecret: 'whsec_second' }
 
-/** Contract 7: Provider credentials are versioned. */
+/** R215. */
 describe('credentials at a provider that are replaced', () => {
   let shop: ProviderShop
   let { clock, stripe, stripeKeys, payos, service, app, client } = {} as ProviderShop

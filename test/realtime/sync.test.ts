@@ -12,7 +12,7 @@ import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, YEARLY } from '../support/fa
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts'
 import { startRealtimePeer, type RealtimePeer } from '../support/realtime-peer.ts'
 
-/** Every row of the table "Case | Written" of specification 6. The clock starts on 1 March 2026, 10:00. */
+/** Each case in which a node is written or not (R160 to R163). The clock starts on 1 March 2026, 10:00. */
 describe('realtime database sync', () => {
   let peer: RealtimePeer
   let issuer: OidcIssuer

@@ -24,7 +24,7 @@ const SWEEP_ONCE = join(import.meta.dirname, 'sweep-once.ts')
 /** The first instant of stage 3 of a month that begins on 2026-03-01 10:00:00. */
 const DUE = '2026-03-29 10:00:00'
 
-describe('the daily limit of reminder mails (contract 7, Callers)', () => {
+describe('the daily limit of reminder mails', () => {
   let scene: Scene
   afterEach(() => scene.stop())
 

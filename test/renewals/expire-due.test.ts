@@ -6,7 +6,7 @@ import { expireDue } from '#renewals/expire-due.ts'
 import { LIFETIME, aPlan } from '../support/factories.ts'
 import { aScene, type Scene } from './scene.ts'
 
-describe('stored expiry (contract 4, Expiry)', () => {
+describe('stored expiry', () => {
   let scene: Scene
   beforeEach(async () => {
     scene = await aScene()

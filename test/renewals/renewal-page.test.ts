@@ -19,7 +19,7 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded', Accept: 'tex
 const HTML = { Accept: 'text/html', 'Accept-Language': 'en' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
-describe('renewal page (contract 3 and 4), GET /renew/{token} and POST /renew/{token}', () => {
+describe('renewal page, GET /renew/{token} and POST /renew/{token}', () => {
   let scenario: Scenario
   let plan: { id: string; prices: string[] }
   let token: string

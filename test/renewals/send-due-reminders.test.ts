@@ -38,7 +38,7 @@ async function reminderEvents(scene: Scene): Promise<any[]> {
   return rows.map(({ body }) => JSON.parse(body.toString('utf8')))
 }
 
-describe('reminder e-mails (specification 6, contract 4)', () => {
+describe('reminder e-mails', () => {
   let scene: Scene
 
   beforeEach(async () => {

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 const DAY = 86_400
 const PATH = '/api/v1/test-clock'
 
-describe('test clock (contract 3)', () => {
+describe('test clock', () => {
   let inbox: SmtpInbox
   let scenario: Scenario
 

@@ -40,7 +40,7 @@ async function aBusiness(ctx: TestContext) {
   return { app, plan, other }
 }
 
-describe('stats (contract 6)', () => {
+describe('stats', () => {
   it('counts subscriptions by state, in the app’s own time', async () => {
     const ctx = testContext()
     await aBusiness(ctx)

@@ -16,7 +16,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json' }
 const URLS = { success_url: 'https://shop.example/ok', cancel_url: 'https://shop.example/no' }
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
-describe('quotes and decisions (contract 7, Payments and periods)', () => {
+describe('quotes and decisions', () => {
   let scenario: Scenario
   beforeEach(async () => {
     scenario = await startBankScenario()

@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 import { FREE_TRIAL, LIFETIME, MONTHLY, PAID_TRIAL, tokenOf } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 
-describe('races (contract 4, One door for money)', () => {
+describe('races for the one entry point of money', () => {
   let scenario: Scenario
   beforeEach(async () => {
     scenario = await startScenario()

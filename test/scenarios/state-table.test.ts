@@ -7,7 +7,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 const UPDATED = ['subscription.updated']
 const RENEWED = ['subscription.renewed', 'subscription.updated']
 
-describe('subscription status (specification 3, every row of the table)', () => {
+describe('subscription status: every change of it', () => {
   let scenario: Scenario
   beforeEach(async () => {
     scenario = await startScenario()

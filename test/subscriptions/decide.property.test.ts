@@ -163,8 +163,8 @@ function pick<T>(list: readonly T[], index: number): T | undefined {
   return list[index % Math.max(1, list.length)]
 }
 
-describe('the effects of payments in any history (contract 7)', () => {
-  it(`agree with a model written from the contract, over ${RUNS} random histories, and remove no paid time`, () => {
+describe('the effects of payments in any history', () => {
+  it(`agree with a model written from the rules, over ${RUNS} random histories, and remove no paid time`, () => {
     fc.assert(
       fc.property(histories(30), (steps) => {
         const ledger = new Ledger()

@@ -50,7 +50,7 @@ const effect = (current: SubscriptionState | null, quote: Quote, paidAt: string,
     : `${result.kind} ${result.period.end?.toISOString().slice(0, 16).replace('T', ' ') ?? 'permanently'}`
 }
 
-describe('the effect of a payment (specification 3)', () => {
+describe('the effect of a payment', () => {
   const rows: [string, SubscriptionState | null, Quote, string, string][] = [
     ['the first payment starts at payment time', null, monthly, '2026-01-31 10:00', 'started 2026-02-28 10:00'],
     [
@@ -128,7 +128,7 @@ describe('the effect of a payment (specification 3)', () => {
   })
 })
 
-describe('paid time is never silently shortened (contract 7)', () => {
+describe('paid time is never silently shortened', () => {
   /** Plan 2 until the end of the year, decided at 10:00 on 1 March. */
   const year: SubscriptionState = { ...until('2027-03-01 10:00', 1), planId: 2, priceId: 21 }
   const change = (openedAt: string) => quoted({ purpose: 'change', openedAt: utc(openedAt) })

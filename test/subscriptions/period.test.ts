@@ -24,7 +24,7 @@ const month: Interval = { unit: 'month', count: 1 }
 const year: Interval = { unit: 'year', count: 1 }
 const day = (count: number): Interval => ({ unit: 'day', count })
 
-describe('period arithmetic (contract 4)', () => {
+describe('period arithmetic', () => {
   const rows: [string, string, Interval[], (string | null)[]][] = [
     [
       '31 January continues over 28 February to 31 March',

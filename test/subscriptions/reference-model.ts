@@ -29,14 +29,14 @@ export interface Held {
 }
 
 /**
- * The rules of contract 4 and 7 about the effect of a payment, for one end user, as literally as possible.
+ * Rules R94 to R106 about the effect of a payment, for one end user, as literally as possible.
  * It shares no code with the service, and prices of whole days keep calendars out of it.
  */
 export class ReferenceModel {
   readonly offers: Offer[] = []
   held: Held | null = null
   #now: number
-  /** The contract's L: when the last decision was opened and paid, and whether it bought the plan. */
+  /** The latest decision (R101): when the last decision was opened and paid, and whether it bought the plan. */
   #decision = { opened: -Infinity, paid: -Infinity, bought: false }
   /** When the present price was chosen. */
   #priceChosen = -Infinity
@@ -205,7 +205,7 @@ export class ReferenceModel {
     else if (!isExtension) this.#decide(Math.max(offer.opened, this.#decision.opened), paid, this.#decision.bought)
   }
 
-  /** Contract 4: every payment of an existing subscription renews it, unless another one has renewed the same period. */
+  /** R106: every payment of an existing subscription renews it, unless another one has renewed the same period. */
   #announce({ renews }: Offer): void {
     if (!this.held) return
     if (renews === null || !this.#renewedEnds.has(renews)) this.#renewals += 1

@@ -9,7 +9,7 @@ export function expectFieldError(answer: Response, field: string | null): void {
   if (field !== null) expect(answer.body.error.message).to.contain(field)
 }
 
-/** The answer is this error of the table in specification 7 and contract 2. */
+/** The answer is this error, with the one status of its code (R21). */
 export function expectError(answer: Response, status: number, code: string): void {
   expect(answer.status, answer.text).to.equal(status)
   expect(answer.body.success).to.equal(false)

@@ -10,7 +10,7 @@ import { LIFETIME, MONTHLY } from '../support/factories.ts'
 import { startScenario, newEventTypes, type Scenario } from '../support/scenario.ts'
 import { asRealTime } from '#shared/time.ts'
 
-describe('money that arrives (contract 4)', () => {
+describe('money that arrives', () => {
   let scenario: Scenario
   let checkout: any
   let references = 0

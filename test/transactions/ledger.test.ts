@@ -6,7 +6,7 @@ import { verifyLedger } from '#transactions/ledger.ts'
 import { MONTHLY, YEARLY } from '../support/factories.ts'
 import { startScenario, type Scenario } from '../support/scenario.ts'
 
-describe('ledger verify replays the lines of a subscription in order (contract 7)', () => {
+describe('ledger verify replays the lines of a subscription in order', () => {
   let scenario: Scenario
   let month: string | undefined
   let year: string | undefined

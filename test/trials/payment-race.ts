@@ -112,7 +112,7 @@ async function setStage(
 ): Promise<Stage> {
   const ctx = presentContext(settings)
   const created = await aCardSeller(ctx, { methods: ['bank_transfer'] })
-  // Manual transfers are offered besides PayOS (contract 4).
+  // Manual transfers are offered besides PayOS (R191).
   await enableMethod(ctx, 'trial', created.app, 'payos', { clientId: 'client', apiKey: 'key', checksumKey: 'checksum' })
   const account = await addBankAccount(ctx, 'trial', { bank: 'ACB', number: TRANSFER.account, holder: 'NGUYEN VAN A' })
   await assignBankAccount(ctx, 'trial', created.app, account.id)

@@ -3,7 +3,7 @@ import { describe, it } from 'mocha'
 import { quoteHistories } from './quote-histories.ts'
 
 describe('trial: random interleavings of open, switch, pay, refund, end and complete', () => {
-  it('30 histories: after each step plan, price, end, money, flags and pages agree with a model of the contract', async () => {
+  it('30 histories: after each step plan, price, end, money, flags and pages agree with a model of the rules', async () => {
     const { payments, refunded, flags } = await quoteHistories({ histories: 30, seed: 4 })
     expect(payments).to.be.greaterThan(50)
     expect(refunded).to.be.greaterThan(10)

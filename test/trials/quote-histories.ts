@@ -44,7 +44,7 @@ const STATES = { pending: 'open', completed: 'paid', refunded: 'refunded', void:
 /**
  * Random interleavings of open, renew, switch, pay (late, out of order, twice), refund, end and complete, by the service's commands on the
  * database. After each step plan, price, end, flags, renewals and pages must agree with a model that was written from the
- * contract; after each history its ledger must replay without a discrepancy, and at the end all ledgers must add up. Throws otherwise.
+ * rules; after each history its ledger must replay without a discrepancy, and at the end all ledgers must add up. Throws otherwise.
  */
 export async function quoteHistories({ histories: count, seed }: HistoryOptions): Promise<HistoryFigures> {
   const scenario = await startBankScenario({}, { BILLING_CHECKOUT_TTL_SECONDS: '3600' })

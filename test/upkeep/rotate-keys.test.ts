@@ -21,7 +21,7 @@ async function fiveSecrets(ctx: TestContext) {
   return [first, second] as const
 }
 
-describe('key rotate (contract 6)', () => {
+describe('key rotate', () => {
   it('re-encrypts every secret under the first key: afterwards the new key decrypts all of them, and the old key none', async () => {
     const ctx = testContext()
     const [first] = await fiveSecrets(ctx)

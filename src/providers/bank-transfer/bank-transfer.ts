@@ -6,7 +6,7 @@ import type { Transaction } from '#transactions/store.ts'
 import { assignTransferCode } from './store.ts'
 import { newTransferCode } from './transfer-code.ts'
 
-/** Manual transfers to the app's own account, which the bank's mails report (contract 4, Manual bank transfer; contract 5). */
+/** Manual transfers to the app's own account, which the bank's mails report (R191). */
 export const bankTransfer = defineProvider({
   method: 'bank_transfer',
   code: 'bank_transfer',

@@ -65,7 +65,7 @@ export function fromStripeAmount(stripeAmount: number, currency: string): number
   return Number.isSafeInteger(converted) ? converted : null
 }
 
-/** Whether Stripe takes the amount: enough, not too many digits, and for three-decimal currencies a last digit of 0 (contract 4). */
+/** Whether Stripe takes the amount: enough, not too many digits, and for three-decimal currencies a last digit of 0 (R63). */
 export function isChargeable(amount: number, currency: string): boolean {
   const stripeAmount = toStripeAmount(amount, currency)
   if (stripeAmount === null || stripeAmount < (MINIMUM[currency] ?? 1)) return false

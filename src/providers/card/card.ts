@@ -52,7 +52,7 @@ const sessions: Sessions = {
   },
 }
 
-/** Card payments through Stripe Checkout (contract 4, Card provider). */
+/** Card payments through Stripe Checkout. */
 export const card = defineProvider({
   method: 'card',
   ...sessions,

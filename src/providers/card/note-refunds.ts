@@ -46,7 +46,7 @@ export const REFUND_EVENTS: ReadonlySet<string> = new Set([
 
 /**
  * Takes an event about refunds and asks Stripe for them, since events come late and out of order. Finishes our own refunds, and records
- * those made in Stripe's dashboard: operators see them, and the period stays (contract 4). `ignored`: nothing was new, or the charge is
+ * those made in Stripe's dashboard: operators see them, and the period stays (R133). `ignored`: nothing was new, or the charge is
  * not ours. Throws `provider_error` if Stripe cannot be asked.
  */
 export async function receiveRefundEvent(

@@ -22,7 +22,7 @@ export function isPaid(session: CardSession): boolean {
   return session.payment_status === 'paid'
 }
 
-/** How a paid session differs from the one that we opened; empty if it does not (contract 4, Card provider). */
+/** How a paid session differs from the one that we opened; empty if it does not (R211). */
 export function differences(session: CardSession, stored: ProviderSession): string[] {
   const found: string[] = []
   const asked = toStripeAmount(stored.amount, stored.currency)

@@ -19,7 +19,7 @@ export function sessionEnd(checkoutEnd: RealTime, now: RealTime): RealTime {
   return checkoutEnd > latest ? latest : checkoutEnd
 }
 
-/** The Checkout Session to ask Stripe for (contract 4, Card provider). */
+/** The Checkout Session to ask Stripe for. */
 export function sessionParams(request: PaymentRequest, session: ProviderSession): Stripe.Checkout.SessionCreateParams {
   const unitAmount = toStripeAmount(session.amount, session.currency)
   if (unitAmount === null) throw new Error(`${englishMoney(session.amount, session.currency)} has no amount at Stripe`)

@@ -1,6 +1,6 @@
 import { constantTimeEqual, hmacHex } from '#shared/crypto.ts'
 
-/** How far the signed timestamp may be from now, either way (contract 4, Card provider). */
+/** How far the signed timestamp may be from now, either way (R3). */
 export const TOLERANCE_SECONDS = 300
 /** Stripe sends two while an endpoint's secret is rolled. The limit bounds the comparisons, one per candidate and app. */
 const MAX_CANDIDATES = 5

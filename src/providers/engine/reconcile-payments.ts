@@ -73,11 +73,11 @@ interface Pass {
 }
 
 /**
- * Looks up payments that are still pending at their providers, so that a lost notification loses no payment (contract 4), closes the
+ * Looks up payments that are still pending at their providers, so that a lost notification loses no payment (R213), closes the
  * sessions of transactions that were completed in another way, and lists refunds that were made at a provider. Safe to run anywhere at
  * any time: each look-up is claimed, and its result takes the same path as a notification. A session that fails is delayed alone, longer
  * each time. Only a provider that does not answer, or refuses an account's credentials, pauses the account. The accounts take turns
- * (contract 7, A failure delays its own row).
+ * (R214).
  */
 export async function reconcilePayments(ctx: Context, options: ReconcileOptions = {}): Promise<ReconcileCounts> {
   const counts = await pollSessions(ctx, options)

@@ -10,7 +10,7 @@ const AFTER_EXPIRY_MS = 5 * MINUTE_MS
 /** Slow payment methods complete within days. After this, a session is closed, whether or not the provider answers. */
 const GIVE_UP_MS = 14 * 24 * HOUR_MS
 
-/** When a session opened at `openedAt` is looked up at its provider for the first time (contract 4: 10 minutes after opening). */
+/** When a session opened at `openedAt` is looked up at its provider for the first time (R213: 10 minutes after opening). */
 export function firstLookupAt(openedAt: RealTime): RealTime {
   return addMs(openedAt, FIRST_LOOKUP_MS)
 }

@@ -51,7 +51,7 @@ const sessions: Sessions = {
   },
 }
 
-/** Bank transfers through PayOS: one payment link per transaction (contract 4, Bank-transfer provider). */
+/** Bank transfers through PayOS: one payment link per transaction (R212). */
 export const payos = defineProvider({
   method: 'payos',
   ...sessions,

@@ -2,7 +2,7 @@ import { defineProvider } from '#providers/provider.ts'
 import { dueOf } from '#payments/balance.ts'
 import { confirmPayment } from '#transactions/confirm-payment.ts'
 
-/** Pays at once without money: on sandbox apps only (contract 4, Sandbox and live). */
+/** Pays at once without money: on sandbox apps only (R218). */
 export const testMethod = defineProvider({
   method: 'test',
   code: 'test',
