@@ -3,16 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Config } from '#config.ts'
 import type { Context } from '#context.ts'
-import { openDatabase } from '#db/connect.ts'
+import { openDatabase, type OpenOptions } from '#db/connect.ts'
 import { parseKeyring, type Keyring } from '#shared/crypto.ts'
 import { openLog } from '#shared/log.ts'
 import { systemClock, type Clock } from '#shared/time.ts'
 
-export interface OpenContextOptions {
+export interface OpenContextOptions extends OpenOptions {
   readonly config: Config
   /** Goes into each log line: `daemon`, `cli`, the name of a job. */
   readonly thread: string
-  readonly poolSize?: number
   readonly clock?: Clock
   readonly wakeSender?: () => void
   readonly count?: Context['count']
@@ -25,17 +24,10 @@ export interface OpenContext {
 
 /** Connects to the database and makes the context that commands work with. The caller closes it. */
 export async function openContext(options: OpenContextOptions): Promise<OpenContext> {
-  const {
-    config,
-    thread,
-    poolSize,
-    clock = systemClock,
-    wakeSender = () => undefined,
-    count = () => undefined,
-  } = options
+  const { config, thread, clock = systemClock, wakeSender = () => undefined, count = () => undefined } = options
   const log = openLog(config.logLevel, { thread })
   const keyring = openKeyring(config)
-  const { db, close } = await openDatabase(config, poolSize === undefined ? {} : { poolSize })
+  const { db, close } = await openDatabase(config, options)
   return { ctx: { config, db, clock, log, keyring, wakeSender, count }, close }
 }
 

@@ -19,8 +19,8 @@ export interface Tx extends Queries {
   readonly afterCommit: (effect: Effect) => void
 }
 
-/** No attempt begins later: somebody waits for the answer, and each attempt may take until a deadline where the server is unresponsive. */
-const RETRY_FOR_MS = 10_000
+/** No attempt begins later: somebody waits for the answer, and a connection to an unresponsive server takes three seconds more. */
+const RETRY_FOR_MS = 8_000
 
 /**
  * Runs work in a transaction without a command: the bookkeeping of queues (claims, leases, pauses), which no caller asked for and the

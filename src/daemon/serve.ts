@@ -20,6 +20,8 @@ const REQUEST_TIMEOUT_MS = 30_000
 /** How often both are checked. Node's default of 30 s would give slow senders four times the time. */
 const CHECK_TIMEOUTS_MS = 1000
 
+/** With the 2 s for which a call may wait for a connection, a call is answered within 12 s while the database does not answer. */
+const STATEMENT_SECONDS = 8
 /** Connections that wait to be accepted. Beyond that a client's system tries again only after seconds. */
 const BACKLOG = 4096
 
@@ -38,6 +40,7 @@ export async function serve(settings: Config): Promise<void> {
   const metrics = openMetrics()
   const sender: { wake: () => void } = { wake: () => undefined }
   const { ctx, close } = await openContext({
+    statementSeconds: STATEMENT_SECONDS,
     config,
     thread: 'daemon',
     count: metrics.count,

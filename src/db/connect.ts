@@ -37,7 +37,7 @@ export interface Target extends ServerAddress {
 
 const DEFAULT_POOL_SIZE = 10
 const DEFAULT_STATEMENT_SECONDS = 10
-export const CONNECT_TIMEOUT_MS = 5000
+export const CONNECT_TIMEOUT_MS = 3000
 /** How long the answer may take after the server's own deadline for the statement. */
 const ANSWER_SECONDS = 1
 /** Per connection. By default the server keeps 16 382 for all of them; of statements whose text varies only the latest are worth keeping. */

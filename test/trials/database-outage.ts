@@ -52,7 +52,7 @@ interface Tally {
 
 const RECOVERY_MS = 10_000
 /** The longest time of a request, whatever the database does. */
-const LONGEST_REQUEST_MS = 30_000
+const LONGEST_REQUEST_MS = 12_000
 const RETRY_MS = 100
 const POLL_MS = 50
 
@@ -145,7 +145,7 @@ async function payThrough(
   return { outage, payments, refused, slowestMs: Math.round(slowestMs), recoveryMs, unreadyPolls: health.unready() }
 }
 
-async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Tally): Promise<void> {
+async function payUntilAnswered({ url, logged }: DaemonProcess, token: string, tally: Tally): Promise<void> {
   for (;;) {
     const startedMs = performance.now()
     const answer = await request(`${url}/checkout/${token}/resolve`, {
@@ -163,7 +163,8 @@ async function payUntilAnswered({ url }: DaemonProcess, token: string, tally: Ta
     // 429: it waited for the database for 2 s, and nothing was done.
     const refusal = `${answer.statusCode} ${error?.code ?? ''}`
     if (refusal !== '503 service_unavailable' && refusal !== '429 rate_limited') {
-      throw new Error(`a payment answered ${refusal}`)
+      const failure = logged.findLast((line) => line.includes('a request failed')) ?? ''
+      throw new Error(`a payment answered ${refusal} ${failure}`)
     }
     tally.refused += 1
     await delay(RETRY_MS)
