@@ -1,4 +1,4 @@
-/** Why a mail is no payment, in the order in which the questions are asked (specification 6, contract 5). */
+/** Why a mail is no payment, in the order of the checks. */
 export type IgnoredReason =
   | 'not_bank_email'
   | 'no_transfer_code'

@@ -20,8 +20,8 @@ const subjectExample = {
 }
 
 /**
- * All events, on one screen (specification 6). `data` holds these fields and no others. Times in it are `YYYY-MM-DD HH:MM:SS` in UTC,
- * except `sent_at`, which is ISO 8601 with an offset (contract 4, Times in events).
+ * All events, on one screen. `data` has exactly these fields. Its times are `YYYY-MM-DD HH:MM:SS` in UTC, except `sent_at`, which is ISO 8601
+ * with an offset.
  */
 export const EVENTS = {
   'subscription.updated': {
@@ -94,7 +94,6 @@ export const EVENTS = {
     }),
     example: { external_ref: 'user-42', plan_ref: 'sticker-pack', amount: 20000, currency: 'VND', status: 'completed' },
   },
-  /** Not in the table of the specification. */
   'webhook.test': {
     when: 'An operator ran `billing-cli webhook test` to check the receiver.',
     data: z.strictObject({}),
